@@ -9,7 +9,7 @@ use lockstep_core::work::{Operation, Task, Work};
 use lockstep_core::{Error, KeySize, Result};
 
 use crate::aws_lc::AwsLc;
-use crate::kernel::Kernel;
+use crate::inline::SingleStreamKernel;
 use crate::passes::Passes;
 use crate::soft::Soft;
 
@@ -91,7 +91,7 @@ impl Cpu {
         cpu
     }
 
-    fn add<K: Kernel>(&mut self, description: &'static str, lacks: &str) {
+    fn add<K: SingleStreamKernel>(&mut self, description: &'static str, lacks: &str) {
         let kernel = K::detect();
         self.infos.push(KernelInfo {
             name: K::NAME,

@@ -10,9 +10,11 @@
 //! | [`kernel`] | the trait that kernels implement |
 //! | `x86`, `armv8`, [`soft`] | the kernels |
 
+mod aead;
 mod aws_lc;
 mod boxed;
 pub mod device;
+mod gcm;
 pub mod inline;
 pub mod kernel;
 mod passes;

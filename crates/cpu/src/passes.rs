@@ -8,8 +8,9 @@ use lockstep_core::{Error, KeySize, Result};
 use zeroize::Zeroizing;
 
 use crate::device::{AnyKernel, CPU};
+use crate::inline::SingleStreamKernel;
 use crate::kernel::{Kernel, Span};
-use crate::{serial, threads, tweak};
+use crate::{aead, serial, threads, tweak};
 
 /// Runs passes on a kernel.
 pub(crate) struct Passes<K>(K);
@@ -27,7 +28,8 @@ pub(crate) fn schedule<K: Kernel>(kernel: K, key: &Key) -> &K::Schedule {
     key.prepared(|key| kernel.expand(key.bytes()))
 }
 
-fn hash_key<K: Kernel>(kernel: K, key: &Key) -> &K::HashKey {
+/// The hash key of an AES key with all powers.
+pub(crate) fn hash_key<K: Kernel>(kernel: K, key: &Key) -> &K::HashKey {
     let form = key.prepared(|key| {
         let mut h = Zeroizing::new([[0u8; 16]]);
         kernel.encrypt_each(&[schedule(kernel, key)], &mut *h);
@@ -47,6 +49,11 @@ fn polyval_key<K: Kernel>(kernel: K, key: &Key) -> &K::HashKey {
     &form.0
 }
 
+/// True if the forms of [`schedule`] and [`hash_key`] have been made.
+pub(crate) fn is_prepared<K: Kernel>(key: &Key) -> bool {
+    key.already_prepared::<HashForm<K>>().is_some()
+}
+
 /// Host data as a span.
 pub(crate) fn span(data: HostData<'_>) -> Span<'_> {
     match data {
@@ -56,11 +63,11 @@ pub(crate) fn span(data: HostData<'_>) -> Span<'_> {
     }
 }
 
-impl<K: Kernel> AnyKernel for Passes<K> {
+impl<K: SingleStreamKernel> AnyKernel for Passes<K> {
     fn cost(&self, operation: Operation, key: KeySize) -> Option<Cost> {
         match operation {
             Operation::Pass(pass) => pass.takes_key(key).then(|| pass_cost(K::NAME, pass, key)),
-            Operation::Fused(_) => None,
+            Operation::Fused(_) => Some(fused_cost(K::NAME, key)),
         }
     }
 
@@ -77,7 +84,8 @@ impl<K: Kernel> AnyKernel for Passes<K> {
                 });
                 Ok(())
             }
-            Task::Fused(..) | Task::Table(..) => {
+            Task::Fused(_, messages) => aead::run(self.0, messages, threads),
+            Task::Table(..) => {
                 Err(Error::Unsupported { kernel: K::NAME, operation: task.operation().to_string() })
             }
         }
@@ -179,4 +187,15 @@ fn pass_cost(kernel: &str, pass: Pass, key: KeySize) -> Cost {
     };
     let rate = if pass.is_serial() { serial / steps } else { parallel };
     Cost::new(20.0, rate * 10.0 / key.rounds() as f64)
+}
+
+/// The cost of fused GCM, from the same measurements.
+fn fused_cost(kernel: &str, key: KeySize) -> Cost {
+    let rate = match kernel {
+        "cpu/vaes512" => 14.0,
+        "cpu/vaes256" => 10.0,
+        "cpu/aesni" | "cpu/armv8" => 5.0,
+        _ => 0.3,
+    };
+    Cost::new(200.0, rate * 10.0 / key.rounds() as f64)
 }

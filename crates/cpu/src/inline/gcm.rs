@@ -2,10 +2,11 @@
 
 use subtle::ConstantTimeEq;
 
-use super::composed::{self, Composed, Ctr32};
+use super::composed::{self, Composed};
 use super::fused::Fused;
 use super::key::is_key_length;
 use super::{InlineKernel, with_kernel};
+use crate::gcm::Ctr32;
 use crate::kernel::{Block, Span};
 
 /// Maximum length of a message in bytes (SP 800-38D, 5.2.1.1).

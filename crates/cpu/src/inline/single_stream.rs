@@ -13,11 +13,11 @@ pub(crate) trait SingleStreamKernel: Kernel {
     const GCM_STEP: usize = 0;
 
     /// GCM's CTR (with a 32-bit counter) and GHASH of the ciphertext in one loop. The data are whole steps of
-    /// [`SingleStreamKernel::GCM_STEP`] bytes. The function itself calls [`SingleStreamKernel::ensure_powers`].
+    /// [`SingleStreamKernel::GCM_STEP`] bytes. [`SingleStreamKernel::ensure_powers`] has been called for the blocks of a step.
     fn gcm(
         self,
         _key: &Self::Schedule,
-        _hash_key: &mut Self::HashKey,
+        _hash_key: &Self::HashKey,
         _encrypts: bool,
         _counter: &mut Block,
         _state: &mut Block,
@@ -62,6 +62,22 @@ pub(crate) trait SingleStreamKernel: Kernel {
     /// [`SingleStreamKernel::ensure_powers`] before hashing.
     fn hash_key_into(self, h: &Block, place: &mut Self::HashKey) -> bool {
         self.try_hash_key(h).map(|key| *place = key).is_some()
+    }
+
+    /// A schedule and a hash key to be replaced by [`SingleStreamKernel::expand_each`] and
+    /// [`SingleStreamKernel::hash_keys_into`].
+    fn blank(self) -> (Self::Schedule, Self::HashKey) {
+        (self.expand(&[0; 16]), self.hash_key(&[0; 16]))
+    }
+
+    /// Replaces schedules by the schedules of other keys, one for each place, for encryption only.
+    fn expand_each(self, keys: &[&[u8]], places: &mut [Self::Schedule]) {
+        keys.iter().zip(places).for_each(|(key, place)| *place = self.expand(key));
+    }
+
+    /// Replaces hash keys, one for each place. Call [`SingleStreamKernel::ensure_powers`] before hashing.
+    fn hash_keys_into(self, h: &[Block], places: &mut [Self::HashKey]) {
+        h.iter().zip(places).for_each(|(h, place)| *place = self.hash_key(h));
     }
 
     /// Computes the powers of H that a call on `blocks` blocks needs. Short messages need few of them.

@@ -47,6 +47,9 @@ macro_rules! base {
                     pub(in crate::x86) fn expand_to_encrypt_into(key: &[u8], place: &mut Schedule) -> () {
                         schedule::expand_to_encrypt_into(key, place)
                     }
+                    pub(in crate::x86) fn expand_each(keys: &[&[u8]], places: &mut [Schedule]) -> () {
+                        schedule::expand_each(keys, places)
+                    }
                     pub(in crate::x86) fn ecb_encrypt(key: &Schedule, data: Span<'_>) -> () {
                         ecb::ecb_short::<Encrypt>(key, data)
                     }

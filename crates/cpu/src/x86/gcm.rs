@@ -8,7 +8,7 @@
 use std::arch::x86_64::__m128i;
 
 use super::cipher::{extra_rounds, for_eight, opaque};
-use super::ghash::{self, HashKey, MODULUS, Sum};
+use super::ghash::{HashKey, MODULUS, Sum};
 use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
 use crate::counter::{Counting, Low32};
@@ -113,7 +113,7 @@ impl<V: Vector> Gcm<V> {
 #[inline(always)]
 pub(super) unsafe fn crypt<V: Vector, const ENCRYPT: bool>(
     schedule: &Schedule,
-    hash_key: &mut HashKey<V::Raw>,
+    hash_key: &HashKey<V::Raw>,
     counter: &mut Block,
     state: &mut Block,
     data: Span<'_>,
@@ -137,14 +137,11 @@ pub(super) unsafe fn crypt<V: Vector, const ENCRYPT: bool>(
         let last = STEP * (steps - 1);
         if ENCRYPT {
             gcm.step(src, dst, None);
-            // Missing powers are computed while the step is executing.
-            ghash::ensure_powers::<V>(hash_key, STEP / 16);
             for at in (STEP..data.len()).step_by(STEP) {
                 gcm.step(src.add(at), dst.add(at), Some((dst.add(at - STEP).cast_const(), hash_key)));
             }
             gcm.last(dst.add(last).cast_const(), hash_key).reversed().store(state.as_mut_ptr());
         } else {
-            ghash::ensure_powers::<V>(hash_key, STEP / 16);
             for at in (0..last).step_by(STEP) {
                 gcm.step(src.add(at), dst.add(at), Some((src.add(at), hash_key)));
             }

@@ -228,6 +228,18 @@ pub(super) unsafe fn hash_key<V: Vector>(h: &Block) -> HashKey<V::Raw> {
     }
 }
 
+/// A key without powers, to be replaced by [`hash_key_into`].
+///
+/// # Safety
+///
+/// The same as for [`Vector`].
+#[inline(always)]
+pub(super) unsafe fn blank<V: Vector>() -> HashKey<V::Raw> {
+    // SAFETY: the caller guarantees that the processor has the instructions.
+    let zero = unsafe { V::numbers([0; 4]) }.raw();
+    HashKey { powers: [zero; 8], sums: [zero; 8], made: 1 }
+}
+
 /// Replaces a key: computes the lowest powers of H; [`ensure_powers`] computes the others.
 ///
 /// # Safety

@@ -203,6 +203,12 @@ macro_rules! kernel {
                 }
             }
 
+            impl $kernel {
+                entries! { $features,
+                    fn blank_hash_key() -> HashKey<$raw> { ghash::blank::<vector::$vector>() }
+                }
+            }
+
             impl SingleStreamKernel for $kernel {
                 fn duplicate(key: &Schedule) -> Option<Schedule> {
                     Some(key.duplicate())
@@ -224,6 +230,14 @@ macro_rules! kernel {
                 fn expand_to_encrypt_into(self, key: &[u8], place: &mut Schedule) -> bool {
                     self.base.expand_to_encrypt_into(key, place);
                     true
+                }
+
+                fn blank(self) -> (Schedule, HashKey<$raw>) {
+                    (Schedule::blank(), self.blank_hash_key())
+                }
+
+                fn expand_each(self, keys: &[&[u8]], places: &mut [Schedule]) {
+                    self.base.expand_each(keys, places);
                 }
 
                 #[inline]
@@ -261,6 +275,11 @@ macro_rules! kernel {
                     fn hash_key_into(h: &Block, place: &mut HashKey<$raw>) -> bool {
                         ghash::hash_key_into::<vector::$vector>(h, place);
                         true
+                    }
+                    fn hash_keys_into(h: &[Block], places: &mut [HashKey<$raw>]) -> () {
+                        for (h, place) in h.iter().zip(places) {
+                            ghash::hash_key_into::<vector::$vector>(h, place);
+                        }
                     }
                     fn ensure_powers(key: &mut HashKey<$raw>, blocks: usize) -> () {
                         ghash::ensure_powers::<vector::$vector>(key, blocks)
@@ -316,7 +335,7 @@ kernel! {
         entries! { "aes,pclmulqdq,avx512f,avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq",
             fn gcm(
                 key: &Schedule,
-                hash_key: &mut HashKey<__m512i>,
+                hash_key: &HashKey<__m512i>,
                 encrypts: bool,
                 counter: &mut Block,
                 state: &mut Block,

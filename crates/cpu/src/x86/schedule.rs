@@ -38,6 +38,14 @@ impl Schedule {
         self.decrypt.as_ptr()
     }
 
+    /// A schedule without a key, to be replaced by [`expand_each`].
+    #[inline(always)]
+    pub(super) fn blank() -> Self {
+        // SAFETY: every x86-64 processor has SSE2.
+        let zero = unsafe { _mm_setzero_si128() };
+        Schedule { encrypt: [zero; 15], rounds: 10, decrypt: [zero; 15] }
+    }
+
     /// A copy of this value.
     pub(crate) fn duplicate(&self) -> Self {
         Schedule { encrypt: self.encrypt, rounds: self.rounds, decrypt: self.decrypt }
@@ -97,29 +105,75 @@ pub(super) unsafe fn expand_into(key: &[u8], place: &mut Schedule) {
 /// The same as for [`expand`].
 #[inline(always)]
 pub(super) unsafe fn expand_to_encrypt_into(key: &[u8], place: &mut Schedule) {
-    let mut put = |i: usize, round_key| place.encrypt[i] = round_key;
+    // SAFETY: the caller guarantees that the processor has the instructions.
+    unsafe { expand_alike([key], std::array::from_mut(place)) };
+}
+
+/// Number of key expansions in flight. A step of an expansion depends on the step before it.
+const IN_FLIGHT: usize = 4;
+
+/// Replaces schedules by the schedules of other keys, one for each place, for encryption only.
+///
+/// # Safety
+///
+/// The same as for [`expand`].
+#[inline(always)]
+pub(super) unsafe fn expand_each(keys: &[&[u8]], places: &mut [Schedule]) {
+    assert_eq!(keys.len(), places.len(), "as many keys as places");
+    let (mut keys, mut places) = (keys, places);
+    while let Some(first) = keys.first() {
+        let alike =
+            keys.first_chunk::<IN_FLIGHT>().filter(|keys| keys.iter().all(|key| key.len() == first.len()));
+        let done = match (alike, places.first_chunk_mut()) {
+            (Some(keys), Some(places)) => {
+                // SAFETY: the caller guarantees that the processor has the instructions.
+                unsafe { expand_alike(*keys, places) };
+                IN_FLIGHT
+            }
+            _ => {
+                // SAFETY: as above.
+                unsafe { expand_to_encrypt_into(first, &mut places[0]) };
+                1
+            }
+        };
+        (keys, places) = (&keys[done..], &mut places[done..]);
+    }
+}
+
+/// Replaces schedules by the schedules of keys of the same length, for encryption only, interleaved.
+///
+/// # Safety
+///
+/// The same as for [`expand`].
+#[inline(always)]
+unsafe fn expand_alike<const N: usize>(keys: [&[u8]; N], places: &mut [Schedule; N]) {
+    let mut put = |i: usize, round_keys: [__m128i; N]| {
+        for n in 0..N {
+            places[n].encrypt[i] = round_keys[n];
+        }
+    };
     // SAFETY: the caller guarantees that the processor has the instructions, which include SSE2.
     unsafe {
-        let rounds = match key.len() {
+        let rounds = match keys[0].len() {
             16 => {
-                each_of_128(key, &mut put);
+                each_of_128(keys, &mut put);
                 10
             }
             24 => {
-                each_of_192(key, &mut put);
+                each_of_192(keys, &mut put);
                 12
             }
             32 => {
-                each_of_256(key, &mut put);
+                each_of_256(keys, &mut put);
                 14
             }
             other => panic!("an AES key has 16, 24 or 32 bytes, not {other}"),
         };
         // Erases the remaining round keys of a longer key.
         for i in rounds + 1..15 {
-            put(i, _mm_setzero_si128());
+            put(i, [_mm_setzero_si128(); N]);
         }
-        place.rounds = rounds;
+        places.iter_mut().for_each(|place| place.rounds = rounds);
     }
 }
 
@@ -218,20 +272,22 @@ unsafe fn prefix(words: __m128i) -> __m128i {
     }
 }
 
-/// Passes the round keys to `put` one after another, so that they are never all in memory.
+/// Passes the round keys of N keys to `put` one after another, so that they are never all in memory.
 ///
 /// # Safety
 ///
-/// The processor has the AES instructions and SSSE3; the key has 16 bytes.
+/// The processor has the AES instructions and SSSE3; each key has 16 bytes.
 #[inline(always)]
-unsafe fn each_of_128(key: &[u8], mut put: impl FnMut(usize, __m128i)) {
+unsafe fn each_of_128<const N: usize>(keys: [&[u8]; N], mut put: impl FnMut(usize, [__m128i; N])) {
     const CONSTANTS: [i32; 10] = [0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x1b, 0x36];
-    // SAFETY: the caller guarantees that the processor has the instructions and that the key has this length.
+    // SAFETY: the caller guarantees that the processor has the instructions and that the keys have this length.
     unsafe {
-        let mut words = _mm_loadu_si128(key.as_ptr().cast());
+        let mut words = keys.map(|key| _mm_loadu_si128(key.as_ptr().cast()));
         put(0, words);
         for i in 0..10 {
-            words = _mm_xor_si128(prefix(words), sub_word(words, LAST_ROTATED, CONSTANTS[i]));
+            for n in 0..N {
+                words[n] = _mm_xor_si128(prefix(words[n]), sub_word(words[n], LAST_ROTATED, CONSTANTS[i]));
+            }
             put(i + 1, words);
         }
     }
@@ -256,22 +312,27 @@ unsafe fn six_words(four: __m128i, two: __m128i, constant: i32) -> (__m128i, __m
 ///
 /// # Safety
 ///
-/// The processor has the AES instructions and SSSE3; the key has 24 bytes.
+/// The processor has the AES instructions and SSSE3; each key has 24 bytes.
 #[inline(always)]
-unsafe fn each_of_192(key: &[u8], mut put: impl FnMut(usize, __m128i)) {
-    // SAFETY: the caller guarantees that the processor has the instructions and that the key has this length.
+unsafe fn each_of_192<const N: usize>(keys: [&[u8]; N], mut put: impl FnMut(usize, [__m128i; N])) {
+    // SAFETY: the caller guarantees that the processor has the instructions and that the keys have this length.
     unsafe {
-        // The six words of the key: four in one vector, and two in the lower half of another.
-        let mut four = _mm_loadu_si128(key.as_ptr().cast());
-        let mut two = _mm_loadl_epi64(key.as_ptr().add(16).cast());
+        // The six words of a key: four in one vector, and two in the lower half of another.
+        let mut four = keys.map(|key| _mm_loadu_si128(key.as_ptr().cast()));
+        let mut two = keys.map(|key| _mm_loadl_epi64(key.as_ptr().add(16).cast()));
         // Twelve words are three round keys.
         for i in 0..5 {
             put(3 * i, four);
             if i < 4 {
-                let (next_four, next_two) = six_words(four, two, 1 << (2 * i));
-                put(3 * i + 1, _mm_unpacklo_epi64(two, next_four));
-                put(3 * i + 2, _mm_alignr_epi8::<8>(next_two, next_four));
-                (four, two) = six_words(next_four, next_two, 2 << (2 * i));
+                let (mut second, mut third) = (four, two);
+                for n in 0..N {
+                    let (next_four, next_two) = six_words(four[n], two[n], 1 << (2 * i));
+                    second[n] = _mm_unpacklo_epi64(two[n], next_four);
+                    third[n] = _mm_alignr_epi8::<8>(next_two, next_four);
+                    (four[n], two[n]) = six_words(next_four, next_two, 2 << (2 * i));
+                }
+                put(3 * i + 1, second);
+                put(3 * i + 2, third);
             }
         }
     }
@@ -281,20 +342,24 @@ unsafe fn each_of_192(key: &[u8], mut put: impl FnMut(usize, __m128i)) {
 ///
 /// # Safety
 ///
-/// The processor has the AES instructions and SSSE3; the key has 32 bytes.
+/// The processor has the AES instructions and SSSE3; each key has 32 bytes.
 #[inline(always)]
-unsafe fn each_of_256(key: &[u8], mut put: impl FnMut(usize, __m128i)) {
-    // SAFETY: the caller guarantees that the processor has the instructions and that the key has this length.
+unsafe fn each_of_256<const N: usize>(keys: [&[u8]; N], mut put: impl FnMut(usize, [__m128i; N])) {
+    // SAFETY: the caller guarantees that the processor has the instructions and that the keys have this length.
     unsafe {
-        let mut even = _mm_loadu_si128(key.as_ptr().cast());
-        let mut odd = _mm_loadu_si128(key.as_ptr().add(16).cast());
+        let mut even = keys.map(|key| _mm_loadu_si128(key.as_ptr().cast()));
+        let mut odd = keys.map(|key| _mm_loadu_si128(key.as_ptr().add(16).cast()));
         put(0, even);
         put(1, odd);
         for i in 1..8 {
-            even = _mm_xor_si128(prefix(even), sub_word(odd, LAST_ROTATED, 1 << (i - 1)));
+            for n in 0..N {
+                even[n] = _mm_xor_si128(prefix(even[n]), sub_word(odd[n], LAST_ROTATED, 1 << (i - 1)));
+            }
             put(2 * i, even);
             if i < 7 {
-                odd = _mm_xor_si128(prefix(odd), sub_word(even, LAST, 0));
+                for n in 0..N {
+                    odd[n] = _mm_xor_si128(prefix(odd[n]), sub_word(even[n], LAST, 0));
+                }
                 put(2 * i + 1, odd);
             }
         }
@@ -311,7 +376,7 @@ unsafe fn expand_128(key: &[u8]) -> [__m128i; 15] {
     // SAFETY: the caller guarantees that the processor has the instructions and that the key has this length.
     unsafe {
         let mut keys = [_mm_setzero_si128(); 15];
-        each_of_128(key, |i, round_key| keys[i] = round_key);
+        each_of_128([key], |i, [round_key]| keys[i] = round_key);
         keys
     }
 }
@@ -326,7 +391,7 @@ unsafe fn expand_192(key: &[u8]) -> [__m128i; 15] {
     // SAFETY: the caller guarantees that the processor has the instructions and that the key has this length.
     unsafe {
         let mut keys = [_mm_setzero_si128(); 15];
-        each_of_192(key, |i, round_key| keys[i] = round_key);
+        each_of_192([key], |i, [round_key]| keys[i] = round_key);
         keys
     }
 }
@@ -341,7 +406,7 @@ unsafe fn expand_256(key: &[u8]) -> [__m128i; 15] {
     // SAFETY: the caller guarantees that the processor has the instructions and that the key has this length.
     unsafe {
         let mut keys = [_mm_setzero_si128(); 15];
-        each_of_256(key, |i, round_key| keys[i] = round_key);
+        each_of_256([key], |i, [round_key]| keys[i] = round_key);
         keys
     }
 }

@@ -1,0 +1,140 @@
+//! Fused GCM of every kernel compared with AWS-LC: `cargo run --release -p lockstep-cpu --example fused_gcm [filter...]`.
+//!
+//! One thread; sealing in place, opening not. The kernels alternate in many short rounds, and each figure is the best round, because other
+//! programs may run on the machine; `MEDIAN=1` takes the median. Messages under one key use its cached form; messages of a
+//! batch with a key each include the key set-up. Only rows whose names contain all filters are measured.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use lockstep_core::Key;
+use lockstep_core::backend::{Device, KernelId, kernel_by_name};
+use lockstep_core::data::Data;
+use lockstep_core::work::{AeadMessage, FusedAead, Status, Tag, Task};
+use lockstep_cpu::{Cpu, CpuOptions};
+
+const KERNELS: [&str; 6] = ["cpu/aws-lc", "cpu/vaes512", "cpu/vaes256", "cpu/aesni", "cpu/armv8", "cpu/soft"];
+const SIZES: [usize; 9] = [16, 64, 256, 512, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 1 << 20];
+const BATCHES: [usize; 5] = [16, 64, 256, 1 << 10, 4 << 10];
+const BATCH: usize = 10_000;
+const ROUNDS: usize = 31;
+const ROUND: Duration = Duration::from_millis(2);
+
+/// The messages of a task.
+struct Work {
+    keys: Vec<Key>,
+    data: Vec<Vec<u8>>,
+    opened: Vec<Vec<u8>>,
+    tags: Vec<[u8; 16]>,
+}
+
+impl Work {
+    /// Messages under one key (`is_keyed` is false) or with a key each.
+    fn new(bits: usize, count: usize, size: usize, is_keyed: bool) -> Work {
+        let key = |i: usize| {
+            let mut bytes = vec![7; bits / 8];
+            bytes[..8].copy_from_slice(&i.to_le_bytes());
+            Key::new(&bytes).expect("a length of AES")
+        };
+        let keys = (0..if is_keyed { count } else { 1 }).map(key).collect();
+        Work {
+            keys,
+            data: vec![vec![1; size]; count],
+            opened: vec![vec![1; size]; count],
+            tags: vec![[0; 16]; count],
+        }
+    }
+
+    fn run(&mut self, cpu: &Cpu, kernel: KernelId, fused: FusedAead) {
+        let keys = self.keys.iter().cycle();
+        let mut messages: Vec<_> = keys
+            .zip(&mut self.data)
+            .zip(self.tags.iter_mut().zip(&mut self.opened))
+            .map(|((key, data), (tag, opened))| AeadMessage {
+                key,
+                nonce: &[5; 12],
+                aad: &[],
+                data: match fused {
+                    FusedAead::GcmSeal => Data::in_place(black_box(data)),
+                    FusedAead::GcmOpen => Data::copy(data, black_box(opened)).expect("equal lengths"),
+                },
+                tag: match fused {
+                    FusedAead::GcmSeal => Tag::Write(tag),
+                    FusedAead::GcmOpen => Tag::Expect(tag),
+                },
+                status: Status::Pending,
+            })
+            .collect();
+        let task = Task::Fused(fused, &mut messages);
+        cpu.submit(kernel, task.into()).expect("host memory").wait().expect("host memory");
+    }
+
+    /// Nanoseconds of a task of each kernel.
+    fn times(&mut self, cpu: &Cpu, kernels: &[KernelId], fused: FusedAead) -> Vec<f64> {
+        // Opening needs the right tags.
+        self.run(cpu, kernels[0], FusedAead::GcmSeal);
+        let mut calls: Vec<u32> = Vec::new();
+        for &kernel in kernels {
+            let mut count = 1;
+            loop {
+                let start = Instant::now();
+                (0..count).for_each(|_| self.run(cpu, kernel, fused));
+                if start.elapsed() > ROUND / 2 {
+                    break;
+                }
+                count *= 2;
+            }
+            calls.push(count);
+        }
+        let mut found = vec![Vec::new(); kernels.len()];
+        for _ in 0..ROUNDS {
+            for ((&kernel, &calls), found) in kernels.iter().zip(&calls).zip(&mut found) {
+                let start = Instant::now();
+                (0..calls).for_each(|_| self.run(cpu, kernel, fused));
+                found.push(start.elapsed().as_nanos() as f64 / f64::from(calls));
+            }
+        }
+        let at = if std::env::var_os("MEDIAN").is_some() { ROUNDS / 2 } else { 0 };
+        let chosen = |mut times: Vec<f64>| {
+            times.sort_by(f64::total_cmp);
+            times[at]
+        };
+        found.into_iter().map(chosen).collect()
+    }
+}
+
+fn main() {
+    let filters: Vec<String> = std::env::args().skip(1).collect();
+    let cpu = Cpu::new(&CpuOptions { threads: Some(1) });
+    let found = KERNELS.iter().filter_map(|name| Some((*name, kernel_by_name(&cpu, name).ok()?)));
+    let only = std::env::var("KERNELS").unwrap_or_default();
+    let (names, kernels): (Vec<_>, Vec<_>) =
+        found.filter(|(name, _)| only.is_empty() || only.split(',').any(|only| only == *name)).unzip();
+    println!(
+        "{:34}{}",
+        "ns, x of the first",
+        names.iter().map(|name| format!("{name:>22}")).collect::<String>()
+    );
+    let row = |name: String, work: &mut dyn FnMut() -> Work, fused, messages: usize| {
+        if !filters.iter().all(|filter| name.contains(filter.as_str())) {
+            return;
+        }
+        let times = work().times(&cpu, &kernels, fused);
+        print!("{name:34}");
+        for time in &times {
+            print!("{:14.1}{:8.2}", time / messages as f64, times[0] / time);
+        }
+        println!();
+    };
+    for bits in [128, 256] {
+        for (fused, name) in [(FusedAead::GcmSeal, "seal"), (FusedAead::GcmOpen, "open")] {
+            for size in SIZES {
+                row(format!("{name}-{bits} {size}"), &mut || Work::new(bits, 1, size, false), fused, 1);
+            }
+            for size in BATCHES {
+                let name = format!("{name}-{bits} {BATCH} keys x {size}");
+                row(name, &mut || Work::new(bits, BATCH, size, true), fused, BATCH);
+            }
+        }
+    }
+}
