@@ -22,6 +22,7 @@
 //! | [`cbc_mac`] | FIPS 113, SP 800-38C section 6.1 |
 //! | [`siv`] | RFC 5297 |
 //! | [`polyval`], [`gcm_siv`] | RFC 8452 |
+//! | [`ocb`] | RFC 7253 |
 //! | [`pcbc`] | Kerberos version 4 |
 //! | [`padding`] | RFC 5652 (PKCS #7) |
 //! | [`cobblestone`] | C2SP chunked encryption |
@@ -43,6 +44,7 @@ mod gf256;
 pub mod ghash;
 mod hkdf;
 pub mod key_wrap;
+pub mod ocb;
 pub mod ofb;
 pub mod padding;
 pub mod pcbc;

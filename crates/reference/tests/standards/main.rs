@@ -6,6 +6,7 @@ mod fips_197;
 mod gcm;
 mod gcm_siv;
 mod key_wrap;
+mod ocb;
 mod pcbc;
 mod siv;
 mod sp_800_38a;
