@@ -26,6 +26,7 @@
 //! | [`pcbc`] | Kerberos version 4 |
 //! | [`padding`] | RFC 5652 (PKCS #7) |
 //! | [`cobblestone`] | C2SP chunked encryption |
+//! | [`xaes`] | C2SP XAES-256-GCM |
 #![forbid(unsafe_code)]
 
 mod aes;
@@ -50,6 +51,7 @@ pub mod padding;
 pub mod pcbc;
 pub mod polyval;
 pub mod siv;
+pub mod xaes;
 pub mod xts;
 
 pub use aes::Aes;

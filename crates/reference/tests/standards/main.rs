@@ -10,6 +10,7 @@ mod ocb;
 mod pcbc;
 mod siv;
 mod sp_800_38a;
+mod xaes;
 mod xts;
 
 /// Bytes from hexadecimal digits; white space is skipped.
