@@ -25,6 +25,7 @@
 //! | [`ocb`] | RFC 7253 |
 //! | [`pcbc`] | Kerberos version 4 |
 //! | [`padding`] | RFC 5652 (PKCS #7) |
+//! | [`hctr2`] | IACR ePrint 2021/1441 |
 //! | [`cobblestone`] | C2SP chunked encryption |
 //! | [`xaes`] | C2SP XAES-256-GCM |
 #![forbid(unsafe_code)]
@@ -43,6 +44,7 @@ pub mod gcm;
 pub mod gcm_siv;
 mod gf256;
 pub mod ghash;
+pub mod hctr2;
 mod hkdf;
 pub mod key_wrap;
 pub mod ocb;

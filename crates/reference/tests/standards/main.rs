@@ -5,6 +5,7 @@ mod cbc_mac_family;
 mod fips_197;
 mod gcm;
 mod gcm_siv;
+mod hctr2;
 mod key_wrap;
 mod ocb;
 mod pcbc;
