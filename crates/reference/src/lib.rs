@@ -22,9 +22,12 @@
 //! | [`cbc_mac`] | FIPS 113, SP 800-38C section 6.1 |
 //! | [`siv`] | RFC 5297 |
 //! | [`polyval`], [`gcm_siv`] | RFC 8452 |
+//! | [`ocb`] | RFC 7253 |
 //! | [`pcbc`] | Kerberos version 4 |
 //! | [`padding`] | RFC 5652 (PKCS #7) |
+//! | [`hctr2`] | IACR ePrint 2021/1441 |
 //! | [`cobblestone`] | C2SP chunked encryption |
+//! | [`xaes`] | C2SP XAES-256-GCM |
 #![forbid(unsafe_code)]
 
 mod aes;
@@ -41,13 +44,16 @@ pub mod gcm;
 pub mod gcm_siv;
 mod gf256;
 pub mod ghash;
+pub mod hctr2;
 mod hkdf;
 pub mod key_wrap;
+pub mod ocb;
 pub mod ofb;
 pub mod padding;
 pub mod pcbc;
 pub mod polyval;
 pub mod siv;
+pub mod xaes;
 pub mod xts;
 
 pub use aes::Aes;

@@ -5,10 +5,13 @@ mod cbc_mac_family;
 mod fips_197;
 mod gcm;
 mod gcm_siv;
+mod hctr2;
 mod key_wrap;
+mod ocb;
 mod pcbc;
 mod siv;
 mod sp_800_38a;
+mod xaes;
 mod xts;
 
 /// Bytes from hexadecimal digits; white space is skipped.
