@@ -6,6 +6,7 @@
 //! support are skipped, but a kernel that supports no operation fails.
 
 pub mod aead;
+pub mod composed;
 pub mod memory;
 pub mod messages;
 pub mod passes;
@@ -122,6 +123,8 @@ macro_rules! backend_suite {
             $crate::backend_suite!(@tests aead:
                 gcm_agrees mixed_key_sizes gcm_nonces_of_any_length ccm_agrees forgeries_are_refused fused_agrees_with_composed
                 macs_agree);
+            $crate::backend_suite!(@tests composed:
+                composed_aeads_agree composed_forgeries_are_refused lengths_of_nonces_and_tags siv_agrees hctr2_agrees);
             $crate::backend_suite!(@tests streams:
                 any_split_gives_the_same padding_by_pieces seek_goes_anywhere aead_by_pieces cmac_by_pieces
                 order_is_kept);
