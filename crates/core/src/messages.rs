@@ -67,12 +67,16 @@ impl<'d> Messages<'_, 'd> {
         }
     }
 
-    /// The chaining state at the start of the data.
+    /// The chaining state at the start of the data. Only messages of GCM have one; it is zeros for nonces that fused GCM does
+    /// not take.
     pub fn state(&self, index: usize) -> Block {
         match self {
             Messages::Segments(segments) => *segments[index].state,
             // SP 800-38D, 7.1: J0 masks the tag, and the data come after it.
-            Messages::Aead(messages) => counter_block(messages[index].nonce, 2),
+            Messages::Aead(messages) if messages[index].nonce.len() == 12 => {
+                counter_block(messages[index].nonce, 2)
+            }
+            Messages::Aead(_) => [0; 16],
         }
     }
 

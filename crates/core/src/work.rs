@@ -142,11 +142,34 @@ pub enum FusedAead {
     /// GCM decryption (SP 800-38D, 7.2) with a 96-bit IV: the tag is checked in constant time before the plaintext
     /// is released; the output of a message with a wrong tag is zeroed.
     GcmOpen,
+    /// OCB3 encryption (RFC 7253, 4.2) with a nonce of 1 to 15 bytes.
+    OcbSeal,
+    /// OCB3 decryption (RFC 7253, 4.3) with a nonce of 1 to 15 bytes: the same conditions as for `GcmOpen`.
+    OcbOpen,
 }
 
 impl FusedAead {
     /// All fused AEADs.
-    pub const ALL: [FusedAead; 2] = [FusedAead::GcmSeal, FusedAead::GcmOpen];
+    pub const ALL: [FusedAead; 4] =
+        [FusedAead::GcmSeal, FusedAead::GcmOpen, FusedAead::OcbSeal, FusedAead::OcbOpen];
+
+    /// True for decryption.
+    pub const fn opens(self) -> bool {
+        matches!(self, FusedAead::GcmOpen | FusedAead::OcbOpen)
+    }
+
+    /// The encryption of the same AEAD.
+    pub const fn sealing(self) -> FusedAead {
+        match self {
+            FusedAead::GcmSeal | FusedAead::GcmOpen => FusedAead::GcmSeal,
+            FusedAead::OcbSeal | FusedAead::OcbOpen => FusedAead::OcbSeal,
+        }
+    }
+
+    /// True for GCM.
+    pub const fn is_gcm(self) -> bool {
+        matches!(self, FusedAead::GcmSeal | FusedAead::GcmOpen)
+    }
 }
 
 /// A pass or a fused AEAD. A kernel supports whole operations, its cost is stated for each operation, and the planner
@@ -235,7 +258,7 @@ pub struct Tweak<'d> {
 pub struct AeadMessage<'d> {
     /// The key.
     pub key: &'d Key,
-    /// The IV or nonce. A [`FusedAead`] takes 12 bytes. For other lengths, modes compose the AEAD of passes.
+    /// The IV or nonce. Fused GCM takes 12 bytes. For other lengths, the mode composes GCM of passes.
     pub nonce: &'d [u8],
     /// Associated data.
     pub aad: &'d [u8],

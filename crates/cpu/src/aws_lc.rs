@@ -28,14 +28,16 @@ impl AwsLc {
 impl AnyKernel for AwsLc {
     fn cost(&self, operation: Operation, key: KeySize) -> Option<Cost> {
         match operation {
-            Operation::Fused(_) => Some(Cost::new(300.0, 120.0 / key.rounds() as f64)),
-            Operation::Pass(_) => None,
+            Operation::Fused(fused) if fused.is_gcm() => Some(Cost::new(300.0, 120.0 / key.rounds() as f64)),
+            _ => None,
         }
     }
 
     fn run(&self, task: Task<'_, '_>, threads: usize) -> Result<()> {
-        let Task::Fused(_, messages) = task else {
-            return Err(Error::Unsupported { kernel: Self::NAME, operation: task.operation().to_string() });
+        let operation = task.operation();
+        let messages = match task {
+            Task::Fused(fused, messages) if fused.is_gcm() => messages,
+            _ => return Err(operation.unsupported_by(Self::NAME)),
         };
         for message in &*messages {
             if let Data::Device { .. } | Data::Pinned { .. } | Data::Host(HostData::ReadOnly(_)) =

@@ -9,6 +9,8 @@ pub type Block = [u8; 16];
 
 pub use lockstep_core::data::Span;
 
+use crate::ocb;
+pub use crate::ocb::{OcbKey, OcbState};
 use crate::rfc8452;
 
 /// One message of a serial pass: key, chaining register and data.
@@ -87,6 +89,18 @@ pub trait Kernel: Copy + Send + Sync + 'static {
     /// Adds whole blocks to a POLYVAL state (RFC 8452, section 3).
     fn polyval(self, key: &Self::HashKey, state: &mut Block, data: &[u8]) {
         rfc8452::polyval_by_ghash(self, key, state, data);
+    }
+
+    /// OCB3 of whole blocks (RFC 7253, sections 4.2 and 4.3), from the state before them.
+    fn ocb(
+        self,
+        schedule: &Self::Schedule,
+        key: &OcbKey,
+        state: &mut OcbState,
+        encrypts: bool,
+        data: Span<'_>,
+    ) {
+        ocb::ocb_by_ecb(self, schedule, key, state, encrypts, data);
     }
 
     /// CBC encryption (SP 800-38A, 6.2) of any number of independent messages, interleaved.

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 use crate::device::{AnyKernel, CPU};
 use crate::inline::SingleStreamKernel;
 use crate::kernel::{Kernel, Span};
-use crate::{aead, serial, threads, tweak};
+use crate::{aead, ocb, serial, threads, tweak};
 
 /// Runs passes on a kernel.
 pub(crate) struct Passes<K>(K);
@@ -67,7 +67,9 @@ impl<K: SingleStreamKernel> AnyKernel for Passes<K> {
     fn cost(&self, operation: Operation, key: KeySize) -> Option<Cost> {
         match operation {
             Operation::Pass(pass) => pass.takes_key(key).then(|| pass_cost(K::NAME, pass, key)),
-            Operation::Fused(_) => Some(fused_cost(K::NAME, key)),
+            Operation::Fused(fused) if fused.is_gcm() => Some(fused_cost(K::NAME, key)),
+            // One AES step for each block, as in ECB.
+            Operation::Fused(_) => Some(pass_cost(K::NAME, Pass::EcbEncrypt, key)),
         }
     }
 
@@ -84,7 +86,8 @@ impl<K: SingleStreamKernel> AnyKernel for Passes<K> {
                 });
                 Ok(())
             }
-            Task::Fused(_, messages) => aead::run(self.0, messages, threads),
+            Task::Fused(fused, messages) if fused.is_gcm() => aead::run(self.0, messages, threads),
+            Task::Fused(_, messages) => ocb::messages::run(self.0, messages, threads),
             Task::Table(..) => {
                 Err(Error::Unsupported { kernel: K::NAME, operation: task.operation().to_string() })
             }
@@ -99,20 +102,25 @@ fn check(kernel: &'static str, pass: Pass, segments: &[Segment<'_>]) -> Result<(
         if !pass.takes_key(segment.key.size()) {
             return Err(Operation::Pass(pass).unsupported_by(kernel));
         }
-        match &segment.data {
-            Data::Host(HostData::ReadOnly(_)) if !pass.is_read_only() => {
-                return Err(Error::OutputLength { needed: segment.data.len(), got: 0 });
-            }
-            Data::Host(_) => {}
-            Data::Pinned { .. } => {
-                return Err(Error::OutOfReach { device: CPU, what: "pinned memory of other devices".into() });
-            }
-            Data::Device { from, .. } => {
-                return Err(Error::OutOfReach { device: CPU, what: format!("memory of {}", from.device()) });
-            }
-        }
+        check_host(&segment.data, pass.is_read_only())?;
     }
     Ok(())
+}
+
+/// Checks that data are in host memory, and that they are writable unless they are only read.
+pub(crate) fn check_host(data: &Data<'_>, only_read: bool) -> Result<()> {
+    match data {
+        Data::Host(HostData::ReadOnly(_)) if !only_read => {
+            Err(Error::OutputLength { needed: data.len(), got: 0 })
+        }
+        Data::Host(_) => Ok(()),
+        Data::Pinned { .. } => {
+            Err(Error::OutOfReach { device: CPU, what: "pinned memory of other devices".into() })
+        }
+        Data::Device { from, .. } => {
+            Err(Error::OutOfReach { device: CPU, what: format!("memory of {}", from.device()) })
+        }
+    }
 }
 
 /// The host data of a segment that [`check`] has accepted.

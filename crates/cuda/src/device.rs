@@ -94,7 +94,7 @@ impl Cuda {
 fn offers(family: &Family, operation: Operation) -> bool {
     match operation {
         Operation::Pass(pass) => family.does(pass),
-        Operation::Fused(_) => family.does(Pass::Ctr32) && family.does(Pass::Ghash),
+        Operation::Fused(fused) => fused.is_gcm() && family.does(Pass::Ctr32) && family.does(Pass::Ghash),
     }
 }
 

@@ -13,7 +13,7 @@ use lockstep_core::gcm::settle;
 use lockstep_core::key::{Block, Key};
 pub use lockstep_core::ocb::MAX_DATA;
 use lockstep_core::ocb::{Masks, first_offset, nonce_block, xor};
-use lockstep_core::work::{AeadMessage, Pass, Segment, Status};
+use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status};
 
 /// Encrypts and authenticates each message. Nonces of 1 to 15 bytes; tags of 1 to 16 bytes. The length of the tag is part of
 /// the input: a tag is not the beginning of a longer tag.
@@ -23,7 +23,12 @@ use lockstep_core::work::{AeadMessage, Pass, Segment, Status};
 /// devices.
 pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     check_all(messages, Direction::Encrypt)?;
-    by_key_size(messages, |messages| run(executor, Direction::Encrypt, messages))?;
+    by_key_size(messages, |messages| {
+        if executor.run_fused(FusedAead::OcbSeal, messages)? {
+            return Ok(());
+        }
+        run(executor, Direction::Encrypt, messages)
+    })?;
     all_sealed(messages)
 }
 
@@ -35,6 +40,9 @@ pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
 pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     check_all(messages, Direction::Decrypt)?;
     by_key_size(messages, |messages| {
+        if executor.run_fused(FusedAead::OcbOpen, messages)? {
+            return Ok(());
+        }
         let outcome = run(executor, Direction::Decrypt, messages);
         // The tag is computed from the plaintext. The plaintext must be zeroed if the check fails or does not happen.
         outcome.and(zero_failed(executor, messages))
@@ -73,7 +81,7 @@ struct State {
     checksum: Zeroizing<Block>,
 }
 
-/// Runs OCB on messages whose keys have the same size.
+/// Composes OCB of ECB, on messages whose keys have the same size.
 fn run(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     let mut states = start(executor, messages)?;
     for (message, state) in messages.iter_mut().zip(&mut states) {

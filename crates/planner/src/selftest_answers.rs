@@ -60,6 +60,10 @@ const DIGESTS: [[u64; 3]; Operation::COUNT] = [
     [0xcab7_c146_450c_36e8, 0x880b_4b25_b035_8f4e, 0x3379_66c3_0238_28ee],
     // GcmOpen
     [0x004f_4289_170e_07bd, 0x2d60_80de_2eab_5756, 0x09f5_90b0_5804_6242],
+    // OcbSeal
+    [0x3e3f_4b00_0512_6875, 0x716e_6a86_3656_0a34, 0x66db_5f18_b515_1e29],
+    // OcbOpen
+    [0x55cb_f73e_adb8_15bf, 0x460f_3935_9854_3e71, 0x0a65_f4c9_7144_e87e],
 ];
 
 const OPEN_TAGS: [[Block; 3]; 3] = [

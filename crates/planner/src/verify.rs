@@ -25,7 +25,7 @@ use lockstep_core::data::{Data, HostData};
 use lockstep_core::error::{Error, Result};
 use lockstep_core::key::Block;
 use lockstep_core::messages::Messages;
-use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Status, Tag, Task, Work};
+use lockstep_core::work::{AeadMessage, Operation, Pass, Segment, Status, Tag, Task, Work};
 use lockstep_modes::{Executor, gcm, transfer};
 use pieces::Piece;
 use resident::Waits;
@@ -143,7 +143,8 @@ fn task<'w, 'd>(operation: Operation, messages: Messages<'w, 'd>) -> Task<'w, 'd
 fn pass_of(operation: Operation) -> Pass {
     match operation {
         Operation::Pass(pass) => pass,
-        Operation::Fused(FusedAead::GcmSeal | FusedAead::GcmOpen) => Pass::Ctr32,
+        // OCB3 is refused before.
+        Operation::Fused(_) => Pass::Ctr32,
     }
 }
 
@@ -154,7 +155,13 @@ pub(crate) fn run(target: Target<'_>, verifier: &Verifier<'_>, work: Work<'_, '_
         Ok(found) => found,
         Err(task) => return target.submit(Work { stream, task })?.wait(),
     };
-    // A fused AEAD takes only nonces of 12 bytes, from which the chaining state of its data is made.
+    if let Operation::Fused(fused) = operation
+        && !fused.is_gcm()
+    {
+        // No device whose results need verification offers it.
+        return Err(operation.unsupported_by("the verification of results"));
+    }
+    // Fused GCM takes only nonces of 12 bytes, from which the chaining state of its data is made.
     let lengths = (0..all.len()).filter_map(|index| all.aead(index).map(|message| message.nonce.len()));
     if let Some(got) = lengths.into_iter().find(|&len| len != 12) {
         return Err(Error::IvLength { mode: "GCM", expected: "12", got });

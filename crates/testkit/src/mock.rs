@@ -40,11 +40,13 @@ pub struct Behaviour {
     pub corrupt_at: Option<u64>,
     /// True if the device offers GCM as a fused AEAD; otherwise GCM is composed of passes.
     pub fused: bool,
+    /// True if the device offers OCB3 as a fused AEAD. The results of such a device cannot be verified yet.
+    pub ocb: bool,
 }
 
 impl Default for Behaviour {
     fn default() -> Self {
-        Behaviour { delay: Duration::ZERO, bytes_per_second: 0, fail_at: None, corrupt_at: None, fused: true }
+        Behaviour { delay: Duration::ZERO, bytes_per_second: 0, fail_at: None, corrupt_at: None, fused: true, ocb: false }
     }
 }
 
@@ -184,7 +186,7 @@ impl Device for MockAsyncDevice {
         let fixed = self.behaviour.delay.as_nanos() as f64 + 10_000.0;
         let offered = match operation {
             Operation::Pass(pass) => pass.takes_key(key),
-            Operation::Fused(_) => self.behaviour.fused,
+            Operation::Fused(fused) => if fused.is_gcm() { self.behaviour.fused } else { self.behaviour.ocb },
         };
         (kernel.0 == 0 && offered).then(|| Cost::new(fixed, rate / 1e9))
     }

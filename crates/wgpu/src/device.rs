@@ -155,7 +155,7 @@ fn does(family: &Family, operation: Operation) -> bool {
     match operation {
         Operation::Pass(Pass::CtrLittle32 | Pass::Polyval) => false,
         Operation::Pass(pass) => !pass.is_serial() || family.constant_time,
-        Operation::Fused(_) => true,
+        Operation::Fused(fused) => fused.is_gcm(),
     }
 }
 

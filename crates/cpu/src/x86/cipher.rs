@@ -9,6 +9,9 @@ use crate::kernel::Span;
 
 /// Encryption or decryption. Selects the round keys and the instructions.
 pub(super) trait Direction {
+    /// True for encryption.
+    const ENCRYPTS: bool;
+
     /// The round keys in the order of use.
     fn keys(schedule: &Schedule) -> *const __m128i;
     /// A middle round.
@@ -21,6 +24,8 @@ pub(super) trait Direction {
 pub(super) struct Encrypt;
 
 impl Direction for Encrypt {
+    const ENCRYPTS: bool = true;
+
     #[inline(always)]
     fn keys(schedule: &Schedule) -> *const __m128i {
         schedule.encrypt()
@@ -41,6 +46,8 @@ impl Direction for Encrypt {
 pub(super) struct Decrypt;
 
 impl Direction for Decrypt {
+    const ENCRYPTS: bool = false;
+
     #[inline(always)]
     fn keys(schedule: &Schedule) -> *const __m128i {
         schedule.decrypt()

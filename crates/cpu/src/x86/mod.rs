@@ -16,7 +16,7 @@
 //! | `vector`, `registers` | the trait for a register of blocks; its implementations for xmm, ymm and zmm |
 //! | `schedule` | key expansion |
 //! | `cipher` | the rounds of N vectors; the loop of a pass over its data |
-//! | `ecb`, `ctr`, `feedback`, `xts` | the parallel passes (`feedback`: decryption of CBC and CFB) |
+//! | `ecb`, `ctr`, `feedback`, `xts`, `ocb` | the parallel passes (`feedback`: decryption of CBC and CFB) |
 //! | `ghash` | GHASH, many blocks for each reduction |
 //! | `gcm` | CTR and GHASH in one loop |
 //! | `chains`, `each` | many messages interleaved |
@@ -44,7 +44,7 @@
 use std::arch::x86_64::{__m128i, __m256i, __m512i};
 
 use crate::inline::{SingleStreamKernel, xts_unit};
-use crate::kernel::{Block, Kernel, Lane, Span};
+use crate::kernel::{Block, Kernel, Lane, OcbKey, OcbState, Span};
 
 /// Defines safe methods on a token type. Each method calls a function with the target features that the token proves.
 macro_rules! entries {
@@ -73,6 +73,7 @@ mod ecb;
 mod feedback;
 mod gcm;
 mod ghash;
+mod ocb;
 mod registers;
 mod schedule;
 mod single_stream;
@@ -195,6 +196,19 @@ macro_rules! kernel {
                 entries! { $features,
                     fn cbc_encrypt(lanes: &mut [Lane<'_, Schedule>]) -> () {
                         chains::cbc_encrypt::<vector::$chains, $places>(lanes)
+                    }
+                    fn ocb(
+                        schedule: &Schedule,
+                        key: &OcbKey,
+                        state: &mut OcbState,
+                        encrypts: bool,
+                        data: Span<'_>
+                    ) -> () {
+                        if encrypts {
+                            ocb::ocb::<vector::$vector, Encrypt>(schedule, key, state, data)
+                        } else {
+                            ocb::ocb::<vector::$vector, Decrypt>(schedule, key, state, data)
+                        }
                     }
                     fn hash_key(h: &Block) -> HashKey<$raw> { ghash::hash_key::<vector::$vector>(h) }
                     fn ghash(key: &HashKey<$raw>, state: &mut Block, data: &[u8]) -> () {

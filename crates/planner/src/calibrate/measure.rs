@@ -287,10 +287,9 @@ impl<'b, 'p> Runner<'b, 'p> {
 
     /// If the operation opens messages, seals the data first.
     fn prepare(&mut self) -> Result<()> {
-        if self.operation == Operation::Fused(FusedAead::GcmOpen) {
-            self.fused(FusedAead::GcmSeal)
-        } else {
-            Ok(())
+        match self.operation {
+            Operation::Fused(fused) if fused.opens() => self.fused(fused.sealing()),
+            _ => Ok(()),
         }
     }
 
@@ -320,10 +319,7 @@ impl<'b, 'p> Runner<'b, 'p> {
             nonce: &[7; 12],
             aad: &[],
             data,
-            tag: match fused {
-                FusedAead::GcmSeal => Tag::Write(tag),
-                FusedAead::GcmOpen => Tag::Expect(tag),
-            },
+            tag: if fused.opens() { Tag::Expect(tag) } else { Tag::Write(tag) },
             status: Status::Pending,
         });
         let mut messages: Vec<_> = messages.collect();

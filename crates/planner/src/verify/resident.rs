@@ -103,6 +103,11 @@ pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
     waits: Waits,
 ) -> Result<Started<'w, 'd>> {
     let (stream, operation) = (work.stream, work.task.operation());
+    if let Operation::Fused(fused) = operation
+        && !fused.is_gcm()
+    {
+        return Err(operation.unsupported_by("the verification of results"));
+    }
     let (pass, opens) = (pass_of(operation), operation == Operation::Fused(FusedAead::GcmOpen));
     let (all, memory) = match (super::messages(work.task), target.device.memory()) {
         (Ok((_, all)), Some(memory)) if !pass.is_read_only() => (all, memory),

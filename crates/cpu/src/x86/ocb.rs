@@ -1,0 +1,154 @@
+//! OCB3 of whole blocks (RFC 7253, sections 4.2 and 4.3).
+//!
+//! The offsets of a step differ from the offset before the step by values that depend on the key only, if the number of the
+//! step's first block is a multiple of the step's size: the masks L_0, L_1, ... follow a Gray code. Only the offset of the
+//! step's last block depends on the position. These differences are loaded from a table, so that the offsets of a step do not
+//! depend on each other.
+
+use std::arch::x86_64::__m128i;
+use std::marker::PhantomData;
+
+use super::cipher::{Direction, Extent, Pass, drive, middle, opaque};
+use super::schedule::Schedule;
+use super::vector::{Vector, Xmm};
+use crate::kernel::Span;
+use crate::ocb::{OcbKey, OcbState, STEP};
+
+struct Ocb<'k, V, D> {
+    keys: *const __m128i,
+    rounds: usize,
+    key: &'k OcbKey,
+    /// The offset of the last block.
+    offset: Xmm,
+    /// Number of blocks so far.
+    blocks: u64,
+    checksum: V,
+    direction: PhantomData<D>,
+}
+
+/// The mask L_i of a key.
+///
+/// # Safety
+///
+/// The same as for [`Vector`], with [`Xmm`] as the vector.
+#[inline(always)]
+unsafe fn l(key: &OcbKey, i: u32) -> Xmm {
+    // SAFETY: the caller guarantees that the processor has the instruction.
+    unsafe { Xmm::load(key.masks.l(i).as_ptr()) }
+}
+
+impl<V: Vector, D: Direction> Pass<V> for Ocb<'_, V, D> {
+    // [`ocb`] aligns the number of blocks, so that it is a multiple of those in a step.
+    #[inline(always)]
+    unsafe fn step<const N: usize, R: Extent>(&mut self, extent: R, src: *const u8, dst: *mut u8) {
+        let keys = opaque(self.keys);
+        let count = N * V::BLOCKS;
+        // SAFETY: the caller guarantees that the processor has the instructions, and the memory of N vectors. There are
+        // `rounds` + 1 keys. The table has STEP blocks, and a step has at most as many.
+        unsafe {
+            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
+            let table = self.key.steps.0.as_ptr().cast::<u8>();
+            let before = V::splat(self.offset);
+            // The table has the mask of block number `count` in the place of that of block number `blocks` + `count`.
+            let number = self.blocks + count as u64;
+            let change = l(self.key, count.trailing_zeros()).xor(l(self.key, number.trailing_zeros()));
+            let zero = change.xor(change);
+            let mut places = [zero; 4];
+            places[V::BLOCKS - 1] = change;
+            let change_of_last = V::join(places);
+            let offset = |i: usize| {
+                let offset = before.xor(V::load(table.add(i * V::BYTES)));
+                if i == N - 1 { offset.xor(change_of_last) } else { offset }
+            };
+            let mut x = [first; N];
+            for i in 0..N {
+                let text: V = extent.load(src.add(i * V::BYTES));
+                if D::ENCRYPTS {
+                    self.checksum = self.checksum.xor(text);
+                }
+                x[i] = first.xor(offset(i)).xor(text);
+            }
+            middle::<D, V, N>(keys, self.rounds, &mut x);
+            for i in 0..N {
+                let text = D::last(x[i], last.xor(offset(i)));
+                if !D::ENCRYPTS {
+                    self.checksum = self.checksum.xor(text);
+                }
+                extent.store(text, dst.add(i * V::BYTES));
+            }
+            let step = Xmm::load(table.add(16 * (count - 1)));
+            self.offset = self.offset.xor(step).xor(change);
+            self.blocks = number;
+        }
+    }
+}
+
+/// Encrypts or decrypts whole blocks.
+///
+/// # Safety
+///
+/// The same as for [`Vector`], both for `V` and for [`Xmm`].
+#[inline(always)]
+pub(super) unsafe fn ocb<V: Vector, D: Direction>(
+    schedule: &Schedule,
+    key: &OcbKey,
+    state: &mut OcbState,
+    data: Span<'_>,
+) {
+    let (keys, rounds) = (D::keys(schedule), schedule.rounds());
+    // Blocks before the first step, and blocks after the last whole vector.
+    let head = data.len().min(16 * (state.blocks.wrapping_neg() as usize % STEP));
+    let (head, rest) = data.split_at(head);
+    let whole = rest.len() / V::BYTES * V::BYTES;
+    let (body, tail) = rest.split_at(whole);
+    // SAFETY: the caller guarantees that the processor has the instructions.
+    unsafe {
+        singles::<D>(keys, rounds, key, state, head);
+        if !body.is_empty() {
+            let offset = Xmm::load(state.offset.as_ptr());
+            let zero = V::splat(offset.xor(offset));
+            let (blocks, direction) = (state.blocks, PhantomData::<D>);
+            let pass = Ocb { keys, rounds, key, offset, blocks, checksum: zero, direction };
+            let pass = drive::<V, _>(pass, body);
+            pass.offset.store(state.offset.as_mut_ptr());
+            let checksum = Xmm::load(state.checksum.as_ptr()).xor(pass.checksum.folded());
+            checksum.store(state.checksum.as_mut_ptr());
+            state.blocks = pass.blocks;
+        }
+        singles::<D>(keys, rounds, key, state, tail);
+    }
+}
+
+/// Encrypts or decrypts blocks one after another.
+///
+/// # Safety
+///
+/// The same as for [`Vector`], with [`Xmm`] as the vector. In addition, `keys` points to `rounds` + 1 keys.
+#[inline(always)]
+unsafe fn singles<D: Direction>(
+    keys: *const __m128i,
+    rounds: usize,
+    key: &OcbKey,
+    state: &mut OcbState,
+    data: Span<'_>,
+) {
+    let (src, dst) = (data.src(), data.dst());
+    // SAFETY: the caller guarantees that the processor has the instructions; the blocks lie in the span.
+    unsafe {
+        let (first, last) = (Xmm::broadcast(keys), Xmm::broadcast(keys.add(rounds)));
+        let mut offset = Xmm::load(state.offset.as_ptr());
+        let mut checksum = Xmm::load(state.checksum.as_ptr());
+        for at in (0..data.len()).step_by(16) {
+            state.blocks += 1;
+            offset = offset.xor(l(key, state.blocks.trailing_zeros()));
+            let text = Xmm::load(src.add(at));
+            let mut x = [text.xor(offset).xor(first)];
+            middle::<D, Xmm, 1>(keys, rounds, &mut x);
+            let result = D::last(x[0], last.xor(offset));
+            checksum = checksum.xor(if D::ENCRYPTS { text } else { result });
+            result.store(dst.add(at));
+        }
+        offset.store(state.offset.as_mut_ptr());
+        checksum.store(state.checksum.as_mut_ptr());
+    }
+}
