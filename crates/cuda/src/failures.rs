@@ -170,7 +170,7 @@ fn messages_of_a_failed_call_stay_pending() {
     let key = Key::new(&[1; 16]).unwrap();
     let aes = lockstep_reference::Aes::new(&[1; 16]);
     let (sealed, tag) = lockstep_reference::gcm::seal(&aes, &[3; 12], b"x", &[5; 1000]);
-    for fused in FusedAead::ALL {
+    for fused in [FusedAead::GcmSeal, FusedAead::GcmOpen] {
         let (device, control) = device();
         let seals = fused == FusedAead::GcmSeal;
         let (mut data, mut made) = if seals { (vec![5; 1000], [0; 16]) } else { (sealed.clone(), tag) };

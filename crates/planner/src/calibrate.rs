@@ -261,7 +261,8 @@ impl Measured {
 }
 
 fn all_choices() -> impl Iterator<Item = (Operation, KeySize)> {
-    Operation::all().flat_map(|operation| KeySize::ALL.map(|key| (operation, key)))
+    let all = Operation::all().flat_map(|operation| KeySize::ALL.map(|key| (operation, key)));
+    all.filter(|(operation, key)| operation.takes_key(*key))
 }
 
 /// Measures the candidates that may be the fastest, in two rounds, so that a disturbance of one round does not affect the

@@ -44,9 +44,21 @@ pub struct Behaviour {
     pub ocb: bool,
 }
 
+/// True if a device with the default [`Behaviour`] offers the operation.
+pub fn offers(operation: Operation, key: KeySize) -> bool {
+    operation.takes_key(key) && !matches!(operation, Operation::Fused(fused) if !fused.is_gcm())
+}
+
 impl Default for Behaviour {
     fn default() -> Self {
-        Behaviour { delay: Duration::ZERO, bytes_per_second: 0, fail_at: None, corrupt_at: None, fused: true, ocb: false }
+        Behaviour {
+            delay: Duration::ZERO,
+            bytes_per_second: 0,
+            fail_at: None,
+            corrupt_at: None,
+            fused: true,
+            ocb: false,
+        }
     }
 }
 
@@ -186,7 +198,13 @@ impl Device for MockAsyncDevice {
         let fixed = self.behaviour.delay.as_nanos() as f64 + 10_000.0;
         let offered = match operation {
             Operation::Pass(pass) => pass.takes_key(key),
-            Operation::Fused(fused) => if fused.is_gcm() { self.behaviour.fused } else { self.behaviour.ocb },
+            Operation::Fused(fused) => {
+                if fused.is_gcm() {
+                    self.behaviour.fused
+                } else {
+                    self.behaviour.ocb
+                }
+            }
         };
         (kernel.0 == 0 && offered).then(|| Cost::new(fixed, rate / 1e9))
     }

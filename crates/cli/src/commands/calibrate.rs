@@ -107,7 +107,9 @@ fn table(findings: &[Finding]) -> String {
     let mut table = Table::new(title, &head, 3);
     let of = |operation: Operation, place: Place| {
         findings.iter().filter(move |finding| {
-            (finding.operation, finding.place, finding.key) == (operation, place, KeySize::Aes256)
+            // POLYVAL has keys of one size only.
+            let key = if operation.takes_key(KeySize::Aes256) { KeySize::Aes256 } else { KeySize::Aes128 };
+            (finding.operation, finding.place, finding.key) == (operation, place, key)
         })
     };
     let rate = |rate: Option<f64>| rate.map_or("-".into(), |rate| format!("{:.3}", rate / 1e9));

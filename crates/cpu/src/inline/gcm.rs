@@ -47,10 +47,9 @@ enum Phase {
 }
 
 impl InlineGcm {
-    /// Selects AWS-LC's fused implementation or the kernel's own, whichever was faster in measurements with
-    /// `examples/inline`. `None` if the key does not have 16, 24 or 32 bytes, or if memory cannot be allocated.
+    /// The kernel's own implementation, or AWS-LC's on Arm, where the kernel has no fused loop. `None` if the key does not have 16, 24 or 32 bytes, or if memory cannot be allocated.
     pub fn new(kernel: InlineKernel, key: &[u8]) -> Option<InlineGcm> {
-        if !kernel.prefers_fused_gcm() {
+        if !kernel.prefers_aws_lc() {
             return InlineGcm::composed(kernel, key);
         }
         if !is_key_length(key.len()) {

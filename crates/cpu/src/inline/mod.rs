@@ -113,14 +113,12 @@ impl InlineKernel {
         with_kernel!(self.0, kernel => name(kernel))
     }
 
-    /// True if AWS-LC's GCM is faster than the kernel's own. AWS-LC is not faster than the kernel for 512-bit vectors, which
-    /// has a fused loop too.
-    fn prefers_fused_gcm(self) -> bool {
+    /// True if AWS-LC's GCM is faster than the kernel's own. This is so only on Arm, where the kernel has no fused loop.
+    fn prefers_aws_lc(self) -> bool {
         match self.0 {
-            #[cfg(target_arch = "x86_64")]
-            Choice::Vaes512(_) => false,
-            Choice::Soft(_) => false,
-            _ => true,
+            #[cfg(target_arch = "aarch64")]
+            Choice::Armv8(_) => true,
+            _ => false,
         }
     }
 

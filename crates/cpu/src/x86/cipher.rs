@@ -71,11 +71,30 @@ impl Direction for Decrypt {
 /// time, because it serves N vectors.
 #[inline(always)]
 #[allow(clippy::pointers_in_nomem_asm_block)] // Nothing is read through the pointer.
-pub(super) fn opaque(keys: *const __m128i) -> *const __m128i {
+pub(super) fn opaque<T>(keys: *const T) -> *const T {
     let mut out = keys;
     // SAFETY: the assembly contains no instruction.
     unsafe { asm!("/* {0} */", inout(reg) out, options(nomem, nostack, preserves_flags)) };
     out
+}
+
+/// Returns the same number, hidden from the compiler.
+#[inline(always)]
+pub(super) fn opaque_number(number: usize) -> usize {
+    let mut out = number;
+    // SAFETY: the assembly contains no instruction.
+    unsafe { asm!("/* {0} */", inout(reg) out, options(nomem, nostack, preserves_flags)) };
+    out
+}
+
+/// Returns the same reference, with its origin hidden from the compiler, so that the value stays in memory.
+#[inline(always)]
+pub(super) fn in_memory<T>(value: &mut T) -> &mut T {
+    let mut out: *mut T = value;
+    // SAFETY: the assembly contains no instruction.
+    unsafe { asm!("/* {0} */", inout(reg) out, options(nostack, preserves_flags)) };
+    // SAFETY: the pointer is that of the exclusive borrow.
+    unsafe { &mut *out }
 }
 
 /// Expands to `$body` for the rounds that AES-192 (two) and AES-256 (four) have in addition to those of AES-128. The rounds
@@ -297,17 +316,19 @@ pub(super) unsafe fn drive_short<P: Pass<Xmm>>(mut pass: P, data: Span<'_>) -> P
     pass
 }
 
-/// Expands to `$body` for each of eight vectors, with the number of the vector as a constant. An array that is indexed only
-/// by constants stays in registers.
-macro_rules! for_eight {
-    ($i:ident => $body:expr) => {
-        for_eight!(@ $i, $body, 0 1 2 3 4 5 6 7)
+/// Expands to `$body` for the numbers below `$n`, which is at most eight, with the number as a constant. An array that is
+/// indexed only by constants stays in registers.
+macro_rules! for_each {
+    ($i:ident < $n:expr => $body:expr) => {
+        for_each!(@ $i, $n, $body, 0 1 2 3 4 5 6 7)
     };
-    (@ $i:ident, $body:expr, $($n:literal)*) => {{
+    (@ $i:ident, $n:expr, $body:expr, $($number:literal)*) => {{
         $({
-            const $i: usize = $n;
-            $body
+            const $i: usize = $number;
+            if $i < $n {
+                $body
+            }
         })*
     }};
 }
-pub(super) use for_eight;
+pub(super) use for_each;

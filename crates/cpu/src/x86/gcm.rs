@@ -1,28 +1,25 @@
 //! GCM's CTR and GHASH in one loop, since they use different execution units.
 //!
-//! A step is eight vectors of four blocks. The products of GHASH are computed between the rounds of CTR, one vector after
+//! A step is N vectors: eight with 32 registers, six with 16 registers, so that no value is copied to the stack. The products of GHASH are computed between the rounds of CTR, one vector after
 //! each round. When encrypting, they use the ciphertext of the previous step; when decrypting, the ciphertext of the current
 //! step. As in [`super::ghash`], each place of a vector holds a separate hash, and all places are multiplied by the same
 //! power of H. The blocks of the last step are multiplied by different powers.
 
 use std::arch::x86_64::__m128i;
 
-use super::cipher::{extra_rounds, for_eight, opaque};
+use super::cipher::{extra_rounds, for_each, in_memory, opaque, opaque_number};
 use super::ghash::{HashKey, MODULUS, Sum};
 use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
 use crate::counter::{Counting, Low32};
 use crate::kernel::{Block, Span};
 
-/// Vectors of a step.
-const WIDTH: usize = 8;
-
-/// Bytes of a step of [`crypt`], with vectors of four blocks.
-pub(super) const STEP: usize = WIDTH * 64;
-
-struct Gcm<V: Vector> {
+struct Gcm<V: Vector, const N: usize> {
     keys: *const __m128i,
     rounds: usize,
+    hash_key: *const HashKey<V::Raw>,
+    /// The lowest powers of H for the vectors of a step, the lowest first. Read only if there are 32 registers.
+    powers: [V; N],
     /// The counters of the next vector. `stride` is the number of blocks in a vector. Both are little-endian numbers.
     counters: V,
     stride: V,
@@ -31,52 +28,86 @@ struct Gcm<V: Vector> {
     hash: V,
 }
 
-impl<V: Vector> Gcm<V> {
+impl<V: Vector, const N: usize> Gcm<V, N> {
+    /// The state of a step. With 16 registers, the state stays in memory, where [`crypt`] wipes it. Without this function,
+    /// the compiler would copy some of it to the stack.
+    #[inline(always)]
+    fn in_place(&mut self) -> &mut Self {
+        if V::REGISTERS == 32 { self } else { in_memory(self) }
+    }
+
     /// Encrypts or decrypts a step, and adds the step of ciphertext at `hashed` to the hash. Whether `hashed` is `None` is
     /// known at compile time.
     ///
     /// # Safety
     ///
-    /// The same as for [`Vector`]. In addition, the three pointers are valid for a step, and there are `rounds` + 1 keys.
+    /// The same as for [`Vector`]. In addition, the three pointers are valid for a step, there are `rounds` + 1 keys, and the
+    /// hash key has the powers for a step.
     #[inline(always)]
-    unsafe fn step(&mut self, src: *const u8, dst: *mut u8, hashed: Option<(*const u8, &HashKey<V::Raw>)>) {
+    unsafe fn step(&mut self, src: *const u8, dst: *mut u8, hashed: Option<*const u8>) {
+        let this = self.in_place();
         // SAFETY: the caller guarantees the conditions of this function.
         unsafe {
-            let keys = opaque(self.keys);
-            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
-            let mut x = [first; WIDTH];
-            for_eight!(I => {
-                x[I] = first.xor(self.counters.reversed());
-                self.counters = self.counters.add32(self.stride);
+            let keys = opaque(this.keys);
+            let first = V::broadcast(keys);
+            let mut x = [first; N];
+            let mut counters = this.counters;
+            for_each!(I < N => {
+                x[I] = first.xor(counters.reversed());
+                counters = counters.add32(this.stride);
             });
-            let mut sum = Sum::zero(self.hash);
+            this.counters = counters;
+            let mut sum = Sum::zero(first);
             // The additional rounds come first, so that the other rounds and the code that uses their result form one basic
             // block.
-            extra_rounds!(self.rounds, 1, round => {
+            extra_rounds!(this.rounds, 1, round => {
                 let key = V::broadcast(keys.add(round));
-                for_eight!(I => x[I] = x[I].aesenc(key));
+                for_each!(I < N => x[I] = x[I].aesenc(key));
             });
-            let keys = opaque(keys.add(self.rounds - 10));
-            for_eight!(ROUND => {
-                let key = V::broadcast(keys.add(ROUND + 1));
-                for_eight!(I => x[I] = x[I].aesenc(key));
-                if let Some((hashed, hash_key)) = hashed {
-                    // The first vector is hashed last, because it depends on the hash of the previous step.
-                    let vector = WIDTH - 1 - ROUND;
-                    let mut text = V::load(hashed.add(vector * V::BYTES)).reversed();
-                    if vector == 0 {
-                        text = text.xor(self.hash);
+            let keys = opaque(keys.add(this.rounds - 10));
+            // Most powers of H stay in memory for the same reason as the round keys.
+            let hash_key = opaque(this.hash_key);
+            // One round, and the product of one vector of ciphertext. The first vector is hashed last, because it depends on
+            // the hash of the previous step.
+            macro_rules! round {
+                ($vector:expr, $kept:expr) => {{
+                    let number = N - $vector;
+                    let key = V::broadcast(keys.add(number));
+                    for_each!(I < N => x[I] = x[I].aesenc(key));
+                    if let Some(hashed) = hashed {
+                        let mut text = V::load(hashed.add($vector * V::BYTES)).reversed();
+                        if $vector == 0 {
+                            text = text.xor(this.hash);
+                        }
+                        let mut power = (*hash_key).power(number * V::BLOCKS);
+                        if let Some(whole) = $kept {
+                            power.whole = whole;
+                        }
+                        sum = sum.plus(Sum::product(text, power));
                     }
-                    let power = (WIDTH - vector) * V::BLOCKS;
-                    sum = sum.plus(Sum::product(text, hash_key.power(power)));
-                }
-            });
-            let key = V::broadcast(keys.add(9));
-            for_eight!(I => x[I] = x[I].aesenc(key));
-            if hashed.is_some() {
-                self.hash = sum.reduced(self.modulus);
+                }};
             }
-            for_eight!(I => {
+            if V::REGISTERS == 32 {
+                for_each!(I < N => round!(N - 1 - I, Some(this.powers[I])));
+            } else {
+                // This loop is not unrolled, because the compiler would then move loads forward, and there are not enough
+                // registers for them.
+                let mut vector = opaque_number(N - 1);
+                while vector > 0 {
+                    round!(vector, None::<V>);
+                    vector -= 1;
+                }
+                round!(0, None::<V>);
+            }
+            for_each!(I < 10 - N - 1 => {
+                let key = V::broadcast(keys.add(N + 1 + I));
+                for_each!(J < N => x[J] = x[J].aesenc(key));
+            });
+            if hashed.is_some() {
+                this.hash = sum.reduced(this.modulus);
+            }
+            let last = V::broadcast(opaque(keys).add(10));
+            for_each!(I < N => {
                 let text = V::load(src.add(I * V::BYTES));
                 x[I].aesenclast(last.xor(text)).store(dst.add(I * V::BYTES));
             });
@@ -89,17 +120,18 @@ impl<V: Vector> Gcm<V> {
     ///
     /// The same as for [`Gcm::step`].
     #[inline(always)]
-    unsafe fn last(&self, hashed: *const u8, hash_key: &HashKey<V::Raw>) -> Xmm {
+    unsafe fn last(&mut self, hashed: *const u8) -> Xmm {
+        let this = self.in_place();
         // SAFETY: the caller guarantees the conditions of this function.
         unsafe {
-            let mut sum = Sum::zero(self.hash);
-            for_eight!(I => {
-                let mut text = V::load(hashed.add(I * V::BYTES)).reversed();
-                if I == 0 {
-                    text = text.xor(self.hash);
-                }
-                sum = sum.plus(Sum::product(text, hash_key.powers((WIDTH - I) * V::BLOCKS)));
-            });
+            let mut sum = Sum::zero(this.hash);
+            let mut vector = 0;
+            while vector < opaque_number(N) {
+                let text = V::load(hashed.add(vector * V::BYTES)).reversed().xor(this.hash);
+                this.hash = text.xor(text);
+                sum = sum.plus(Sum::product(text, (*this.hash_key).powers((N - vector) * V::BLOCKS)));
+                vector += 1;
+            }
             sum.folded().reduced(Xmm::numbers([MODULUS; 4]))
         }
     }
@@ -109,44 +141,57 @@ impl<V: Vector> Gcm<V> {
 ///
 /// # Safety
 ///
-/// The same as for [`Vector`]. In addition, a vector has four blocks.
+/// The same as for [`Vector`]. In addition, the hash key has the powers for N vectors, which are at most eight.
 #[inline(always)]
-pub(super) unsafe fn crypt<V: Vector, const ENCRYPT: bool>(
+pub(super) unsafe fn crypt<V: Vector, const N: usize, const ENCRYPT: bool>(
     schedule: &Schedule,
     hash_key: &HashKey<V::Raw>,
     counter: &mut Block,
     state: &mut Block,
     data: Span<'_>,
 ) {
-    let steps = data.len() / STEP;
-    assert!(V::BYTES * WIDTH == STEP && data.len().is_multiple_of(STEP) && steps > 0, "whole steps");
+    let step = N * V::BYTES;
+    let steps = data.len() / step;
+    assert!(data.len().is_multiple_of(step) && steps > 0, "whole steps");
     let start = u128::from_be_bytes(*counter);
     *counter = Low32::advance(start, data.len() as u128 / 16).to_be_bytes();
     let (src, dst) = (data.src(), data.dst());
     // SAFETY: the caller guarantees that the processor has the instructions. Each step lies in the span. When encrypting,
     // ciphertext is hashed after it is written. When decrypting, it is hashed before it is overwritten.
     unsafe {
-        let mut gcm = Gcm::<V> {
+        let stride = V::numbers([V::BLOCKS as u128; 4]);
+        let mut powers = [stride; N];
+        if V::REGISTERS == 32 {
+            for_each!(I < N => powers[I] = hash_key.power((I + 1) * V::BLOCKS).whole);
+        }
+        let mut gcm = Gcm::<V, N> {
             keys: schedule.encrypt(),
             rounds: schedule.rounds(),
+            hash_key,
+            powers,
             counters: V::splat(Xmm::number(start)).add32(V::numbers([0, 1, 2, 3])),
-            stride: V::numbers([V::BLOCKS as u128; 4]),
+            stride,
             modulus: V::numbers([MODULUS; 4]),
             hash: V::widen(Xmm::load(state.as_ptr()).reversed()),
         };
-        let last = STEP * (steps - 1);
-        if ENCRYPT {
+        let last = step * (steps - 1);
+        let hash = if ENCRYPT {
             gcm.step(src, dst, None);
-            for at in (STEP..data.len()).step_by(STEP) {
-                gcm.step(src.add(at), dst.add(at), Some((dst.add(at - STEP).cast_const(), hash_key)));
+            for at in (step..data.len()).step_by(step) {
+                gcm.step(src.add(at), dst.add(at), Some(dst.add(at - step).cast_const()));
             }
-            gcm.last(dst.add(last).cast_const(), hash_key).reversed().store(state.as_mut_ptr());
+            gcm.last(dst.add(last).cast_const())
         } else {
-            for at in (0..last).step_by(STEP) {
-                gcm.step(src.add(at), dst.add(at), Some((src.add(at), hash_key)));
+            for at in (0..last).step_by(step) {
+                gcm.step(src.add(at), dst.add(at), Some(src.add(at)));
             }
-            gcm.last(src.add(last), hash_key).reversed().store(state.as_mut_ptr());
+            let hash = gcm.last(src.add(last));
             gcm.step(src.add(last), dst.add(last), None);
-        }
+            hash
+        };
+        hash.reversed().store(state.as_mut_ptr());
+        let this = gcm.in_place();
+        (this.hash, this.counters) = (stride, stride);
+        this.in_place();
     }
 }

@@ -103,7 +103,7 @@ impl<R: Zeroize> Drop for HashKey<R> {
 
 /// A second factor: a power of H and the exclusive or of its halves.
 pub(super) struct Factor<V> {
-    whole: V,
+    pub(super) whole: V,
     sum: V,
 }
 

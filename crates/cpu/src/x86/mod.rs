@@ -87,15 +87,14 @@ pub use vaes256::Vaes256;
 pub use vaes512::Vaes512;
 
 /// Defines a kernel: its token and its entry functions. A kernel has its own module and therefore its own codegen unit.
-/// `chains` is the vector type of CBC encryption and the number of messages in flight. `gcm` contains the items of
-/// [`SingleStreamKernel`] that only some kernels implement.
+/// `chains` is the vector type of CBC encryption and the number of messages in flight. `gcm` is the number of vectors in a
+/// step of fused GCM.
 macro_rules! kernel {
     (
         $(#[$doc:meta])*
         $module:ident::$kernel:ident = $name:literal, $vector:ident($raw:ty), base: $base:ident,
-        chains: $chains:ident, $places:literal places,
-        features: $features:literal, $($feature:tt),*;
-        gcm: { $($gcm:tt)* }
+        chains: $chains:ident, $places:literal places, gcm: $gcm_vectors:literal vectors,
+        features: $features:literal, $($feature:tt),*
     ) => {
         mod $module {
             use super::base::$base;
@@ -220,6 +219,24 @@ macro_rules! kernel {
             impl $kernel {
                 entries! { $features,
                     fn blank_hash_key() -> HashKey<$raw> { ghash::blank::<vector::$vector>() }
+                    fn gcm_encrypt(
+                        key: &Schedule,
+                        hash_key: &HashKey<$raw>,
+                        counter: &mut Block,
+                        state: &mut Block,
+                        data: Span<'_>
+                    ) -> () {
+                        gcm::crypt::<vector::$vector, $gcm_vectors, true>(key, hash_key, counter, state, data)
+                    }
+                    fn gcm_decrypt(
+                        key: &Schedule,
+                        hash_key: &HashKey<$raw>,
+                        counter: &mut Block,
+                        state: &mut Block,
+                        data: Span<'_>
+                    ) -> () {
+                        gcm::crypt::<vector::$vector, $gcm_vectors, false>(key, hash_key, counter, state, data)
+                    }
                 }
             }
 
@@ -285,6 +302,24 @@ macro_rules! kernel {
                     cbc_mac => cbc_mac(state: &mut Block, data: &[u8]);
                 }
 
+                const GCM_STEP: usize = $gcm_vectors * <vector::$vector as vector::Vector>::BYTES;
+
+                fn gcm(
+                    self,
+                    key: &Schedule,
+                    hash_key: &HashKey<$raw>,
+                    encrypts: bool,
+                    counter: &mut Block,
+                    state: &mut Block,
+                    data: Span<'_>,
+                ) {
+                    if encrypts {
+                        self.gcm_encrypt(key, hash_key, counter, state, data);
+                    } else {
+                        self.gcm_decrypt(key, hash_key, counter, state, data);
+                    }
+                }
+
                 entries! { $features,
                     fn hash_key_into(h: &Block, place: &mut HashKey<$raw>) -> bool {
                         ghash::hash_key_into::<vector::$vector>(h, place);
@@ -299,8 +334,6 @@ macro_rules! kernel {
                         ghash::ensure_powers::<vector::$vector>(key, blocks)
                     }
                 }
-
-                $($gcm)*
             }
         }
     };
@@ -326,41 +359,19 @@ macro_rules! kernel {
 
 kernel! {
     /// AES, carry-less multiplication and SSE 4.1: every x86-64 processor since about 2010.
-    aesni::AesNi = "cpu/aesni", Xmm(__m128i), base: Sse, chains: Xmm, 8 places,
-    features: "aes,pclmulqdq,sse2,ssse3,sse4.1", "aes", "pclmulqdq", "sse2", "ssse3", "sse4.1";
-    gcm: {}
+    aesni::AesNi = "cpu/aesni", Xmm(__m128i), base: Sse, chains: Xmm, 8 places, gcm: 6 vectors,
+    features: "aes,pclmulqdq,sse2,ssse3,sse4.1", "aes", "pclmulqdq", "sse2", "ssse3", "sse4.1"
 }
 
 kernel! {
     /// VAES on 256 bits: Zen 3, Alder Lake and later.
-    vaes256::Vaes256 = "cpu/vaes256", Ymm(__m256i), base: Avx, chains: Ymm, 16 places,
-    features: "aes,pclmulqdq,avx2,vaes,vpclmulqdq", "aes", "pclmulqdq", "avx2", "vaes", "vpclmulqdq";
-    gcm: {}
+    vaes256::Vaes256 = "cpu/vaes256", Ymm(__m256i), base: Avx, chains: Ymm, 16 places, gcm: 6 vectors,
+    features: "aes,pclmulqdq,avx2,vaes,vpclmulqdq", "aes", "pclmulqdq", "avx2", "vaes", "vpclmulqdq"
 }
 
 kernel! {
     /// VAES on 512 bits: Ice Lake, Zen 4 and later.
-    vaes512::Vaes512 = "cpu/vaes512", Zmm(__m512i), base: Avx, chains: Ymm, 16 places,
+    vaes512::Vaes512 = "cpu/vaes512", Zmm(__m512i), base: Avx, chains: Ymm, 16 places, gcm: 8 vectors,
     features: "aes,pclmulqdq,avx512f,avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq",
-    "aes", "pclmulqdq", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "vaes", "vpclmulqdq";
-    gcm: {
-        const GCM_STEP: usize = gcm::STEP;
-
-        entries! { "aes,pclmulqdq,avx512f,avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq",
-            fn gcm(
-                key: &Schedule,
-                hash_key: &HashKey<__m512i>,
-                encrypts: bool,
-                counter: &mut Block,
-                state: &mut Block,
-                data: Span<'_>
-            ) -> () {
-                if encrypts {
-                    gcm::crypt::<vector::Zmm, true>(key, hash_key, counter, state, data)
-                } else {
-                    gcm::crypt::<vector::Zmm, false>(key, hash_key, counter, state, data)
-                }
-            }
-        }
-    }
+    "aes", "pclmulqdq", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "vaes", "vpclmulqdq"
 }

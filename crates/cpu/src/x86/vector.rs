@@ -22,6 +22,8 @@ pub(super) trait Vector: Copy {
     type Raw: Copy + zeroize::Zeroize;
     /// Blocks in a register.
     const BLOCKS: usize;
+    /// Number of registers of this type.
+    const REGISTERS: usize;
     /// Bytes in a register.
     const BYTES: usize = 16 * Self::BLOCKS;
 
@@ -113,6 +115,7 @@ macro_rules! vector {
         impl Vector for $name {
             type Raw = $raw;
             const BLOCKS: usize = $blocks;
+            const REGISTERS: usize = if $blocks == 4 { 32 } else { 16 };
 
             #[inline(always)]
             fn raw(self) -> $raw {

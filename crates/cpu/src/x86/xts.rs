@@ -11,7 +11,7 @@
 use std::arch::x86_64::{__m128i, _MM_HINT_T0, _mm_prefetch};
 use std::marker::PhantomData;
 
-use super::cipher::{Direction, Extent, Pass, drive, drive_short, extra_rounds, for_eight, middle, opaque};
+use super::cipher::{Direction, Extent, Pass, drive, drive_short, extra_rounds, for_each, middle, opaque};
 use super::schedule::Schedule;
 use super::single_stream;
 use super::vector::{Vector, Xmm};
@@ -49,7 +49,7 @@ impl<D: Direction, V: Vector> Xts<D, V> {
         if V::BLOCKS == 4 && len >= 8 * V::BYTES {
             let second = self.tweaks.times_alpha(4, self.modulus);
             let pair = [self.tweaks, second];
-            for_eight!(I => {
+            for_each!(I < 8 => {
                 self.following[I] = if I < 2 { pair[I % 2] } else { pair[I % 2].times_alpha_8(I / 2) }
             });
         }
@@ -89,23 +89,23 @@ impl<D: Direction, V: Vector> Xts<D, V> {
             let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
             let tweaks = self.following;
             let mut x = [first; 8];
-            for_eight!(I => x[I] = first.xor(tweaks[I]).xor(V::load(src.add(I * V::BYTES))));
+            for_each!(I < 8 => x[I] = first.xor(tweaks[I]).xor(V::load(src.add(I * V::BYTES))));
             // The additional rounds come first, so that the other rounds and the code that uses their result form one basic
             // block.
             extra_rounds!(self.rounds, 1, round => {
                 let key = V::broadcast(keys.add(round));
-                for_eight!(I => x[I] = D::round(x[I], key));
+                for_each!(I < 8 => x[I] = D::round(x[I], key));
             });
             let keys = opaque(keys.add(self.rounds - 10));
-            for_eight!(ROUND => {
+            for_each!(ROUND < 8 => {
                 let key = V::broadcast(keys.add(ROUND + 1));
-                for_eight!(I => x[I] = D::round(x[I], key));
+                for_each!(I < 8 => x[I] = D::round(x[I], key));
                 // Eight vectors of four blocks are 32 blocks. A multiplication by alpha^32 is a shift by four bytes.
                 self.following[ROUND] = tweaks[ROUND].times_alpha_8(4);
             });
             let key = V::broadcast(keys.add(9));
-            for_eight!(I => x[I] = D::round(x[I], key));
-            for_eight!(I => D::last(x[I], last.xor(tweaks[I])).store(dst.add(I * V::BYTES)));
+            for_each!(I < 8 => x[I] = D::round(x[I], key));
+            for_each!(I < 8 => D::last(x[I], last.xor(tweaks[I])).store(dst.add(I * V::BYTES)));
             self.tweaks = self.following[0];
         }
     }

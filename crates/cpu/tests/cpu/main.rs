@@ -1,6 +1,7 @@
 //! The CPU backend: the shared suite, each kernel alone, threads, published vectors and secret-independent timing.
 
 mod armv8_kernel;
+mod fused;
 mod kernel_checks;
 mod leak;
 mod soft_kernel;

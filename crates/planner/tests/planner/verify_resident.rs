@@ -10,7 +10,7 @@ use lockstep_core::work::{
 use lockstep_core::{Error, Key, KeySize, Result};
 use lockstep_planner::verify::Verify;
 use lockstep_planner::{Planner, Selection};
-use lockstep_testkit::mock::{Behaviour, MOCK_DEVICE, MockAsyncDevice, MockCpu};
+use lockstep_testkit::mock::{Behaviour, MOCK_DEVICE, MockAsyncDevice, MockCpu, offers};
 
 /// A planner over a device that computes the work of this number wrongly.
 fn planner(verify: Verify, corrupt_at: Option<u64>) -> (Planner, Arc<MockAsyncDevice>) {
@@ -106,7 +106,8 @@ fn run_with(
 }
 
 fn writing() -> impl Iterator<Item = Operation> {
-    Operation::all().filter(|operation| !matches!(operation, Operation::Pass(pass) if pass.is_read_only()))
+    let all = Operation::all().filter(|operation| offers(*operation, KeySize::Aes128));
+    all.filter(|operation| !matches!(operation, Operation::Pass(pass) if pass.is_read_only()))
 }
 
 #[test]

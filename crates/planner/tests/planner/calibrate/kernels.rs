@@ -8,6 +8,7 @@ use lockstep_core::{KeySize, Result};
 use lockstep_planner::calibrate::Calibrator;
 use lockstep_planner::verify::Verify;
 use lockstep_planner::{Planner, Selection};
+use lockstep_testkit::mock::offers;
 
 use super::machine::*;
 
@@ -44,7 +45,7 @@ impl Device for Two {
         &self.kernels
     }
     fn cost(&self, kernel: KernelId, operation: Operation, key: KeySize) -> Option<Cost> {
-        operation.takes_key(key).then(|| Cost::new(1.0, self.stated[usize::from(kernel.0)]))
+        offers(operation, key).then(|| Cost::new(1.0, self.stated[usize::from(kernel.0)]))
     }
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
         let completion = self.timed.submit(KernelId(0), work)?;
@@ -84,7 +85,6 @@ fn equal_kernels_of_a_device_are_measured_once() {
     let planner = planner.with_calibrator(Calibrator::new(VirtualClock(clock), None));
     let findings = planner.calibrate(&mut |_, _| ());
     assert!(findings.iter().all(|finding| finding.kernel == "mock-cpu/first"));
-    let sizes =
-        |operation: Operation| KeySize::ALL.into_iter().filter(move |&size| operation.takes_key(size));
+    let sizes = |operation: Operation| KeySize::ALL.into_iter().filter(move |&size| offers(operation, size));
     assert_eq!(findings.len(), Operation::all().flat_map(sizes).count());
 }

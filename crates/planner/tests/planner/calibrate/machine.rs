@@ -14,7 +14,7 @@ use lockstep_planner::calibrate::{Calibrator, Clock};
 use lockstep_planner::timing::Shape;
 use lockstep_planner::verify::Verify;
 use lockstep_planner::{Planner, Selection};
-use lockstep_testkit::mock::MockAsyncDevice;
+use lockstep_testkit::mock::{MockAsyncDevice, offers};
 
 /// The time of each device; devices work in parallel.
 #[derive(Default)]
@@ -102,7 +102,7 @@ impl Device for Timed {
     fn cost(&self, _: KernelId, operation: Operation, key: KeySize) -> Option<Cost> {
         // The opposite of the model in most of these tests.
         let cost = if self.is_trusted() { Cost::new(1e6, 1.0) } else { Cost::new(1.0, 2.0) };
-        operation.takes_key(key).then_some(cost)
+        offers(operation, key).then_some(cost)
     }
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
         let operation = work.task.operation();

@@ -1,0 +1,147 @@
+//! Fused GCM tasks: batches of messages of all lengths agree with the reference implementation, on every kernel.
+
+use lockstep_core::backend::{Device, kernel_by_name};
+use lockstep_core::data::Data;
+use lockstep_core::work::{AeadMessage, FusedAead, Status, Tag, Task};
+use lockstep_core::{Error, Key, KeySize};
+use lockstep_cpu::{Cpu, CpuOptions};
+use lockstep_reference::{Aes, gcm};
+use lockstep_testkit::suite::{noise, test_key};
+
+/// A batch of messages and what the reference implementation makes of them.
+struct Batch {
+    keys: Vec<Key>,
+    /// The index of each message's key.
+    key_of: Vec<usize>,
+    nonces: Vec<Vec<u8>>,
+    aads: Vec<Vec<u8>>,
+    plain: Vec<Vec<u8>>,
+    sealed: Vec<(Vec<u8>, [u8; 16])>,
+}
+
+impl Batch {
+    /// One message for each length; message `i` uses key `key_of(i)`.
+    fn new(lengths: &[usize], size: KeySize, key_of: impl Fn(usize) -> usize) -> Batch {
+        let key_of: Vec<usize> = (0..lengths.len()).map(key_of).collect();
+        let count = key_of.iter().max().map_or(0, |last| last + 1);
+        let keys: Vec<_> = (0..count as u64).map(|i| test_key(i, size)).collect();
+        let seed = |i: usize| i as u64;
+        let nonces: Vec<_> = (0..lengths.len()).map(|i| noise(seed(i), 12)).collect();
+        let aads: Vec<_> =
+            (0..lengths.len()).map(|i| noise(seed(i), [0, 13, 0, 16, 5, 300][i % 6])).collect();
+        let plain: Vec<_> = lengths.iter().enumerate().map(|(i, len)| noise(seed(i + 1), *len)).collect();
+        let sealed = (0..lengths.len())
+            .map(|i| gcm::seal(&Aes::new(keys[key_of[i]].bytes()), &nonces[i], &aads[i], &plain[i]))
+            .collect();
+        Batch { keys, key_of, nonces, aads, plain, sealed }
+    }
+
+    fn run<'d>(
+        &'d self,
+        (cpu, kernel): (&Cpu, &str),
+        fused: FusedAead,
+        data: impl Iterator<Item = (Data<'d>, Tag<'d>)>,
+    ) -> Vec<Status> {
+        let mut messages: Vec<_> = data
+            .enumerate()
+            .map(|(i, (data, tag))| AeadMessage {
+                key: &self.keys[self.key_of[i]],
+                nonce: &self.nonces[i],
+                aad: &self.aads[i],
+                data,
+                tag,
+                status: Status::Pending,
+            })
+            .collect();
+        let kernel = kernel_by_name(cpu, kernel).unwrap();
+        cpu.submit(kernel, Task::Fused(fused, &mut messages).into()).unwrap().wait().unwrap();
+        messages.iter().map(|message| message.status).collect()
+    }
+
+    /// Seals in place, and opens in place and out of place; every third message is forged in the last byte of its tag.
+    fn check(&self, cpu: &Cpu, kernel: &str) {
+        let mut data = self.plain.clone();
+        let mut tags = vec![[0; 16]; data.len()];
+        let work = data.iter_mut().zip(&mut tags).map(|(data, tag)| (Data::in_place(data), Tag::Write(tag)));
+        let statuses = self.run((cpu, kernel), FusedAead::GcmSeal, work);
+        for (i, (ciphertext, tag)) in self.sealed.iter().enumerate() {
+            assert_eq!(statuses[i], Status::Done, "{kernel}: message {i}");
+            assert!(data[i] == *ciphertext, "{kernel}: message {i} of {} bytes", data[i].len());
+            assert_eq!(tags[i], *tag, "{kernel}: message {i} of {} bytes", data[i].len());
+        }
+        tags.iter_mut().step_by(3).for_each(|tag| tag[15] ^= 1);
+        let mut apart: Vec<_> = data.iter().map(|data| vec![0xaa; data.len()]).collect();
+        let work = data.iter().zip(&mut apart).zip(&tags);
+        let work = work.map(|((from, to), tag)| (Data::copy(from, to).unwrap(), Tag::Expect(tag)));
+        let statuses = self.run((cpu, kernel), FusedAead::GcmOpen, work);
+        let work = data.iter_mut().zip(&tags).map(|(data, tag)| (Data::in_place(data), Tag::Expect(tag)));
+        assert_eq!(self.run((cpu, kernel), FusedAead::GcmOpen, work), statuses, "{kernel}");
+        for (i, plain) in self.plain.iter().enumerate() {
+            let (status, expected) = if i % 3 == 0 {
+                (Status::AuthenticationFailed, vec![0; plain.len()])
+            } else {
+                (Status::Done, plain.clone())
+            };
+            assert_eq!(statuses[i], status, "{kernel}: message {i}");
+            assert!(apart[i] == expected, "{kernel}: message {i} of {} bytes", plain.len());
+            assert!(data[i] == expected, "{kernel}: message {i} of {} bytes, in place", plain.len());
+        }
+    }
+}
+
+/// Calls `test` with each available kernel.
+fn each_kernel(test: impl Fn(&Cpu, &str)) {
+    let cpu = Cpu::new(&CpuOptions { threads: Some(1) });
+    for kernel in cpu.kernels().iter().filter(|kernel| kernel.missing.is_none()) {
+        test(&cpu, kernel.name);
+    }
+}
+
+/// Lengths around those of blocks and of the steps of all kernels.
+fn lengths() -> Vec<usize> {
+    let steps =
+        [96, 128, 192, 512, 1024].into_iter().flat_map(|step| [step - 1, step, step + 1, 2 * step + 17]);
+    (0..=34).chain(steps).chain([0, 4096, 20_011]).collect()
+}
+
+#[test]
+fn a_key_each() {
+    for size in KeySize::ALL {
+        let batch = Batch::new(&lengths(), size, |i| i);
+        each_kernel(|cpu, kernel| batch.check(cpu, kernel));
+    }
+}
+
+#[test]
+fn keys_of_one_and_of_several_messages() {
+    // The keys of messages 0 to 4, 5 to 9 and so on: one of one message, one of three messages, one of one message.
+    let key_of = |i: usize| i / 5 * 3 + [0, 1, 1, 1, 2][i % 5];
+    let batch = Batch::new(&lengths(), KeySize::Aes256, key_of);
+    each_kernel(|cpu, kernel| batch.check(cpu, kernel));
+}
+
+#[test]
+fn single_messages() {
+    for len in [0, 1, 16, 17, 600] {
+        let batch = Batch::new(&[len], KeySize::Aes128, |_| 0);
+        each_kernel(|cpu, kernel| batch.check(cpu, kernel));
+    }
+}
+
+#[test]
+fn nonces_of_other_lengths_are_refused() {
+    let key = test_key(1, KeySize::Aes128);
+    let cpu = Cpu::new(&CpuOptions { threads: Some(1) });
+    let kernel = kernel_by_name(&cpu, "cpu/soft").unwrap();
+    let (mut data, mut tag) = ([0; 5], [0; 16]);
+    let mut messages = [AeadMessage {
+        key: &key,
+        nonce: &[1; 8],
+        aad: &[],
+        data: Data::in_place(&mut data),
+        tag: Tag::Write(&mut tag),
+        status: Status::Pending,
+    }];
+    let refused = cpu.submit(kernel, Task::Fused(FusedAead::GcmSeal, &mut messages).into());
+    assert!(matches!(refused, Err(Error::IvLength { got: 8, .. })));
+}
