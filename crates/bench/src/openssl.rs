@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use lockstep::hazmat::mode::{Cipher, Direction};
 
-use super::workload::{Kind, Workload};
+use super::workload::{Aead, Kind, Workload};
 
 /// The environment variable that names a second `openssl` program to measure.
 pub const ENV_NEWEST: &str = "OPENSSL_NEWEST";
@@ -63,7 +63,10 @@ impl OpenSsl {
 pub(crate) fn name(work: &Workload) -> Option<(String, bool)> {
     let bits = work.key_len * 8;
     let (mode, direction) = match work.kind {
-        Kind::Gcm(direction) => ("gcm", direction),
+        Kind::Aead(Aead::Gcm, direction) => ("gcm", direction),
+        Kind::Aead(Aead::Ocb, direction) => ("ocb", direction),
+        // `openssl speed` cannot measure it.
+        Kind::Aead(Aead::GcmSiv, _) => return None,
         Kind::Cipher(cipher, direction) => {
             let mode = match cipher {
                 Cipher::Ecb => "ecb",

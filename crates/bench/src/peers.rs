@@ -6,7 +6,10 @@ use aes::cipher::{
 };
 use aes_gcm::aead::AeadInOut;
 use aes_gcm::aead::inout::InOutBuf;
-use aws_lc_rs::aead::{AES_128_GCM, AES_192_GCM, AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use aws_lc_rs::aead::{
+    AES_128_GCM, AES_128_GCM_SIV, AES_192_GCM, AES_256_GCM, AES_256_GCM_SIV, Aad, LessSafeKey, Nonce,
+    UnboundKey,
+};
 use aws_lc_rs::cipher::{
     AES_128, AES_192, AES_256, DecryptingKey, DecryptionContext, EncryptingKey, EncryptionContext,
     UnboundCipherKey,
@@ -15,7 +18,7 @@ use aws_lc_rs::iv::FixedLength;
 use lockstep::hazmat::mode::{Cipher, Direction};
 
 use super::workload::{
-    Inputs, Kind, Run, Sealed, Shape, Workload, checking_each_write, digest_of, iv, nonce,
+    Aead, Inputs, Kind, Run, Sealed, Shape, Workload, checking_each_write, digest_of, iv, nonce,
 };
 
 /// Names and versions of the peers.
@@ -28,7 +31,7 @@ pub(crate) fn contenders(work: &Workload, inputs: &Inputs, shape: Shape) -> Vec<
     if shape.messages > 1 {
         // The only batch that is measured is GCM encryption by AWS-LC, in a loop over the messages. A batch includes
         // key expansion, and the other calls to peers use prepared keys.
-        let seals = work.kind == Kind::Gcm(Direction::Encrypt);
+        let seals = work.kind == Kind::Aead(Aead::Gcm, Direction::Encrypt);
         return if seals {
             vec![(aws_lc_name, aws_lc_gcm_batch(&keys, work.key_len, shape.size))]
         } else {
@@ -38,8 +41,10 @@ pub(crate) fn contenders(work: &Workload, inputs: &Inputs, shape: Shape) -> Vec<
     let aws_lc = match work.kind {
         Kind::Cipher(cipher, Direction::Encrypt) => aws_lc_encrypt(cipher, &keys),
         Kind::Cipher(cipher, Direction::Decrypt) => aws_lc_decrypt(cipher, &keys),
-        Kind::Gcm(Direction::Encrypt) => Some(aws_lc_gcm(&keys)),
-        Kind::Gcm(Direction::Decrypt) => Some(aws_lc_gcm_open(&keys, inputs, shape)),
+        Kind::Aead(aead, Direction::Encrypt) => aead_key(aead, &keys).map(aws_lc_seal),
+        Kind::Aead(aead, Direction::Decrypt) => {
+            aead_key(aead, &keys).map(|key| aws_lc_open(key, inputs, shape))
+        }
     };
     let rustcrypto = match work.key_len {
         16 => rustcrypto::<aes::Aes128>(work.kind, inputs, shape),
@@ -98,13 +103,17 @@ fn aws_lc_decrypt(cipher: Cipher, key: &[u8]) -> Option<Run> {
     }))
 }
 
-fn gcm_key(key: &[u8]) -> LessSafeKey {
-    let algorithm = match key.len() {
-        16 => &AES_128_GCM,
-        24 => &AES_192_GCM,
-        _ => &AES_256_GCM,
+/// The key of an AEAD; `None` if AWS-LC lacks it: AWS-LC has no OCB3, and no GCM-SIV with keys of 192 bits.
+fn aead_key(aead: Aead, key: &[u8]) -> Option<LessSafeKey> {
+    let algorithm = match (aead, key.len()) {
+        (Aead::Gcm, 16) => &AES_128_GCM,
+        (Aead::Gcm, 24) => &AES_192_GCM,
+        (Aead::Gcm, _) => &AES_256_GCM,
+        (Aead::GcmSiv, 16) => &AES_128_GCM_SIV,
+        (Aead::GcmSiv, 32) => &AES_256_GCM_SIV,
+        _ => return None,
     };
-    LessSafeKey::new(UnboundKey::new(algorithm, key).expect("a length of AES"))
+    Some(LessSafeKey::new(UnboundKey::new(algorithm, key).expect("a length of AES")))
 }
 
 fn seal(key: &LessSafeKey, call: u64, data: &mut [u8]) -> u128 {
@@ -113,13 +122,11 @@ fn seal(key: &LessSafeKey, call: u64, data: &mut [u8]) -> u128 {
     u128::from_le_bytes(tag.as_ref().try_into().expect("16 bytes"))
 }
 
-fn aws_lc_gcm(key: &[u8]) -> Run {
-    let key = gcm_key(key);
+fn aws_lc_seal(key: LessSafeKey) -> Run {
     Box::new(move |data, call| Ok(seal(&key, call, data)))
 }
 
-fn aws_lc_gcm_open(key: &[u8], inputs: &Inputs, shape: Shape) -> Run {
-    let key = gcm_key(key);
+fn aws_lc_open(key: LessSafeKey, inputs: &Inputs, shape: Shape) -> Run {
     let Sealed { nonce, bytes, tags } = inputs.sealed();
     checking_each_write(
         shape.size,
@@ -135,7 +142,9 @@ fn aws_lc_gcm_batch(keys: &[u8], each: usize, size: usize) -> Run {
     let keys = keys.to_vec();
     Box::new(move |data, call| {
         let messages = keys.chunks(each).zip(data.chunks_exact_mut(size));
-        Ok(digest_of(messages.map(|(key, message)| seal(&gcm_key(key), call, message))))
+        Ok(digest_of(messages.map(|(key, message)| {
+            seal(&aead_key(Aead::Gcm, key).expect("GCM has all sizes"), call, message)
+        })))
     })
 }
 
@@ -177,7 +186,7 @@ where
             mode.encrypt_blocks(Blocks16::slice_as_chunks_mut(data).0);
             Ok(0)
         }),
-        Kind::Gcm(Direction::Encrypt) => {
+        Kind::Aead(Aead::Gcm, Direction::Encrypt) => {
             let gcm = aes_gcm::AesGcm::<C, aes::cipher::consts::U12>::from(cipher);
             Box::new(move |data, call| {
                 let nonce = Array::from(nonce(call));
@@ -185,7 +194,7 @@ where
                 Ok(u128::from_le_bytes(tag.as_slice().try_into().expect("16 bytes")))
             })
         }
-        Kind::Gcm(Direction::Decrypt) => {
+        Kind::Aead(Aead::Gcm, Direction::Decrypt) => {
             let gcm = aes_gcm::AesGcm::<C, aes::cipher::consts::U12>::from(cipher);
             let Sealed { nonce, bytes, tags } = inputs.sealed();
             let open: Run = Box::new(move |data, _| {
@@ -226,7 +235,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(compared, 54);
+        assert_eq!(compared, 58);
     }
 
     /// The reported versions are those in the lock file.

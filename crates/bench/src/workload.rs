@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lockstep::Engine;
 use lockstep::hazmat::data::Data;
-use lockstep::hazmat::mode::{Cipher, CipherKey, Direction, Message, gcm, xts};
+use lockstep::hazmat::mode::{Cipher, CipherKey, Direction, Executor, Message, gcm, gcm_siv, ocb, xts};
 use lockstep::hazmat::work::{AeadMessage, FusedAead, Operation, Pass, Status, Tag};
 use lockstep::hazmat::{self, Block, Key};
 
@@ -30,9 +30,36 @@ pub(crate) struct Workload {
 pub(crate) enum Kind {
     /// A mode without authentication.
     Cipher(Cipher, Direction),
-    /// GCM.
-    Gcm(Direction),
+    /// A mode with authentication.
+    Aead(Aead, Direction),
 }
+
+/// A mode with authentication.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Aead {
+    /// GCM.
+    Gcm,
+    /// GCM-SIV.
+    GcmSiv,
+    /// OCB3.
+    Ocb,
+}
+
+impl Aead {
+    const ALL: [(&str, Aead); 3] = [("gcm", Aead::Gcm), ("gcm-siv", Aead::GcmSiv), ("ocb", Aead::Ocb)];
+
+    /// The functions that seal and open messages.
+    fn functions(self) -> (AeadFunction, AeadFunction) {
+        match self {
+            Aead::Gcm => (gcm::seal, gcm::open),
+            Aead::GcmSiv => (gcm_siv::seal, gcm_siv::open),
+            Aead::Ocb => (ocb::seal, ocb::open),
+        }
+    }
+}
+
+/// A function that seals or opens messages.
+type AeadFunction = fn(&dyn Executor, &mut [AeadMessage<'_>]) -> hazmat::Result<()>;
 
 /// Number and size of the messages of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,10 +122,12 @@ pub(crate) fn all() -> Vec<Workload> {
             }
         }
     }
-    for bits in [128, 192, 256] {
-        for (direction, end) in [(Direction::Encrypt, ""), (Direction::Decrypt, "-open")] {
-            let name = format!("gcm-{bits}{end}");
-            works.push(Workload { name, kind: Kind::Gcm(direction), key_len: bits / 8 });
+    for (mode, aead) in Aead::ALL {
+        for bits in [128, 192, 256] {
+            for (direction, end) in [(Direction::Encrypt, ""), (Direction::Decrypt, "-open")] {
+                let name = format!("{mode}-{bits}{end}");
+                works.push(Workload { name, kind: Kind::Aead(aead, direction), key_len: bits / 8 });
+            }
         }
     }
     works
@@ -164,12 +193,12 @@ impl Workload {
         let keys: Arc<[u8]> = random(each * shape.messages).into();
         let sealed = Sealed { nonce: NONCE, bytes: Arc::default(), tags: Arc::default() };
         let mut inputs = Inputs { keys, each, sealed };
-        if self.kind == Kind::Gcm(Direction::Decrypt) {
+        if let Kind::Aead(aead, Direction::Decrypt) = self.kind {
             let mut sealed = random(shape.bytes());
             let mut tags = vec![[0; 16]; shape.messages];
             let keys = inputs.aes_keys();
-            let mut messages = gcm_messages(&keys, &NONCE, shape.size, &mut sealed, &mut tags);
-            gcm::seal(sealer.planner(), &mut messages)?;
+            let mut messages = aead_messages(&keys, &NONCE, shape.size, &mut sealed, &mut tags);
+            aead.functions().0(sealer.planner(), &mut messages)?;
             inputs.sealed = Sealed { nonce: NONCE, bytes: sealed.into(), tags: tags.into() };
         }
         Ok(inputs)
@@ -178,10 +207,14 @@ impl Workload {
     /// The operation of the workload, and the operations of which it can be composed.
     fn operations(&self) -> (Operation, &'static [Operation]) {
         const COMPOSED: &[Operation] = &[Operation::Pass(Pass::Ctr32), Operation::Pass(Pass::Ghash)];
+        const ECB: &[Operation] = &[Operation::Pass(Pass::EcbEncrypt), Operation::Pass(Pass::EcbDecrypt)];
         match self.kind {
             Kind::Cipher(cipher, direction) => (Operation::Pass(cipher.pass(direction)), &[]),
-            Kind::Gcm(Direction::Encrypt) => (Operation::Fused(FusedAead::GcmSeal), COMPOSED),
-            Kind::Gcm(Direction::Decrypt) => (Operation::Fused(FusedAead::GcmOpen), COMPOSED),
+            Kind::Aead(Aead::Gcm, Direction::Encrypt) => (Operation::Fused(FusedAead::GcmSeal), COMPOSED),
+            Kind::Aead(Aead::Gcm, Direction::Decrypt) => (Operation::Fused(FusedAead::GcmOpen), COMPOSED),
+            Kind::Aead(Aead::GcmSiv, _) => (Operation::Pass(Pass::CtrLittle32), &[]),
+            Kind::Aead(Aead::Ocb, Direction::Encrypt) => (Operation::Fused(FusedAead::OcbSeal), ECB),
+            Kind::Aead(Aead::Ocb, Direction::Decrypt) => (Operation::Fused(FusedAead::OcbOpen), ECB),
         }
     }
 
@@ -236,7 +269,8 @@ impl Workload {
                 cipher.run(&planner, direction, &mut messages)?;
                 Ok(0)
             })),
-            Kind::Gcm(Direction::Encrypt) if shape.messages == 1 => {
+            Kind::Aead(aead, Direction::Encrypt) if shape.messages == 1 => {
+                let (seal, _) = aead.functions();
                 let key = Key::new(&all)?;
                 Ok(Box::new(move |data, call| {
                     let mut tag = [0; 16];
@@ -244,22 +278,24 @@ impl Workload {
                     let (data, tag_to) = (Data::in_place(data), Tag::Write(&mut tag));
                     let message =
                         AeadMessage { key: &key, nonce: &nonce, aad: &[], data, tag: tag_to, status };
-                    gcm::seal(&planner, &mut [message])?;
+                    seal(&planner, &mut [message])?;
                     Ok(u128::from_le_bytes(tag))
                 }))
             }
-            Kind::Gcm(Direction::Encrypt) => {
+            Kind::Aead(aead, Direction::Encrypt) => {
+                let (seal, _) = aead.functions();
                 let mut tags = vec![[0; 16]; shape.messages];
                 Ok(Box::new(move |data, call| {
                     let keys: Vec<_> = all.chunks(each).map(Key::new).collect::<Result<_, _>>()?;
                     let nonce = nonce(call);
-                    let mut messages = gcm_messages(&keys, &nonce, shape.size, data, &mut tags);
-                    gcm::seal(&planner, &mut messages)?;
+                    let mut messages = aead_messages(&keys, &nonce, shape.size, data, &mut tags);
+                    seal(&planner, &mut messages)?;
                     Ok(digest_of(tags.iter().map(|tag| u128::from_le_bytes(*tag))))
                 }))
             }
             // Each call opens the same messages and checks their tags.
-            Kind::Gcm(Direction::Decrypt) => {
+            Kind::Aead(aead, Direction::Decrypt) => {
+                let (_, open) = aead.functions();
                 let Sealed { nonce, bytes: sealed, tags } = inputs.sealed();
                 let mut expanded = if shape.messages == 1 { inputs.aes_keys() } else { Vec::new() };
                 Ok(checking_each_write(
@@ -280,7 +316,7 @@ impl Workload {
                                 status: Status::Pending,
                             });
                         }
-                        gcm::open(&planner, &mut messages)?;
+                        open(&planner, &mut messages)?;
                         Ok(0)
                     }),
                 ))
@@ -325,7 +361,7 @@ pub(super) fn checking_each_write(size: usize, mut run: Run) -> Run {
     })
 }
 
-fn gcm_messages<'d>(
+fn aead_messages<'d>(
     keys: &'d [Key],
     nonce: &'d [u8; 12],
     size: usize,

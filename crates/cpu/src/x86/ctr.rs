@@ -1,6 +1,7 @@
 //! CTR with a counter of 128 or of 32 bits.
 //!
-//! Counters are kept as little-endian numbers, one for each block, and are byte-reversed before encryption. Additions are
+//! Counters are kept as little-endian numbers, one for each block. Except for GCM-SIV, whose counters are little-endian, they are
+//! byte-reversed before encryption. Additions are
 //! modulo 2^32, as GCM requires. For a 128-bit counter, the data are split where the low 32 bits wrap (at most once in 64
 //! GiB), so that counters of both widths share one loop.
 //!
@@ -15,7 +16,7 @@ use super::vector::{Vector, Xmm};
 use crate::counter::{Counting, Low32, Whole};
 use crate::kernel::{Block, Span};
 
-struct Ctr<V> {
+struct Ctr<V, const BIG_ENDIAN: bool> {
     keys: *const __m128i,
     rounds: usize,
     /// Counters of the next vector.
@@ -24,7 +25,7 @@ struct Ctr<V> {
     stride: V,
 }
 
-impl<V: Vector> Pass<V> for Ctr<V> {
+impl<V: Vector, const BIG_ENDIAN: bool> Pass<V> for Ctr<V, BIG_ENDIAN> {
     const BYTES: bool = true;
 
     #[inline(always)]
@@ -36,7 +37,7 @@ impl<V: Vector> Pass<V> for Ctr<V> {
             let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
             let mut x = [first; N];
             for x in &mut x {
-                *x = first.xor(self.counters.reversed());
+                *x = first.xor(if BIG_ENDIAN { self.counters.reversed() } else { self.counters });
                 self.counters = self.counters.add32(self.stride);
             }
             middle::<Encrypt, V, N>(keys, self.rounds, &mut x);
@@ -61,7 +62,7 @@ pub(super) unsafe fn ctr_short(schedule: &Schedule, counter: &mut Block, data: S
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         let (counters, stride) = (Xmm::load(counter.as_ptr()).reversed(), Xmm::number(1));
-        let after = drive_short(Ctr::<Xmm> { keys, rounds, counters, stride }, data).counters;
+        let after = drive_short(Ctr::<Xmm, true> { keys, rounds, counters, stride }, data).counters;
         after.reversed().store(counter.as_mut_ptr());
     }
 }
@@ -109,11 +110,30 @@ pub(super) unsafe fn ctr<V: Vector, const BITS: u32>(
         unsafe {
             let counters = V::splat(Xmm::number(start)).add32(V::numbers([0, 1, 2, 3]));
             let stride = V::numbers([V::BLOCKS as u128; 4]);
-            drive::<V, _>(Ctr::<V> { keys, rounds, counters, stride }, head);
+            drive::<V, _>(Ctr::<V, true> { keys, rounds, counters, stride }, head);
         }
         if tail.is_empty() {
             return;
         }
         (start, rest) = (advance(start, room), tail);
+    }
+}
+
+/// CTR of any length whose first 32 bits are a little-endian counter (RFC 8452, section 4).
+///
+/// # Safety
+///
+/// The same as for [`Vector`].
+#[inline(always)]
+pub(super) unsafe fn ctr_little32<V: Vector>(schedule: &Schedule, counter: &mut Block, data: Span<'_>) {
+    let (keys, rounds) = (schedule.encrypt(), schedule.rounds());
+    let start = u128::from_le_bytes(*counter);
+    let blocks = data.len().div_ceil(16) as u32;
+    counter[..4].copy_from_slice(&(start as u32).wrapping_add(blocks).to_le_bytes());
+    // SAFETY: the caller guarantees that the processor has the instructions.
+    unsafe {
+        let counters = V::splat(Xmm::number(start)).add32(V::numbers([0, 1, 2, 3]));
+        let stride = V::numbers([V::BLOCKS as u128; 4]);
+        drive::<V, _>(Ctr::<V, false> { keys, rounds, counters, stride }, data);
     }
 }

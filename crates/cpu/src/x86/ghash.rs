@@ -1,4 +1,4 @@
-//! GHASH by carry-less multiplication, with one reduction for many blocks.
+//! GHASH and POLYVAL by carry-less multiplication, with one reduction for many blocks.
 //!
 //! Blocks are byte-reversed, which gives polynomials with their bits in reverse (RFC 8452, appendix A, POLYVAL). A product
 //! of two such polynomials lacks one factor x, so the prepared key contains this factor. Reduction works from the low end
@@ -277,13 +277,24 @@ pub(super) unsafe fn ensure_powers<V: Vector>(key: &mut HashKey<V::Raw>, blocks:
     }
 }
 
-/// Adds whole blocks to a GHASH state. The caller must have computed the powers for them with [`ensure_powers`].
+/// The bytes of each block in reverse for GHASH, unchanged for POLYVAL.
+#[inline(always)]
+fn ordered<V: Vector, const GHASH: bool>(blocks: V) -> V {
+    if GHASH { blocks.reversed() } else { blocks }
+}
+
+/// Adds whole blocks to a GHASH state or to a POLYVAL state. The caller must have computed the powers for them with
+/// [`ensure_powers`].
 ///
 /// # Safety
 ///
 /// The same as for [`Vector`].
 #[inline(always)]
-pub(super) unsafe fn ghash<V: Vector>(key: &HashKey<V::Raw>, state: &mut Block, data: &[u8]) {
+pub(super) unsafe fn hash<V: Vector, const GHASH: bool>(
+    key: &HashKey<V::Raw>,
+    state: &mut Block,
+    data: &[u8],
+) {
     /// Number of vectors for each reduction. It is one less than the number of vectors of powers, since the end of the data
     /// may need one more vector of powers.
     const N: usize = 7;
@@ -295,13 +306,13 @@ pub(super) unsafe fn ghash<V: Vector>(key: &HashKey<V::Raw>, state: &mut Block, 
     // `ptr`, the powers of the key or the state.
     unsafe {
         let modulus = V::numbers([MODULUS; 4]);
-        let mut hash = V::widen(Xmm::load(state.as_ptr()).reversed());
+        let mut hash = V::widen(ordered::<_, GHASH>(Xmm::load(state.as_ptr())));
         // The loop leaves at least one vector, so that the hash in each place can be added to a block in the same place.
         while left >= (N + 1) * V::BLOCKS {
-            let mut x: V = V::load(ptr).reversed().xor(hash);
+            let mut x: V = ordered::<V, GHASH>(V::load(ptr)).xor(hash);
             let mut sum = Sum::product(x, key.power(N * V::BLOCKS));
             for i in 1..N {
-                x = V::load(ptr.add(i * V::BYTES)).reversed();
+                x = ordered::<V, GHASH>(V::load(ptr.add(i * V::BYTES)));
                 sum = sum.plus(Sum::product(x, key.power((N - i) * V::BLOCKS)));
             }
             hash = sum.reduced(modulus);
@@ -312,7 +323,7 @@ pub(super) unsafe fn ghash<V: Vector>(key: &HashKey<V::Raw>, state: &mut Block, 
         let zero = hash.xor(hash);
         let mut sum = Sum::zero(hash);
         while left >= V::BLOCKS {
-            let x = V::load(ptr).reversed().xor(hash);
+            let x = ordered::<V, GHASH>(V::load(ptr)).xor(hash);
             sum = sum.plus(Sum::product(x, key.powers(left)));
             hash = zero;
             ptr = ptr.add(V::BYTES);
@@ -321,12 +332,13 @@ pub(super) unsafe fn ghash<V: Vector>(key: &HashKey<V::Raw>, state: &mut Block, 
         let mut sum = sum.folded();
         let mut hash = hash.lowest();
         while left > 0 {
-            let x = Xmm::load(ptr).reversed().xor(hash);
+            let x = ordered::<Xmm, GHASH>(Xmm::load(ptr)).xor(hash);
             sum = sum.plus(Sum::product(x, key.powers(left)));
             hash = hash.xor(hash);
             ptr = ptr.add(16);
             left -= 1;
         }
-        sum.reduced(Xmm::numbers([MODULUS; 4])).reversed().store(state.as_mut_ptr());
+        let hash = sum.reduced(Xmm::numbers([MODULUS; 4]));
+        ordered::<_, GHASH>(hash).store(state.as_mut_ptr());
     }
 }

@@ -211,7 +211,13 @@ macro_rules! kernel {
                     }
                     fn hash_key(h: &Block) -> HashKey<$raw> { ghash::hash_key::<vector::$vector>(h) }
                     fn ghash(key: &HashKey<$raw>, state: &mut Block, data: &[u8]) -> () {
-                        ghash::ghash::<vector::$vector>(key, state, data)
+                        ghash::hash::<vector::$vector, true>(key, state, data)
+                    }
+                    fn polyval(key: &HashKey<$raw>, state: &mut Block, data: &[u8]) -> () {
+                        ghash::hash::<vector::$vector, false>(key, state, data)
+                    }
+                    fn ctr_little32(key: &Schedule, counter: &mut Block, data: Span<'_>) -> () {
+                        ctr::ctr_little32::<vector::$vector>(key, counter, data)
                     }
                 }
             }
