@@ -16,10 +16,10 @@ type Schedule<K> = <K as Kernel>::Schedule;
 /// The portable kernel and the Arm kernel store the round keys on the heap. The other kernels store the round keys in the
 /// value itself, so moving the value leaves a copy of the round keys in the old place. Construct the value in its final
 /// place, for example in a box.
-pub struct InlineKey(Form);
+pub struct InlineKey(pub(super) Form);
 
 /// A kernel and the key in its format. This is an enum because a predicted branch costs less than a virtual call.
-enum Form {
+pub(super) enum Form {
     #[cfg(target_arch = "x86_64")]
     Vaes512(Vaes512, Schedule<Vaes512>),
     #[cfg(target_arch = "x86_64")]
@@ -36,17 +36,18 @@ macro_rules! with_form {
     ($form:expr, ($kernel:ident, $schedule:ident) => $call:expr) => {
         match $form {
             #[cfg(target_arch = "x86_64")]
-            Form::Vaes512($kernel, $schedule) => $call,
+            $crate::inline::key::Form::Vaes512($kernel, $schedule) => $call,
             #[cfg(target_arch = "x86_64")]
-            Form::Vaes256($kernel, $schedule) => $call,
+            $crate::inline::key::Form::Vaes256($kernel, $schedule) => $call,
             #[cfg(target_arch = "x86_64")]
-            Form::AesNi($kernel, $schedule) => $call,
+            $crate::inline::key::Form::AesNi($kernel, $schedule) => $call,
             #[cfg(target_arch = "aarch64")]
-            Form::Armv8($kernel, $schedule) => $call,
-            Form::Soft($kernel, $schedule) => $call,
+            $crate::inline::key::Form::Armv8($kernel, $schedule) => $call,
+            $crate::inline::key::Form::Soft($kernel, $schedule) => $call,
         }
     };
 }
+pub(super) use with_form;
 
 /// A [`Form`] with the schedule that `$make` computes with the token `$kernel`.
 macro_rules! form {

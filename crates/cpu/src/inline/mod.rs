@@ -7,8 +7,8 @@
 //! | type | what |
 //! |---|---|
 //! | [`InlineKernel`] | the choice of kernel |
-//! | [`InlineKey`] | an expanded key, and all modes except GCM |
-//! | [`InlineGcm`] | incremental GCM |
+//! | [`InlineKey`] | an expanded key, and all modes except GCM and OCB3 |
+//! | [`InlineGcm`], [`InlineOcb`] | incremental GCM and OCB3 |
 //! | [`Span`] | input and output |
 
 mod composed;
@@ -16,11 +16,13 @@ mod fused;
 mod gcm;
 mod key;
 mod modes;
+mod ocb;
 mod proof;
 mod single_stream;
 
 pub use gcm::InlineGcm;
 pub use key::InlineKey;
+pub use ocb::InlineOcb;
 pub use proof::is_proven;
 pub(crate) use single_stream::SingleStreamKernel;
 #[cfg(target_arch = "x86_64")]

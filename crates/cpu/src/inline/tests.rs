@@ -5,6 +5,7 @@ use lockstep_reference::{Aes, cbc, cbc_mac, cfb, ctr, ecb, ofb, xts};
 use super::*;
 
 mod gcm;
+mod ocb;
 
 const KEY_LENGTHS: [usize; 3] = [16, 24, 32];
 

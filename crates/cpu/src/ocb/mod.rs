@@ -117,7 +117,7 @@ impl OcbState {
 
 /// HASH of associated data (RFC 7253, section 4.1), in pieces.
 #[derive(Clone, Default, Zeroize, ZeroizeOnDrop)]
-pub struct OcbHash {
+pub(crate) struct OcbHash {
     offset: Block,
     sum: Block,
     blocks: u64,

@@ -17,7 +17,7 @@ fn each_gcm(mut test: impl FnMut(&Aes, InlineGcm, &str)) {
 }
 
 /// Cuts `len` bytes into pieces, some of them empty.
-fn pieces(seed: usize, len: usize) -> Vec<usize> {
+pub(super) fn pieces(seed: usize, len: usize) -> Vec<usize> {
     let mut rest = len;
     let mut pieces = Vec::new();
     for word in bytes(seed, 8 * (len + 8)).chunks(8) {

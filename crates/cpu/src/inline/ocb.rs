@@ -1,0 +1,86 @@
+//! Incremental OCB3 (RFC 7253).
+
+use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
+
+use super::key::{InlineKey, with_form};
+use crate::kernel::{Block, Span};
+use crate::ocb::{OcbHash, OcbKey, OcbState};
+
+/// Incremental OCB3; keys and state are zeroed on drop.
+///
+/// A message is one call of [`start`](InlineOcb::start), any number of [`aad`](InlineOcb::aad) and of
+/// [`blocks`](InlineOcb::blocks) in any order, at most one [`last`](InlineOcb::last), and one `finish_seal` or `finish_open`.
+/// Decryption returns plaintext before the tag is checked, and the reuse of a nonce is not detected.
+pub struct InlineOcb {
+    key: InlineKey,
+    masks: OcbKey,
+    state: OcbState,
+    hash: OcbHash,
+    encrypts: bool,
+}
+
+impl InlineOcb {
+    /// OCB3 with a key.
+    pub fn new(key: InlineKey) -> InlineOcb {
+        let mut star = Zeroizing::new([0; 16]);
+        key.encrypt_block(&mut star);
+        let masks = OcbKey::new(&star);
+        InlineOcb { key, masks, state: OcbState::default(), hash: OcbHash::default(), encrypts: true }
+    }
+
+    /// Starts a message with tags of 1 to 16 bytes; the current message ends.
+    ///
+    /// # Panics
+    /// If the nonce does not have 1 to 15 bytes.
+    pub fn start(&mut self, encrypts: bool, nonce: &[u8], tag_len: usize) {
+        self.state = with_form!(&self.key.0, (kernel, schedule) => {
+            OcbState::start(*kernel, schedule, nonce, tag_len)
+        });
+        self.hash = OcbHash::default();
+        self.encrypts = encrypts;
+    }
+
+    /// Adds associated data of any length.
+    pub fn aad(&mut self, aad: &[u8]) {
+        with_form!(&self.key.0, (kernel, schedule) => self.hash.update(*kernel, schedule, &self.masks, aad));
+    }
+
+    /// Encrypts or decrypts whole blocks.
+    pub fn blocks(&mut self, data: Span<'_>) {
+        use crate::kernel::Kernel;
+        with_form!(&self.key.0, (kernel, schedule) => {
+            kernel.ocb(schedule, &self.masks, &mut self.state, self.encrypts, data);
+        });
+    }
+
+    /// Encrypts or decrypts the last, partial block of 1 to 15 bytes.
+    pub fn last(&mut self, data: Span<'_>) {
+        with_form!(&self.key.0, (kernel, schedule) => {
+            self.state.partial(*kernel, schedule, &self.masks, self.encrypts, data);
+        });
+    }
+
+    /// Ends an encryption and returns the tag, of which the first bytes are used, as many as were stated at the start.
+    pub fn finish_seal(&mut self) -> Block {
+        *self.tag()
+    }
+
+    /// Ends a decryption. True if `tag` has the right value. The comparison is constant-time.
+    pub fn finish_open(&mut self, tag: &[u8]) -> bool {
+        self.tag()[..tag.len()].ct_eq(tag).into()
+    }
+
+    fn tag(&mut self) -> Zeroizing<Block> {
+        with_form!(&self.key.0, (kernel, schedule) => {
+            let hash = self.hash.finish(*kernel, schedule, &self.masks);
+            self.state.tag(*kernel, schedule, &self.masks, &hash)
+        })
+    }
+
+    /// An independent copy of the current state; `None` if memory cannot be allocated.
+    pub fn duplicate(&self) -> Option<InlineOcb> {
+        let (masks, state, hash) = (self.masks.duplicate(), self.state.clone(), self.hash.clone());
+        Some(InlineOcb { key: self.key.duplicate()?, masks, state, hash, encrypts: self.encrypts })
+    }
+}
