@@ -15,6 +15,7 @@ pub(crate) enum Mode {
     Xts,
     Gcm,
     Ccm,
+    Ocb,
 }
 
 impl Mode {
@@ -29,13 +30,15 @@ impl Mode {
             Mode::Gcm => 0x6,
             Mode::Ccm => 0x7,
             Mode::Xts => 0x10001,
+            Mode::Ocb => 0x10003,
         }
     }
 
     /// The block size in bytes, as OpenSSL defines it: 1 for stream modes.
     pub(crate) const fn block_size(self) -> usize {
         match self {
-            Mode::Ecb | Mode::Cbc => 16,
+            // OCB buffers partial blocks, as the block modes do.
+            Mode::Ecb | Mode::Cbc | Mode::Ocb => 16,
             _ => 1,
         }
     }
@@ -44,19 +47,19 @@ impl Mode {
     pub(crate) const fn iv_len(self) -> usize {
         match self {
             Mode::Ecb => 0,
-            Mode::Gcm | Mode::Ccm => 12,
+            Mode::Gcm | Mode::Ccm | Mode::Ocb => 12,
             _ => 16,
         }
     }
 
     /// True for authenticated encryption.
     pub(crate) const fn is_aead(self) -> bool {
-        matches!(self, Mode::Gcm | Mode::Ccm)
+        matches!(self, Mode::Gcm | Mode::Ccm | Mode::Ocb)
     }
 
     /// True if the mode processes its IV itself (`custom-iv` in OpenSSL's terms).
     pub(crate) const fn has_custom_iv(self) -> bool {
-        matches!(self, Mode::Gcm | Mode::Ccm | Mode::Xts)
+        matches!(self, Mode::Gcm | Mode::Ccm | Mode::Ocb | Mode::Xts)
     }
 }
 
@@ -127,6 +130,9 @@ algorithms! {
     Ccm 16: c"AES-128-CCM:id-aes128-CCM:2.16.840.1.101.3.4.1.7", c"AES-128 in CCM mode by Lockstep";
     Ccm 24: c"AES-192-CCM:id-aes192-CCM:2.16.840.1.101.3.4.1.27", c"AES-192 in CCM mode by Lockstep";
     Ccm 32: c"AES-256-CCM:id-aes256-CCM:2.16.840.1.101.3.4.1.47", c"AES-256 in CCM mode by Lockstep";
+    Ocb 16: c"AES-128-OCB", c"AES-128 in OCB mode by Lockstep";
+    Ocb 24: c"AES-192-OCB", c"AES-192 in OCB mode by Lockstep";
+    Ocb 32: c"AES-256-OCB", c"AES-256 in OCB mode by Lockstep";
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 //! | `streams` | CTR, OFB, CFB, CFB8 and CFB1 |
 //! | `xts` | XTS |
 //! | `gcm`, `ccm` | authenticated encryption, and its form in TLS 1.2 records |
+//! | `ocb` | OCB3 |
 
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use crate::reason::{Outcome, Reason};
 mod blocks;
 mod ccm;
 mod gcm;
+mod ocb;
 mod streams;
 mod tls_cbc;
 mod xts;
@@ -26,6 +28,7 @@ mod xts;
 pub(crate) use blocks::Blocks;
 pub(crate) use ccm::Ccm;
 pub(crate) use gcm::Gcm;
+pub(crate) use ocb::Ocb;
 pub(crate) use streams::Streams;
 pub(crate) use xts::Xts;
 

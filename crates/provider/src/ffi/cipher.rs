@@ -20,7 +20,7 @@ use super::types::{
     OsslParam,
 };
 use crate::algorithm::{ALGORITHMS, Algorithm, Mode};
-use crate::cipher::{Blocks, Ccm, Cipher, Gcm, Streams, Xts};
+use crate::cipher::{Blocks, Ccm, Cipher, Gcm, Ocb, Streams, Xts};
 use crate::instance::Instance;
 use crate::reason::{Outcome, Reason};
 
@@ -94,6 +94,7 @@ macro_rules! dispatch_tables {
                         | (Mode::Xts, Context_::Xts)
                         | (Mode::Gcm, Context_::Gcm)
                         | (Mode::Ccm, Context_::Ccm)
+                        | (Mode::Ocb, Context_::Ocb)
                 ));
                 &Functions::<$context, $id>::DISPATCH
             },
@@ -109,6 +110,7 @@ enum Context_ {
     Xts,
     Gcm,
     Ccm,
+    Ocb,
 }
 
 dispatch_tables! {
@@ -117,6 +119,7 @@ dispatch_tables! {
     Xts: 21 22;
     Gcm: 23 24 25;
     Ccm: 26 27 28;
+    Ocb: 29 30 31;
 }
 
 /// Allocates a context. Returns null if the allocation fails, as OpenSSL expects.

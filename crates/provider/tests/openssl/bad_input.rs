@@ -182,7 +182,7 @@ fn data_before_a_key_or_an_iv() {
                 refused_by_subject(name, &["no key"], &[Init(way, None, iv.clone()), Final]);
             }
         }
-        if matches!(algorithm.mode, Mode::Xts | Mode::Gcm | Mode::Ccm) {
+        if matches!(algorithm.mode, Mode::Xts | Mode::Gcm | Mode::Ccm | Mode::Ocb) {
             let key = Some(key_and_iv(name).0);
             refused_by_subject(name, &["no iv", "iv"], &[Init(DECRYPT, key, None), Update(bytes(32, 1))]);
         }
@@ -235,7 +235,7 @@ fn null_buffers_with_lengths() {
             let mut side = ready();
             assert_ne!(side.context.update_raw(out.as_mut_ptr(), &mut n, null(), 32), 1, "{name}");
             has_reason(name, &["null"]);
-            let aead = matches!(algorithm.mode, Mode::Gcm | Mode::Ccm);
+            let aead = matches!(algorithm.mode, Mode::Gcm | Mode::Ccm | Mode::Ocb);
             if !aead {
                 let mut side = ready();
                 assert_ne!(side.context.update_raw(null_mut(), &mut n, data.as_ptr(), 32), 1, "{name}");

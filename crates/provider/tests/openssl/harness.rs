@@ -87,6 +87,7 @@ pub(crate) enum Mode {
     Xts,
     Gcm,
     Ccm,
+    Ocb,
 }
 
 #[derive(Debug)]
@@ -150,6 +151,9 @@ pub(crate) const ALGORITHMS: &[Algorithm] = &[
     a(&["AES-128-CCM", "id-aes128-CCM", "2.16.840.1.101.3.4.1.7"], Mode::Ccm),
     a(&["AES-192-CCM", "id-aes192-CCM", "2.16.840.1.101.3.4.1.27"], Mode::Ccm),
     a(&["AES-256-CCM", "id-aes256-CCM", "2.16.840.1.101.3.4.1.47"], Mode::Ccm),
+    a(&["AES-128-OCB"], Mode::Ocb),
+    a(&["AES-192-OCB"], Mode::Ocb),
+    a(&["AES-256-OCB"], Mode::Ocb),
 ];
 
 /// One of [`ALGORITHMS`].

@@ -21,6 +21,7 @@ mod bad_input;
 mod macs;
 mod modes;
 mod names;
+mod ocb;
 mod params;
 mod random;
 mod release;

@@ -262,7 +262,8 @@ fn one_shot_calls_equal_the_default_providers() {
             let n = if algorithm.is_block() { n / 16 * 16 } else { n };
             for start in [start_encrypting(name), start_decrypting(name)] {
                 match algorithm.mode {
-                    Mode::Ccm => continue,
+                    // The default provider's OCB processes the data without starting the message.
+                    Mode::Ccm | Mode::Ocb => continue,
                     Mode::Xts if n < 16 => continue,
                     // For GCM the length 0 is the end of the message, which another test covers.
                     Mode::Gcm if n == 0 => continue,
@@ -292,7 +293,7 @@ proptest! {
                 let mut calls: Vec<Call> = sizes.iter().map(|n| {
                     let (piece, after) = rest.split_at((*n).min(rest.len()));
                     rest = after;
-                    if n % 2 == 0 || algorithm.is_block() { Update(piece.to_vec()) } else { InPlace(piece.to_vec()) }
+                    if n % 2 == 0 || keeps_partial_blocks(algorithm) { Update(piece.to_vec()) } else { InPlace(piece.to_vec()) }
                 }).collect();
                 calls.push(Update(rest.to_vec()));
                 calls
@@ -313,4 +314,10 @@ fn a_context_processes_several_messages() {
         }
         compare(name, &script);
     }
+}
+
+/// True if partial blocks are buffered between updates: the default provider then overwrites input that it has not read, if it
+/// works in place.
+fn keeps_partial_blocks(algorithm: &Algorithm) -> bool {
+    algorithm.is_block() || algorithm.mode == Mode::Ocb
 }

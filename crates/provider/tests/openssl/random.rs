@@ -32,14 +32,14 @@ fn data(algorithm: &'static Algorithm) -> impl Strategy<Value = Vec<u8>> {
 /// An init with any combination of direction, key and IV.
 fn init(algorithm: &'static Algorithm) -> impl Strategy<Value = Call> {
     let (key, iv) = key_and_iv(algorithm.name());
-    let keyed = algorithm.is_block() || algorithm.mode == Mode::Xts;
-    let gcm = algorithm.mode == Mode::Gcm;
+    let keyed = algorithm.is_block() || matches!(algorithm.mode, Mode::Xts | Mode::Ocb);
+    let takes_iv_once = matches!(algorithm.mode, Mode::Gcm | Mode::Ocb);
     (-1..=1, any::<Option<u64>>(), any::<Option<u64>>()).prop_map(move |(way, key_seed, iv_seed)| {
         let new_key = key_seed.map(|seed| bytes(key.len(), seed));
         let new_iv = iv_seed.filter(|_| !iv.is_empty()).map(|seed| bytes(iv.len(), seed));
-        let same_way = (keyed && new_key.is_none()) || (gcm && new_iv.is_none());
-        // A new key in the middle of a GCM message: the default provider continues with a zero counter.
-        let new_key = new_key.filter(|_| !gcm || new_iv.is_some());
+        let same_way = (keyed && new_key.is_none()) || (takes_iv_once && new_iv.is_none());
+        // A new key in the middle of a message of GCM or OCB: the default provider continues with a zero counter.
+        let new_key = new_key.filter(|_| !takes_iv_once || new_iv.is_some());
         Init(if same_way { -1 } else { way }, new_key, new_iv)
     })
 }
@@ -83,6 +83,14 @@ fn call(algorithm: &'static Algorithm) -> BoxedStrategy<Call> {
             ]
             .boxed()
         }
+        Mode::Ocb => {
+            prop_oneof![
+                8 => all,
+                3 => data(algorithm).prop_map(Aad),
+                1 => Just(SetTag(bytes(16, 1))),
+            ]
+            .boxed()
+        }
         Mode::Ccm => all.boxed(),
     }
 }
@@ -94,7 +102,7 @@ fn script(algorithm: &'static Algorithm) -> impl Strategy<Value = Vec<Call>> {
         let iv = Some(iv.clone()).filter(|iv| !iv.is_empty());
         // The tag is requested at the end only: before that the default provider returns the previous tag, or the one
         // that was set.
-        let end = if algorithm.mode == Mode::Gcm { vec![Final, Tag(16)] } else { vec![] };
+        let end = if matches!(algorithm.mode, Mode::Gcm | Mode::Ocb) { vec![Final, Tag(16)] } else { vec![] };
         [vec![Init(way, Some(key.clone()), iv)], calls, end].concat()
     })
 }

@@ -205,7 +205,7 @@ fn a_configuration_file_is_enough() {
         };
         assert!(run(&cipher) == run(&theirs(name)));
     }
-    assert_eq!(library.cipher("AES-128-OCB", "").expect("there").provider(), "default");
+    assert_eq!(library.cipher("ChaCha20", "").expect("there").provider(), "default");
 }
 
 /// For the tests of configuration files: a program that reads one, whose provider section is refused.

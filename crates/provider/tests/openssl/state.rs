@@ -28,7 +28,7 @@ fn a_reinit_with_iv_alone_with_key_alone_and_with_neither() {
         ];
         for start in [start_encrypting(name), start_decrypting(name)] {
             for init in &inits {
-                // GCM keeps no IV for a second message; the other modes may continue with the old one.
+                // GCM and OCB keep no IV for a second message; the other modes may continue with the old one.
                 for ended in [false, true] {
                     let mut script = vec![start.clone(), Update(bytes(n, 1)), State];
                     // Decryption may fail at its end, equally on both; the state of a context after that is not
@@ -38,9 +38,10 @@ fn a_reinit_with_iv_alone_with_key_alone_and_with_neither() {
                     }
                     script.extend([init.clone(), State]);
                     // With a new key in the middle of a message the default provider continues with a zero counter.
-                    let gcm_without_iv = algorithm.mode == Mode::Gcm && !matches!(init, Init(_, _, Some(_)));
-                    let gcm_rekeyed = gcm_without_iv && matches!(init, Init(_, Some(_), _));
-                    if !(gcm_without_iv && ended || gcm_rekeyed) {
+                    let takes_iv_once = matches!(algorithm.mode, Mode::Gcm | Mode::Ocb);
+                    let without_iv = takes_iv_once && !matches!(init, Init(_, _, Some(_)));
+                    let rekeyed = without_iv && matches!(init, Init(_, Some(_), _));
+                    if !(without_iv && ended || rekeyed) {
                         script.extend([Update(bytes(n, 2)), Update(bytes(n, 3)), State]);
                     }
                     compare(name, &script);
@@ -76,13 +77,13 @@ fn a_context_changes_from_encryption_to_decryption_and_back() {
             [Init(0, key.clone(), iv.clone()), Init(0, key, None), Init(0, None, iv), Init(0, None, None)]
         {
             let Init(_, key, iv) = turn.clone() else { unreachable!() };
-            // ECB, CBC and XTS have a key schedule for each direction: without the key the default provider uses the
+            // ECB, CBC, XTS and OCB have a key schedule for each direction: without the key the default provider uses the
             // wrong one.
-            if (algorithm.is_block() || algorithm.mode == Mode::Xts) && key.is_none() {
+            if (algorithm.is_block() || matches!(algorithm.mode, Mode::Xts | Mode::Ocb)) && key.is_none() {
                 continue;
             }
-            // GCM accepts no second message with the same IV.
-            if algorithm.mode == Mode::Gcm && iv.is_none() {
+            // GCM and OCB accept no second message with the same IV.
+            if matches!(algorithm.mode, Mode::Gcm | Mode::Ocb) && iv.is_none() {
                 continue;
             }
             let there = [Update(bytes(n, 1)), State, turn, Update(bytes(n, 2)), State];
@@ -169,7 +170,7 @@ enum SetNum {
 /// and 4.0.3 refuse 16 and more in ECB and CBC, and all but 0 in the stream modes.
 fn rule(mode: Mode, num: i32) -> SetNum {
     match mode {
-        Mode::Xts | Mode::Gcm | Mode::Ccm => SetNum::Ignored,
+        Mode::Xts | Mode::Gcm | Mode::Ccm | Mode::Ocb => SetNum::Ignored,
         Mode::Ecb | Mode::Cbc | Mode::Stream if (0..16).contains(&num) => SetNum::Stored,
         _ => SetNum::Refused,
     }
