@@ -17,6 +17,7 @@ pub mod device;
 mod gcm;
 pub mod inline;
 pub mod kernel;
+mod partial;
 mod passes;
 mod serial;
 mod threads;
