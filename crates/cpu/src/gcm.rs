@@ -4,6 +4,7 @@
 use lockstep_core::gcm::lengths_block;
 use zeroize::Zeroize;
 
+use crate::counter::GcmCounter;
 use crate::inline::SingleStreamKernel;
 use crate::kernel::{Block, Span};
 use crate::partial;
@@ -64,7 +65,7 @@ pub(crate) struct State {
     pending: [u8; PENDING + 32],
     /// Number of pending bytes, at most [`PENDING`]. The last block may be incomplete.
     len: usize,
-    counter: Block,
+    counter: GcmCounter,
     /// The keystream of the incomplete block, if it is a block of data.
     keystream: Block,
     /// The encrypted J0, which is XORed with the hash to give the tag.
@@ -83,7 +84,8 @@ impl State {
     /// The state before the first message.
     #[inline]
     pub(crate) fn idle() -> State {
-        let [hash, counter, keystream, mask] = [[0; 16]; 4];
+        let [hash, block, keystream, mask] = [[0; 16]; 4];
+        let counter = GcmCounter { block, is_public: false };
         State { hash, pending: [0; PENDING + 32], len: 0, counter, keystream, mask }
     }
 
@@ -93,16 +95,16 @@ impl State {
         self.hash = [0; 16];
         self.len = 0;
         if let Ok(nonce) = <&[u8; 12]>::try_from(iv) {
-            self.counter = counter_block(nonce, 1);
+            self.counter = GcmCounter { block: counter_block(nonce, 1), is_public: true };
         } else {
             self.absorb(&mut key, iv);
             self.pad();
             self.absorb(&mut key, &(8 * iv.len() as u128).to_be_bytes());
             self.flush(&mut key);
-            self.counter = std::mem::take(&mut self.hash);
+            self.counter = GcmCounter { block: std::mem::take(&mut self.hash), is_public: false };
         }
         self.mask = [0; 16];
-        key.kernel.ctr32(key.schedule, &mut self.counter, Span::in_place(&mut self.mask));
+        key.kernel.ctr32(key.schedule, &mut self.counter.block, Span::in_place(&mut self.mask));
     }
 
     /// Starts a message with a nonce of 12 bytes, whose mask (the encrypted J0) is known.
@@ -110,7 +112,7 @@ impl State {
     pub(crate) fn start_masked(&mut self, nonce: &[u8; 12], mask: &Block) {
         self.hash = [0; 16];
         self.len = 0;
-        self.counter = counter_block(nonce, 2);
+        self.counter = GcmCounter { block: counter_block(nonce, 2), is_public: true };
         self.mask = *mask;
     }
 
@@ -206,7 +208,8 @@ impl State {
             self.flush(key);
             let (kernel, schedule) = (key.kernel, key.schedule);
             let hash_key = key.hash_key(K::GCM_STEP / 16);
-            kernel.gcm(schedule, hash_key, encrypt, &mut self.counter, &mut self.hash, steps);
+            let (counter, hash) = (&mut self.counter, &mut self.hash);
+            kernel.gcm(schedule, hash_key, encrypt, counter, hash, steps);
             data = rest;
         }
         while data.len() >= 16 {
@@ -219,8 +222,8 @@ impl State {
                 self.absorb(key, ciphertext);
             }
             match &mut ctr32 {
-                Some(ctr32) => ctr32(&mut self.counter, blocks),
-                None => key.kernel.ctr32(key.schedule, &mut self.counter, blocks),
+                Some(ctr32) => ctr32(&mut self.counter.block, blocks),
+                None => key.kernel.ctr32(key.schedule, &mut self.counter.block, blocks),
             }
             if encrypt {
                 // SAFETY: the span is valid for its length and was written by CTR; nothing else writes to it.
@@ -233,8 +236,8 @@ impl State {
             self.keystream = [0; 16];
             let keystream = Span::in_place(&mut self.keystream);
             match &mut ctr32 {
-                Some(ctr32) => ctr32(&mut self.counter, keystream),
-                None => key.kernel.ctr32(key.schedule, &mut self.counter, keystream),
+                Some(ctr32) => ctr32(&mut self.counter.block, keystream),
+                None => key.kernel.ctr32(key.schedule, &mut self.counter.block, keystream),
             }
             if self.len == PENDING {
                 self.flush(key);
