@@ -107,6 +107,14 @@ fn keys(table: &Table, kernel: InlineKernel, bits: usize) {
             let done = gcm.start(true, &[5; 12]) && gcm.aad(&[6; 13]) && gcm.update(Span::in_place(data));
             assert!(done && black_box(gcm.finish_seal()).is_some());
         });
+        let own_key = vec![9; bits / 8];
+        row(&format!("{variant} seal with key"), &mut |data| {
+            let done = gcm.set_key(black_box(&own_key))
+                && gcm.start(true, &[5; 12])
+                && gcm.aad(&[6; 13])
+                && gcm.update(Span::in_place(data));
+            assert!(done && black_box(gcm.finish_seal()).is_some());
+        });
         row(&format!("{variant} update"), &mut |data| {
             assert!(gcm.start(true, &[5; 12]) && gcm.update(Span::in_place(data)));
         });

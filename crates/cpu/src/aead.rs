@@ -5,14 +5,14 @@
 //! single blocks.
 
 use lockstep_core::data::{Data, HostData};
-use lockstep_core::gcm::{counter_block, settle};
+use lockstep_core::gcm::settle;
 use lockstep_core::key::Block;
 use lockstep_core::work::{AeadMessage, Status, Tag};
 use lockstep_core::{Error, Result};
 use zeroize::Zeroizing;
 
 use crate::device::CPU;
-use crate::gcm::{MessageKey, Powers, State};
+use crate::gcm::{self, MessageKey, Powers, State};
 use crate::inline::SingleStreamKernel;
 use crate::kernel::LANES;
 use crate::passes::{hash_key, is_prepared, schedule};
@@ -30,7 +30,7 @@ pub(crate) fn run<K: SingleStreamKernel>(
 ) -> Result<()> {
     messages.iter().try_for_each(check)?;
     if let [message] = messages {
-        cached(kernel, message);
+        cached(kernel, &mut State::idle(), message);
         return Ok(());
     }
     threads::spread_messages(messages, threads, &|messages| run_batch(kernel, messages));
@@ -48,9 +48,14 @@ fn check(message: &AeadMessage<'_>) -> Result<()> {
     Ok(())
 }
 
+/// The nonce of a message that [`check`] has accepted.
+fn nonce<'d>(message: &AeadMessage<'d>) -> &'d [u8; 12] {
+    message.nonce.try_into().expect("checked")
+}
+
 /// Processes messages one after another, or in groups if each has its own key.
 fn run_batch<K: SingleStreamKernel>(kernel: K, mut messages: &mut [AeadMessage<'_>]) {
-    let mut places = Places { schedules: Vec::new(), hash_keys: Vec::new() };
+    let mut places = Places { schedules: Vec::new(), hash_keys: Vec::new(), state: State::idle() };
     while !messages.is_empty() {
         let once = messages.iter().enumerate().take(GROUP).take_while(|(i, message)| {
             let is_next = messages.get(i + 1).is_some_and(|next| std::ptr::eq(next.key, message.key));
@@ -64,24 +69,26 @@ fn run_batch<K: SingleStreamKernel>(kernel: K, mut messages: &mut [AeadMessage<'
         }
         let key = messages[0].key;
         let same = messages.iter().take_while(|message| std::ptr::eq(message.key, key)).count();
-        messages[..same].iter_mut().for_each(|message| cached(kernel, message));
+        messages[..same].iter_mut().for_each(|message| cached(kernel, &mut places.state, message));
         messages = &mut messages[same..];
     }
 }
 
 /// Processes a message whose key is expanded already or will be used again.
-fn cached<K: SingleStreamKernel>(kernel: K, message: &mut AeadMessage<'_>) {
+fn cached<K: SingleStreamKernel>(kernel: K, state: &mut State, message: &mut AeadMessage<'_>) {
     let schedule = schedule(kernel, message.key);
     let key = MessageKey { kernel, schedule, powers: Powers::All(hash_key(kernel, message.key)) };
-    let mut mask = Zeroizing::new(counter_block(message.nonce, 1));
+    let mut mask = Zeroizing::new(gcm::counter_block(nonce(message), 1));
     kernel.encrypt_block(schedule, &mut mask);
-    run_one(key, &mask, None, message);
+    run_one(key, state, &mask, None, message);
 }
 
 /// Memory for the expanded keys of a group; its content is wiped on drop.
 struct Places<K: SingleStreamKernel> {
     schedules: Vec<K::Schedule>,
     hash_keys: Vec<K::HashKey>,
+    /// The state of the current message.
+    state: State,
 }
 
 impl<K: SingleStreamKernel> Places<K> {
@@ -107,8 +114,8 @@ fn run_group<K: SingleStreamKernel>(kernel: K, places: &mut Places<K>, messages:
     // Of each message: H, the mask, and the keystream of the first block.
     let mut blocks = Zeroizing::new([Block::default(); 3 * GROUP]);
     for (i, message) in messages.iter().enumerate() {
-        blocks[count + i] = counter_block(message.nonce, 1);
-        blocks[2 * count + i] = counter_block(message.nonce, 2);
+        blocks[count + i] = gcm::counter_block(nonce(message), 1);
+        blocks[2 * count + i] = gcm::counter_block(nonce(message), 2);
     }
     let schedules: [&K::Schedule; 2 * GROUP] = std::array::from_fn(|i| &places.schedules[i % count]);
     kernel.encrypt_each(&schedules[..2 * count], &mut blocks[..2 * count]);
@@ -120,26 +127,33 @@ fn run_group<K: SingleStreamKernel>(kernel: K, places: &mut Places<K>, messages:
     for (i, message) in messages.iter_mut().enumerate() {
         let (schedule, hash_key) = (&places.schedules[i], &mut places.hash_keys[i]);
         let key = MessageKey { kernel, schedule, powers: Powers::Some(hash_key) };
-        run_one(key, &blocks[count + i], has_short.then_some(&blocks[2 * count + i]), message);
+        run_one(
+            key,
+            &mut places.state,
+            &blocks[count + i],
+            has_short.then_some(&blocks[2 * count + i]),
+            message,
+        );
     }
 }
 
 /// Processes a message. `mask` is the encrypted J0; `keystream` is the keystream of the first block, if it is known.
 fn run_one<K: SingleStreamKernel>(
     mut key: MessageKey<'_, K>,
+    state: &mut State,
     mask: &Block,
     keystream: Option<&Block>,
     message: &mut AeadMessage<'_>,
 ) {
+    state.start_masked(nonce(message), mask);
     let Data::Host(data) = &mut message.data else { unreachable!("rejected by check") };
     let len = data.len();
     let encrypt = matches!(message.tag, Tag::Write(_));
-    let mut state = State::with_mask(message.nonce, mask);
     state.absorb(&mut key, message.aad);
-    state.pad(&mut key);
+    state.pad();
     let span = data.reborrow().into_span();
     match keystream {
-        Some(keystream) if (1..=16).contains(&len) => state.only_block(keystream, encrypt, span),
+        Some(keystream) if (1..=16).contains(&len) => state.only_block(&mut key, keystream, encrypt, span),
         _ => state.update(&mut key, encrypt, span, None),
     }
     // The right tag of a forged message is a secret.

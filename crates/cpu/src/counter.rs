@@ -2,6 +2,14 @@
 
 use crate::kernel::Block;
 
+/// The counter of a GCM message.
+#[derive(Clone)]
+pub(crate) struct GcmCounter {
+    pub(crate) block: Block,
+    /// True if the counter was not derived with the hash key. Branches may depend on it only then.
+    pub(crate) is_public: bool,
+}
+
 /// A way to increment a counter block, which is a big-endian number.
 pub(crate) trait Counting {
     /// The counter after `n` blocks.

@@ -1,11 +1,13 @@
 //! GCM of one message on a kernel (SP 800-38D, 7.1 and 7.2), for messages in one call and in pieces. It uses the fused loop
 //! of the kernel if there is one, otherwise the kernel's CTR and GHASH.
 
+use lockstep_core::gcm::lengths_block;
 use zeroize::Zeroize;
 
-use crate::counter::{Counting, Low32};
+use crate::counter::GcmCounter;
 use crate::inline::SingleStreamKernel;
 use crate::kernel::{Block, Span};
+use crate::partial;
 
 /// Number of bytes that one call of CTR and one call of GHASH process; they stay in the L1 cache.
 const CHUNK: usize = 16 << 10;
@@ -49,21 +51,21 @@ impl<K: SingleStreamKernel> MessageKey<'_, K> {
             kernel.ghash(self.hash_key(blocks.len() / 16), state, blocks);
         }
     }
-
-    #[inline]
-    fn encrypt(&self, block: &mut Block) {
-        self.kernel.encrypt_block(self.schedule, block);
-    }
 }
 
+/// Number of bytes that wait to be hashed. With the block of lengths, they are two vectors of the largest size.
+const PENDING: usize = 7 * 16;
+
 /// The state of a message. The caller checks the order of calls and the limits on lengths.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct State {
-    /// The hash, XORed with the bytes of a block that has not been multiplied yet.
     hash: Block,
-    /// Number of bytes in that block, 0 to 16.
-    partial: usize,
-    counter: Block,
+    /// Additional data and ciphertext that have not been hashed yet. A short message is hashed in one call at its end, which
+    /// reduces once. The last 32 bytes have room for padding and for the block of lengths.
+    pending: [u8; PENDING + 32],
+    /// Number of pending bytes, at most [`PENDING`]. The last block may be incomplete.
+    len: usize,
+    counter: GcmCounter,
     /// The keystream of the incomplete block, if it is a block of data.
     keystream: Block,
     /// The encrypted J0, which is XORed with the hash to give the tag.
@@ -79,109 +81,111 @@ impl Drop for State {
 }
 
 impl State {
+    /// The state before the first message.
+    #[inline]
+    pub(crate) fn idle() -> State {
+        let [hash, block, keystream, mask] = [[0; 16]; 4];
+        let counter = GcmCounter { block, is_public: false };
+        State { hash, pending: [0; PENDING + 32], len: 0, counter, keystream, mask }
+    }
+
     /// Starts a message.
+    #[inline]
     pub(crate) fn start<K: SingleStreamKernel>(&mut self, mut key: MessageKey<'_, K>, iv: &[u8]) {
         self.hash = [0; 16];
-        self.partial = 0;
-        if iv.len() == 12 {
-            self.counter[..12].copy_from_slice(iv);
-            self.counter[12..].copy_from_slice(&[0, 0, 0, 1]);
+        self.len = 0;
+        if let Ok(nonce) = <&[u8; 12]>::try_from(iv) {
+            self.counter = GcmCounter { block: counter_block(nonce, 1), is_public: true };
         } else {
             self.absorb(&mut key, iv);
-            self.pad(&mut key);
+            self.pad();
             self.absorb(&mut key, &(8 * iv.len() as u128).to_be_bytes());
-            self.pad(&mut key);
-            self.counter = std::mem::take(&mut self.hash);
+            self.flush(&mut key);
+            self.counter = GcmCounter { block: std::mem::take(&mut self.hash), is_public: false };
         }
-        self.mask = self.counter;
-        key.encrypt(&mut self.mask);
-        self.next_counter();
+        self.mask = [0; 16];
+        key.kernel.ctr32(key.schedule, &mut self.counter.block, Span::in_place(&mut self.mask));
     }
 
-    /// A message with a nonce of 12 bytes, whose mask (the encrypted J0) is known.
+    /// Starts a message with a nonce of 12 bytes, whose mask (the encrypted J0) is known.
     #[inline]
-    pub(crate) fn with_mask(nonce: &[u8], mask: &Block) -> State {
-        let counter = lockstep_core::gcm::counter_block(nonce, 2);
-        State { hash: [0; 16], partial: 0, counter, keystream: [0; 16], mask: *mask }
+    pub(crate) fn start_masked(&mut self, nonce: &[u8; 12], mask: &Block) {
+        self.hash = [0; 16];
+        self.len = 0;
+        self.counter = GcmCounter { block: counter_block(nonce, 2), is_public: true };
+        self.mask = *mask;
     }
 
-    fn next_counter(&mut self) {
-        self.counter = Low32::advance(u128::from_be_bytes(self.counter), 1).to_be_bytes();
-    }
-
-    /// Adds bytes to the incomplete block. The bytes must fit in the rest of the block.
+    /// Ends the additional data or the data: pads the incomplete block with zeros.
     #[inline]
-    fn add(&mut self, bytes: &[u8]) {
-        for (hash, byte) in self.hash[self.partial..].iter_mut().zip(bytes) {
-            *hash ^= byte;
+    pub(crate) fn pad(&mut self) {
+        self.pending[self.len..][..16].fill(0);
+        self.len = self.len.next_multiple_of(16);
+    }
+
+    /// Hashes the pending blocks. The last one must be complete.
+    #[inline]
+    fn flush<K: SingleStreamKernel>(&mut self, key: &mut MessageKey<'_, K>) {
+        debug_assert_eq!(self.len % 16, 0, "whole blocks");
+        key.hash(&mut self.hash, &self.pending[..self.len]);
+        self.len = 0;
+    }
+
+    /// Appends bytes to the pending ones.
+    #[inline]
+    fn append(&mut self, bytes: &[u8]) {
+        let place = &mut self.pending[self.len..][..bytes.len()];
+        // SAFETY: both slices have this length, and they do not overlap, since one is borrowed exclusively.
+        unsafe { partial::copy(bytes.as_ptr(), place.as_mut_ptr(), bytes.len()) };
+        self.len += bytes.len();
+    }
+
+    /// Adds additional data or ciphertext.
+    #[inline]
+    pub(crate) fn absorb<K: SingleStreamKernel>(&mut self, key: &mut MessageKey<'_, K>, bytes: &[u8]) {
+        if self.len + bytes.len() <= PENDING {
+            return self.append(bytes);
         }
-        self.partial += bytes.len();
-    }
-
-    /// Ends the additional data or the data: pads the incomplete block with zeros and hashes it.
-    #[inline]
-    pub(crate) fn pad<K: SingleStreamKernel>(&mut self, key: &mut MessageKey<'_, K>) {
-        if self.partial > 0 {
-            self.partial = 0;
-            key.hash(&mut self.hash, &[0; 16]);
-        }
-    }
-
-    /// Hashes the block if it is complete.
-    #[inline]
-    fn settle<K: SingleStreamKernel>(&mut self, key: &mut MessageKey<'_, K>) {
-        if self.partial == 16 {
-            self.pad(key);
-        }
-    }
-
-    /// Adds additional data.
-    #[inline]
-    pub(crate) fn absorb<K: SingleStreamKernel>(&mut self, key: &mut MessageKey<'_, K>, mut bytes: &[u8]) {
-        if self.partial > 0 {
-            let (head, rest) = bytes.split_at(bytes.len().min(16 - self.partial));
-            self.add(head);
-            bytes = rest;
-            self.settle(key);
-        }
-        let (blocks, tail) = bytes.split_at(bytes.len() & !15);
+        let (head, rest) = bytes.split_at(self.len.next_multiple_of(16) - self.len);
+        self.append(head);
+        self.flush(key);
+        let (blocks, tail) = rest.split_at(rest.len() & !15);
         key.hash(&mut self.hash, blocks);
-        self.add(tail);
+        self.append(tail);
     }
 
     /// Encrypts or decrypts bytes of the incomplete block. The bytes must fit in the rest of the block.
     #[inline]
     fn partial_block(&mut self, encrypt: bool, data: Span<'_>) {
-        let mut ciphertext = [0; 16];
-        for (i, ciphertext) in ciphertext[..data.len()].iter_mut().enumerate() {
-            // SAFETY: the byte lies in the span, which is valid for reads and writes.
-            unsafe {
-                let text = data.src().add(i).read();
-                let result = text ^ self.keystream[self.partial + i];
-                *ciphertext = if encrypt { result } else { text };
-                data.dst().add(i).write(result);
-            }
+        let len = data.len();
+        let keystream = u128::from_le_bytes(self.keystream) >> (8 * (self.len % 16));
+        // SAFETY: the span is valid for reads and writes of its length, which is at most 16. There is room for 16 bytes after
+        // the pending ones.
+        unsafe {
+            let text = partial::load(data.src(), len);
+            let result = text ^ keystream;
+            partial::store(result, data.dst(), len);
+            let ciphertext = if encrypt { result } else { text };
+            partial::store(ciphertext, self.pending[self.len..][..16].as_mut_ptr(), len);
         }
-        self.add(&ciphertext[..data.len()]);
+        self.len += len;
     }
 
     /// Encrypts or decrypts at most one block, which are all data of the message. `keystream` is the encrypted counter. The
     /// additional data have been padded.
     #[inline]
-    pub(crate) fn only_block(&mut self, keystream: &Block, encrypt: bool, data: Span<'_>) {
-        debug_assert_eq!(self.partial, 0, "the additional data have been padded");
-        if data.len() < 16 {
-            self.keystream = *keystream;
-            return self.partial_block(encrypt, data);
+    pub(crate) fn only_block<K: SingleStreamKernel>(
+        &mut self,
+        key: &mut MessageKey<'_, K>,
+        keystream: &Block,
+        encrypt: bool,
+        data: Span<'_>,
+    ) {
+        if self.len == PENDING {
+            self.flush(key);
         }
-        // SAFETY: the span is valid for reads and writes of its 16 bytes; a Block has alignment 1.
-        let text = u128::from_ne_bytes(unsafe { data.src().cast::<Block>().read() });
-        let result = text ^ u128::from_ne_bytes(*keystream);
-        // SAFETY: as above.
-        unsafe { data.dst().cast::<Block>().write(result.to_ne_bytes()) };
-        let ciphertext = if encrypt { result } else { text };
-        self.hash = (u128::from_ne_bytes(self.hash) ^ ciphertext).to_ne_bytes();
-        self.partial = 16;
+        self.keystream = *keystream;
+        self.partial_block(encrypt, data);
     }
 
     /// Encrypts or decrypts data.
@@ -192,19 +196,20 @@ impl State {
         mut data: Span<'_>,
         mut ctr32: Option<Ctr32<'_>>,
     ) {
-        if self.partial > 0 {
-            let at = data.len().min(16 - self.partial);
+        if !self.len.is_multiple_of(16) {
+            let at = data.len().min(16 - self.len % 16);
             let (head, rest) = data.split_at(at);
             self.partial_block(encrypt, head);
             data = rest;
-            self.settle(key);
         }
         if K::GCM_STEP > 0 && data.len() >= K::GCM_STEP && ctr32.is_none() {
             let at = data.len() / K::GCM_STEP * K::GCM_STEP;
             let (steps, rest) = data.split_at(at);
+            self.flush(key);
             let (kernel, schedule) = (key.kernel, key.schedule);
             let hash_key = key.hash_key(K::GCM_STEP / 16);
-            kernel.gcm(schedule, hash_key, encrypt, &mut self.counter, &mut self.hash, steps);
+            let (counter, hash) = (&mut self.counter, &mut self.hash);
+            kernel.gcm(schedule, hash_key, encrypt, counter, hash, steps);
             data = rest;
         }
         while data.len() >= 16 {
@@ -214,30 +219,28 @@ impl State {
             if !encrypt {
                 // SAFETY: the span is valid for reads of its length, and nothing writes to it during the call.
                 let ciphertext = unsafe { std::slice::from_raw_parts(src, at) };
-                key.hash(&mut self.hash, ciphertext);
+                self.absorb(key, ciphertext);
             }
             match &mut ctr32 {
-                Some(ctr32) => ctr32(&mut self.counter, blocks),
-                None => key.kernel.ctr32(key.schedule, &mut self.counter, blocks),
+                Some(ctr32) => ctr32(&mut self.counter.block, blocks),
+                None => key.kernel.ctr32(key.schedule, &mut self.counter.block, blocks),
             }
             if encrypt {
                 // SAFETY: the span is valid for its length and was written by CTR; nothing else writes to it.
                 let ciphertext = unsafe { std::slice::from_raw_parts(dst, at) };
-                key.hash(&mut self.hash, ciphertext);
+                self.absorb(key, ciphertext);
             }
             data = rest;
         }
         if !data.is_empty() {
+            self.keystream = [0; 16];
+            let keystream = Span::in_place(&mut self.keystream);
             match &mut ctr32 {
-                Some(ctr32) => {
-                    self.keystream = [0; 16];
-                    ctr32(&mut self.counter, Span::in_place(&mut self.keystream));
-                }
-                None => {
-                    self.keystream = self.counter;
-                    key.encrypt(&mut self.keystream);
-                    self.next_counter();
-                }
+                Some(ctr32) => ctr32(&mut self.counter.block, keystream),
+                None => key.kernel.ctr32(key.schedule, &mut self.counter.block, keystream),
+            }
+            if self.len == PENDING {
+                self.flush(key);
             }
             self.partial_block(encrypt, data);
         }
@@ -251,12 +254,19 @@ impl State {
         aad: u64,
         data: u64,
     ) -> Block {
-        // The incomplete block is in the hash already; a block of zeros stands for it.
-        let mut end = [0; 32];
-        end[16..].copy_from_slice(&lockstep_core::gcm::lengths_block(aad, data));
-        let blocks = if self.partial > 0 { &end[..] } else { &end[16..] };
-        self.partial = 0;
-        key.hash(&mut self.hash, blocks);
+        self.pad();
+        self.pending[self.len..][..16].copy_from_slice(&lengths_block(aad, data));
+        self.len += 16;
+        self.flush(key);
         (u128::from_ne_bytes(self.hash) ^ u128::from_ne_bytes(self.mask)).to_ne_bytes()
     }
+}
+
+/// The counter block of a nonce. It is built in registers, because stores of parts of a block are not forwarded to a load of
+/// the whole block.
+#[inline(always)]
+pub(crate) fn counter_block(nonce: &[u8; 12], number: u32) -> Block {
+    // SAFETY: the nonce has 12 bytes.
+    let nonce = unsafe { partial::load(nonce.as_ptr(), 12) };
+    (nonce | u128::from(number.swap_bytes()) << 96).to_le_bytes()
 }

@@ -4,8 +4,9 @@
 //! |---|---|
 //! | [`device`] | the processor as a device of `lockstep-core` |
 //! | `passes`, `serial` | parallel and serial passes over segments, generic over the kernel |
+//! | `aead`, `gcm` | fused GCM: batches of messages, and one message, generic over the kernel |
 //! | `threads` | distribution of large work over threads |
-//! | `aws_lc` | fused GCM by AWS-LC |
+//! | `aws_lc` | fused GCM by AWS-LC, for Arm and for comparison |
 //! | [`inline`] | calls on one piece of one message, on the calling thread |
 //! | [`kernel`] | the trait that kernels implement |
 //! | `x86`, `armv8`, [`soft`] | the kernels |
@@ -18,6 +19,7 @@ mod gcm;
 pub mod inline;
 pub mod kernel;
 mod ocb;
+mod partial;
 mod passes;
 mod serial;
 mod threads;

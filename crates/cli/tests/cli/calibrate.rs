@@ -22,10 +22,11 @@ fn is_measured(folder: &Folder) -> bool {
     let all = report["chosen"].as_array().unwrap();
     let seal = all.iter().find(|choice| choice["operation"] == "GcmSeal").unwrap();
     let sizes = seal["by_size"].as_array().unwrap();
-    assert!(
-        sizes.iter().all(|size| size["measured"] == sizes[0]["measured"] && size["kernel"] == "cpu/aws-lc")
-    );
-    sizes[0]["measured"].as_bool().unwrap()
+    let is_measured = sizes[0]["measured"].as_bool().unwrap();
+    assert!(sizes.iter().all(|size| size["measured"] == is_measured));
+    // The tests measure only this kernel, and a kernel without measurements comes after it.
+    assert!(!is_measured || sizes.iter().all(|size| size["kernel"] == "cpu/aws-lc"));
+    is_measured
 }
 
 #[test]
@@ -104,7 +105,7 @@ fn choices_are_explained() {
     assert_eq!(silent.stderr, "");
     let report = run(&folder, "encrypt -k key -o cipher -f --explain plain").succeeded().stderr;
     assert!(report.starts_with("lockstep: GcmSeal, AES-256, "), "{report}");
-    assert!(report.contains("->") && report.contains("cpu/aws-lc on cpu, as the device states"), "{report}");
+    assert!(report.contains("->") && report.contains(" on cpu, as the device states"), "{report}");
     let report = run(&folder, "decrypt -k key -o back --explain cipher").succeeded().stderr;
     assert!(report.contains("GcmOpen, AES-256, "), "{report}");
     folder.write("raw", [7; 16]);

@@ -28,12 +28,13 @@ const MESSAGES: usize = 19;
 type Operation = fn(&Probe);
 
 /// The operations, by name.
-const OPERATIONS: [(&str, Operation); 8] = [
+const OPERATIONS: [(&str, Operation); 9] = [
     ("ciphers", Probe::ciphers),
     ("batches", Probe::batches),
     ("streams", Probe::streams),
     ("padding", Probe::padding),
     ("gcm", Probe::gcm),
+    ("gcm-batches", Probe::gcm_batches),
     ("ccm", Probe::ccm),
     ("cmac", Probe::cmac),
     ("mac-streams", Probe::mac_streams),
@@ -222,7 +223,8 @@ impl Probe {
         }
     }
 
-    /// GCM composed of passes, nonces of 12 and of 8 bytes. Opening is tested by [`verdicts`].
+    /// Fused GCM with nonces of 12 bytes, and GCM composed of passes with a nonce of 8 bytes. Opening is tested by
+    /// [`verdicts`].
     fn gcm(&self) {
         for (key, nonce) in [(16, 12), (24, 8), (32, 12)] {
             let key = secret_key(key);
@@ -234,6 +236,22 @@ impl Probe {
                 .expect("valid arguments");
             taken("GCM", &mut data);
             taken("GCM's tag", &mut tag);
+        }
+    }
+
+    /// Fused GCM of messages that each have their own key: groups of keys, short messages, steps of the fused loop.
+    fn gcm_batches(&self) {
+        for size in [16, 24, 32] {
+            let keys: Vec<_> = (0..MESSAGES).map(|_| secret_key(size)).collect();
+            let aad = secret(13);
+            let mut data: Vec<_> = (0..MESSAGES).map(|i| secret(1 + i * i)).collect();
+            let mut tags = vec![[0; 16]; MESSAGES];
+            let work = keys.iter().zip(&mut data).zip(&mut tags);
+            let mut messages: Vec<_> =
+                work.map(|((key, data), tag)| message(key, &[7; 12], &aad, data, Tag::Write(tag))).collect();
+            gcm::seal(&self.planner, &mut messages).expect("valid arguments");
+            data.iter_mut().for_each(|data| taken("GCM", data));
+            tags.iter_mut().for_each(|tag| taken("GCM's tag", tag));
         }
     }
 

@@ -45,7 +45,7 @@ fn keys<K: SingleStreamKernel>(kernel: K, key: &[u8]) -> Option<(K::Schedule, K:
 /// Allocates GCM on a kernel; `None` if memory cannot be allocated.
 pub(super) fn new<K: SingleStreamKernel>(kernel: K, key: &[u8]) -> Option<Box<dyn Composed>> {
     let (schedule, hash_key) = keys(kernel, key)?;
-    Some(boxed::try_new(Gcm { kernel, schedule, hash_key, state: State::default() })?)
+    Some(boxed::try_new(Gcm { kernel, schedule, hash_key, state: State::idle() })?)
 }
 
 /// The key of a message and its state, as separate borrows.
@@ -77,8 +77,7 @@ impl<K: SingleStreamKernel> Composed for Gcm<K> {
     }
 
     fn pad(&mut self) {
-        let (mut key, state) = parts!(self);
-        state.pad(&mut key);
+        self.state.pad();
     }
 
     fn update(&mut self, encrypt: bool, data: Span<'_>, ctr32: Option<Ctr32<'_>>) {

@@ -1,6 +1,7 @@
 //! The part of a kernel that only inline calls use: serial modes of one message, and fallible key set-up.
 
 use super::modes;
+use crate::counter::GcmCounter;
 use crate::kernel::{Block, Kernel, Span};
 
 /// A kernel that processes single messages. Calls on data do not allocate.
@@ -19,7 +20,7 @@ pub(crate) trait SingleStreamKernel: Kernel {
         _key: &Self::Schedule,
         _hash_key: &Self::HashKey,
         _encrypts: bool,
-        _counter: &mut Block,
+        _counter: &mut GcmCounter,
         _state: &mut Block,
         _data: Span<'_>,
     ) {

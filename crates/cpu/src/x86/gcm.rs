@@ -11,24 +11,49 @@ use super::cipher::{extra_rounds, for_each, in_memory, opaque, opaque_number};
 use super::ghash::{HashKey, MODULUS, Sum};
 use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
-use crate::counter::{Counting, Low32};
+use crate::counter::{Counting, GcmCounter, Low32};
 use crate::kernel::{Block, Span};
 
-struct Gcm<V: Vector, const N: usize> {
+/// The last byte of each counter block of an aligned step, which starts with block 2 of 32. The last two are blocks 0 and 1 of
+/// the next 32.
+#[repr(align(64))]
+struct Offsets([Block; 32]);
+
+static OFFSETS: Offsets = {
+    let mut offsets = [[0; 16]; 32];
+    let mut i = 0;
+    while i < 32 {
+        offsets[i][15] = (i as u8 + 2) % 32;
+        i += 1;
+    }
+    Offsets(offsets)
+};
+
+/// True if the steps of [`crypt`] may be aligned: 32 blocks, of which the first has a counter that is 2 more than a multiple of
+/// 32, as at the start of a message with a nonce of 12 bytes. Each vector of counters is then one exclusive or.
+#[inline(always)]
+pub(super) fn is_aligned<V: Vector, const N: usize>(counter: &GcmCounter) -> bool {
+    V::REGISTERS == 32 && V::BLOCKS * N == 32 && counter.is_public && counter.block[15] % 32 == 2
+}
+
+struct Gcm<V: Vector, const N: usize, const ALIGNED: bool> {
     keys: *const __m128i,
     rounds: usize,
     hash_key: *const HashKey<V::Raw>,
     /// The lowest powers of H for the vectors of a step, the lowest first. Read only if there are 32 registers.
     powers: [V; N],
-    /// The counters of the next vector. `stride` is the number of blocks in a vector. Both are little-endian numbers.
+    /// The counters of the next vector. `stride` is the number of blocks in a vector. Both are little-endian numbers. Of an
+    /// aligned step, `counters` is the multiple of 32 below the next step, in every place, and `stride` is 32.
     counters: V,
     stride: V,
+    /// Of an aligned step: the first round key XORed with the counter block that is the multiple of 32 below the step.
+    base: V,
     modulus: V,
     /// The hashes so far, one for each place of a vector.
     hash: V,
 }
 
-impl<V: Vector, const N: usize> Gcm<V, N> {
+impl<V: Vector, const N: usize, const ALIGNED: bool> Gcm<V, N, ALIGNED> {
     /// The state of a step. With 16 registers, the state stays in memory, where [`crypt`] wipes it. Without this function,
     /// the compiler would copy some of it to the stack.
     #[inline(always)]
@@ -51,12 +76,22 @@ impl<V: Vector, const N: usize> Gcm<V, N> {
             let keys = opaque(this.keys);
             let first = V::broadcast(keys);
             let mut x = [first; N];
-            let mut counters = this.counters;
-            for_each!(I < N => {
-                x[I] = first.xor(counters.reversed());
-                counters = counters.add32(this.stride);
-            });
-            this.counters = counters;
+            if ALIGNED {
+                let next = first.xor(this.counters.reversed());
+                this.counters = this.counters.add32(this.stride);
+                for_each!(I < N => {
+                    let base = if I + 1 < N { this.base } else { this.base.with_upper_half(next) };
+                    x[I] = base.xor(V::load(OFFSETS.0.as_ptr().add(I * V::BLOCKS).cast()));
+                });
+                this.base = next;
+            } else {
+                let mut counters = this.counters;
+                for_each!(I < N => {
+                    x[I] = first.xor(counters.reversed());
+                    counters = counters.add32(this.stride);
+                });
+                this.counters = counters;
+            }
             let mut sum = Sum::zero(first);
             // The additional rounds come first, so that the other rounds and the code that uses their result form one basic
             // block.
@@ -141,9 +176,10 @@ impl<V: Vector, const N: usize> Gcm<V, N> {
 ///
 /// # Safety
 ///
-/// The same as for [`Vector`]. In addition, the hash key has the powers for N vectors, which are at most eight.
+/// The same as for [`Vector`]. In addition, the hash key has the powers for N vectors, which are at most eight. If ALIGNED is
+/// set, [`is_aligned`] is true.
 #[inline(always)]
-pub(super) unsafe fn crypt<V: Vector, const N: usize, const ENCRYPT: bool>(
+pub(super) unsafe fn crypt<V: Vector, const N: usize, const ENCRYPT: bool, const ALIGNED: bool>(
     schedule: &Schedule,
     hash_key: &HashKey<V::Raw>,
     counter: &mut Block,
@@ -159,18 +195,27 @@ pub(super) unsafe fn crypt<V: Vector, const N: usize, const ENCRYPT: bool>(
     // SAFETY: the caller guarantees that the processor has the instructions. Each step lies in the span. When encrypting,
     // ciphertext is hashed after it is written. When decrypting, it is hashed before it is overwritten.
     unsafe {
-        let stride = V::numbers([V::BLOCKS as u128; 4]);
+        let stride = if ALIGNED { 32 } else { V::BLOCKS as u128 };
+        let stride = V::numbers([stride; 4]);
+        let counter = V::splat(Xmm::number(start));
+        let (counters, base) = if ALIGNED {
+            let multiple = V::splat(Xmm::number(start - 2));
+            (multiple.add32(stride), V::broadcast(schedule.encrypt()).xor(multiple.reversed()))
+        } else {
+            (counter.add32(V::numbers([0, 1, 2, 3])), counter)
+        };
         let mut powers = [stride; N];
         if V::REGISTERS == 32 {
             for_each!(I < N => powers[I] = hash_key.power((I + 1) * V::BLOCKS).whole);
         }
-        let mut gcm = Gcm::<V, N> {
+        let mut gcm = Gcm::<V, N, ALIGNED> {
             keys: schedule.encrypt(),
             rounds: schedule.rounds(),
             hash_key,
             powers,
-            counters: V::splat(Xmm::number(start)).add32(V::numbers([0, 1, 2, 3])),
+            counters,
             stride,
+            base,
             modulus: V::numbers([MODULUS; 4]),
             hash: V::widen(Xmm::load(state.as_ptr()).reversed()),
         };
@@ -191,7 +236,7 @@ pub(super) unsafe fn crypt<V: Vector, const N: usize, const ENCRYPT: bool>(
         };
         hash.reversed().store(state.as_mut_ptr());
         let this = gcm.in_place();
-        (this.hash, this.counters) = (stride, stride);
+        (this.hash, this.counters, this.base) = (stride, stride, stride);
         this.in_place();
     }
 }

@@ -43,6 +43,7 @@
 
 use std::arch::x86_64::{__m128i, __m256i, __m512i};
 
+use crate::counter::GcmCounter;
 use crate::inline::{SingleStreamKernel, xts_unit};
 use crate::kernel::{Block, Kernel, Lane, OcbKey, OcbState, Span};
 
@@ -101,6 +102,7 @@ macro_rules! kernel {
             use super::cipher::{Decrypt, Encrypt, SHORT};
             use super::vector;
             use super::*;
+            use super::vector::$vector as V;
 
             $(#[$doc])*
             #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -228,20 +230,28 @@ macro_rules! kernel {
                     fn gcm_encrypt(
                         key: &Schedule,
                         hash_key: &HashKey<$raw>,
-                        counter: &mut Block,
+                        counter: &mut GcmCounter,
                         state: &mut Block,
                         data: Span<'_>
                     ) -> () {
-                        gcm::crypt::<vector::$vector, $gcm_vectors, true>(key, hash_key, counter, state, data)
+                        if gcm::is_aligned::<V, $gcm_vectors>(counter) {
+                            gcm::crypt::<V, $gcm_vectors, true, true>(key, hash_key, &mut counter.block, state, data)
+                        } else {
+                            gcm::crypt::<V, $gcm_vectors, true, false>(key, hash_key, &mut counter.block, state, data)
+                        }
                     }
                     fn gcm_decrypt(
                         key: &Schedule,
                         hash_key: &HashKey<$raw>,
-                        counter: &mut Block,
+                        counter: &mut GcmCounter,
                         state: &mut Block,
                         data: Span<'_>
                     ) -> () {
-                        gcm::crypt::<vector::$vector, $gcm_vectors, false>(key, hash_key, counter, state, data)
+                        if gcm::is_aligned::<V, $gcm_vectors>(counter) {
+                            gcm::crypt::<V, $gcm_vectors, false, true>(key, hash_key, &mut counter.block, state, data)
+                        } else {
+                            gcm::crypt::<V, $gcm_vectors, false, false>(key, hash_key, &mut counter.block, state, data)
+                        }
                     }
                 }
             }
@@ -315,7 +325,7 @@ macro_rules! kernel {
                     key: &Schedule,
                     hash_key: &HashKey<$raw>,
                     encrypts: bool,
-                    counter: &mut Block,
+                    counter: &mut GcmCounter,
                     state: &mut Block,
                     data: Span<'_>,
                 ) {

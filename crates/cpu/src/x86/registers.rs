@@ -20,6 +20,11 @@ vector! {
     after: |_this, before| identity(before),
     {
         #[inline(always)]
+        fn with_upper_half(self, _: Self) -> Self {
+            unreachable!("fewer blocks than four")
+        }
+
+        #[inline(always)]
         unsafe fn join(blocks: [Xmm; 4]) -> Self {
             blocks[0]
         }
@@ -84,6 +89,11 @@ vector! {
     folded: |this| _mm_xor_si128(_mm256_castsi256_si128(this), _mm256_extracti128_si256::<1>(this)),
     after: |this, before| _mm256_permute2x128_si256::<0x21>(before, this),
     {
+        #[inline(always)]
+        fn with_upper_half(self, _: Self) -> Self {
+            unreachable!("fewer blocks than four")
+        }
+
         #[inline(always)]
         unsafe fn join(blocks: [Xmm; 4]) -> Self {
             // SAFETY: the caller guarantees that the processor has the instructions.
@@ -169,6 +179,12 @@ vector! {
     folded: |this| Ymm(_mm512_castsi512_si256(this)).xor(Ymm(_mm512_extracti64x4_epi64::<1>(this))).folded().0,
     after: |this, before| _mm512_alignr_epi64::<6>(this, before),
     {
+        #[inline(always)]
+        fn with_upper_half(self, other: Self) -> Self {
+            // SAFETY: a vector exists only if the processor has its instructions.
+            Zmm(unsafe { _mm512_mask_blend_epi64(0xf0, self.0, other.0) })
+        }
+
         #[inline(always)]
         unsafe fn join(blocks: [Xmm; 4]) -> Self {
             // SAFETY: the caller guarantees that the processor has the instructions.

@@ -87,6 +87,8 @@ pub(super) trait Vector: Copy {
     fn raw(self) -> Self::Raw;
     /// The first block.
     fn lowest(self) -> Xmm;
+    /// The lower half of `self` and the upper half of `other`; only for vectors of four blocks.
+    fn with_upper_half(self, other: Self) -> Self;
     /// The exclusive or of all blocks.
     fn folded(self) -> Xmm;
     /// Each block times alpha^`power` (XTS, IEEE 1619, 5.2); `power` is below 8 and a multiple of BLOCKS. `modulus` has 0x87 in

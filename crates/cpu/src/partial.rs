@@ -1,0 +1,103 @@
+//! Parts of a block as numbers: up to 16 bytes are loaded and stored without a call and without a loop over bytes.
+//!
+//! A number holds the bytes in little-endian order, the others are zero. A copy is two overlapping words of the largest size
+//! that fits. No branch depends on anything but the length.
+
+/// Loads at most 16 bytes.
+///
+/// # Safety
+///
+/// `ptr` is valid for reads of `len` bytes, which are at most 16.
+#[inline(always)]
+pub(crate) unsafe fn load(ptr: *const u8, len: usize) -> u128 {
+    macro_rules! words {
+        ($word:ty) => {{
+            let last = len - size_of::<$word>();
+            // SAFETY: `len` is at least the size of a word, so both words lie inside the `len` bytes.
+            let (a, b) = unsafe {
+                (ptr.cast::<$word>().read_unaligned(), ptr.add(last).cast::<$word>().read_unaligned())
+            };
+            u128::from(<$word>::from_le(a)) | u128::from(<$word>::from_le(b)) << (8 * last)
+        }};
+    }
+    match len {
+        8.. => words!(u64),
+        4.. => words!(u32),
+        2.. => words!(u16),
+        1 => words!(u8),
+        0 => 0,
+    }
+}
+
+/// Stores the first bytes of a number, at most 16.
+///
+/// # Safety
+///
+/// `ptr` is valid for writes of `len` bytes, which are at most 16.
+#[inline(always)]
+pub(crate) unsafe fn store(value: u128, ptr: *mut u8, len: usize) {
+    macro_rules! words {
+        ($word:ty) => {{
+            let last = len - size_of::<$word>();
+            let (a, b) = (value as $word, (value >> (8 * last)) as $word);
+            // SAFETY: `len` is at least the size of a word, so both words lie inside the `len` bytes.
+            unsafe {
+                ptr.cast::<$word>().write_unaligned(a.to_le());
+                ptr.add(last).cast::<$word>().write_unaligned(b.to_le());
+            }
+        }};
+    }
+    match len {
+        8.. => words!(u64),
+        4.. => words!(u32),
+        2.. => words!(u16),
+        1 => words!(u8),
+        0 => {}
+    }
+}
+
+/// Copies bytes, block by block.
+///
+/// # Safety
+///
+/// `src` is valid for reads of `len` bytes and `dst` for writes; they do not overlap.
+#[inline(always)]
+pub(crate) unsafe fn copy(src: *const u8, dst: *mut u8, len: usize) {
+    let whole = len & !15;
+    // SAFETY: the blocks and the rest lie inside the `len` bytes.
+    unsafe {
+        for at in (0..whole).step_by(16) {
+            dst.add(at).cast::<[u8; 16]>().write(src.add(at).cast::<[u8; 16]>().read());
+        }
+        store(load(src.add(whole), len - whole), dst.add(whole), len - whole);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_all_lengths() {
+        let source: [u8; 64] = std::array::from_fn(|i| i as u8 + 1);
+        for len in 0..=16 {
+            let expected = (0..len).fold(0, |number, i| number | u128::from(source[i]) << (8 * i));
+            // SAFETY: the array has at least 16 bytes.
+            assert_eq!(unsafe { load(source.as_ptr(), len) }, expected, "{len} bytes");
+            let mut place = [0xa5; 18];
+            // SAFETY: the place has 17 bytes after its first.
+            unsafe { store(u128::from_le_bytes([7; 16]), place.as_mut_ptr().add(1), len) };
+            assert!(place[1..=len].iter().all(|&byte| byte == 7), "{len} bytes");
+            assert!(place[0] == 0xa5 && place[len + 1..].iter().all(|&byte| byte == 0xa5), "{len} bytes");
+        }
+        for len in 0..=63 {
+            let mut place = [0; 64];
+            // SAFETY: both arrays have 64 bytes.
+            unsafe { copy(source.as_ptr(), place.as_mut_ptr(), len) };
+            assert!(
+                place[..len] == source[..len] && place[len..].iter().all(|&byte| byte == 0),
+                "{len} bytes"
+            );
+        }
+    }
+}
