@@ -3,9 +3,9 @@
 //! Outside of this module Lockstep generates its own salts, never reuses a nonce, releases no plaintext before it is
 //! verified, and detects changed files. In this module **the caller is responsible for all of that**:
 //!
-//! - **A nonce that is used twice** under one key reveals the XOR of two messages in CTR, OFB, GCM and CCM; in GCM it
+//! - **A nonce that is used twice** under one key reveals the XOR of two messages in CTR, OFB, GCM, OCB and CCM; in GCM it
 //!   also reveals the authentication key, so that anyone can forge messages. The caller must generate unique nonces.
-//! - **ECB, CBC, CFB, OFB, CTR, XTS and PCBC do not authenticate.** An attacker who changes the ciphertext changes the
+//! - **ECB, CBC, CFB, OFB, CTR, XTS, HCTR2 and PCBC do not authenticate.** An attacker who changes the ciphertext changes the
 //!   plaintext unnoticed, and a program that reveals whether CBC padding is valid is a decryption oracle. Add a MAC over
 //!   the ciphertext.
 //! - **Incremental decryption of GCM and CCM** returns plaintext before the tag is checked. Do not use the plaintext

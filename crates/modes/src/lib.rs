@@ -1,7 +1,7 @@
 //! The AES modes of operation, each composed of passes that an [`Executor`] runs.
 //!
-//! [`Cipher`] implements the modes without authentication, for one message or a batch. [`gcm`] and [`ccm`] implement the
-//! authenticated modes. [`cmac`] and [`gcm::gmac`] compute MACs. These functions take whole messages and return when the
+//! [`Cipher`] implements the modes without authentication, for one message or a batch; [`hctr2`] is another such mode. [`gcm`],
+//! [`gcm_siv`], [`ocb`], [`siv`], [`xaes`] and [`ccm`] implement the authenticated modes. [`cmac`] and [`gcm::gmac`] compute MACs. These functions take whole messages and return when the
 //! messages have been processed. [`stream`] has the incremental forms, which use the engine of [`incremental`].
 #![forbid(unsafe_code)]
 

@@ -25,7 +25,7 @@ for anything you want to keep safe.
 
 - Most of these modes do not authenticate: changes of the ciphertext change the plaintext and are not detected. \
 ECB also reveals which blocks are equal.
-- An IV that is used twice with the same key reveals plaintexts in CTR, OFB, GCM and CCM; with GCM it also allows \
+- An IV that is used twice with the same key reveals plaintexts in CTR, OFB, GCM, OCB and CCM; with GCM it also allows \
 forgery.
 - A key given by --key-hex is visible to all users of this machine while the command runs, and remains in the history \
 of the shell. Use --key-file for secret keys.";
