@@ -2,15 +2,17 @@
 //!
 //! [`Cipher`] implements the modes without authentication, for one message or a batch. [`gcm`] and [`ccm`] implement the
 //! authenticated modes. [`cmac`] and [`gcm::gmac`] compute MACs. These functions take whole messages and return when the
-//! messages have been processed. [`stream`] has the incremental forms, which use the engine of [`incremental`].
+//! messages have been processed. [`cbc_cts`] is CBC with ciphertext stealing, and [`key_wrap`] wraps keys. [`stream`] has the incremental forms, which use the engine of [`incremental`].
 #![forbid(unsafe_code)]
 
+pub mod cbc_cts;
 pub mod ccm;
 mod cipher;
 pub mod cmac;
 pub mod executor;
 pub mod gcm;
 pub mod incremental;
+pub mod key_wrap;
 mod message;
 pub mod padding;
 pub mod stream;
