@@ -56,6 +56,16 @@ pub enum Error {
         /// Bytes beyond the last whole block.
         extra: usize,
     },
+    /// Data of a length that the mode does not accept.
+    #[error("{mode} takes {expected}, not {got} bytes")]
+    DataLength {
+        /// The mode's name.
+        mode: &'static str,
+        /// The accepted lengths, in words.
+        expected: &'static str,
+        /// Bytes given.
+        got: usize,
+    },
     /// XTS needs at least one block.
     #[error("XTS takes data units of at least 16 bytes, not of {got}")]
     XtsTooShort {

@@ -1,11 +1,13 @@
 //! The AES modes of operation, each composed of passes that an [`Executor`] runs.
 //!
-//! [`Cipher`] implements the modes without authentication, for one message or a batch; [`hctr2`] is another such mode. [`gcm`],
-//! [`gcm_siv`], [`ocb`], [`siv`], [`xaes`] and [`ccm`] implement the authenticated modes. [`cmac`] and [`gcm::gmac`] compute MACs. These functions take whole messages and return when the
-//! messages have been processed. [`stream`] has the incremental forms, which use the engine of [`incremental`].
+//! [`Cipher`] implements the modes without authentication, for one message or a batch; [`hctr2`] and [`cbc_cts`] (CBC with
+//! ciphertext stealing) are two more. [`gcm`], [`gcm_siv`], [`ocb`], [`siv`], [`xaes`] and [`ccm`] implement the authenticated
+//! modes, and [`key_wrap`] wraps keys. [`cmac`] and [`gcm::gmac`] compute MACs. These functions take whole messages and return
+//! when the messages have been processed. [`stream`] has the incremental forms, which use the engine of [`incremental`].
 #![forbid(unsafe_code)]
 
 mod absorb;
+pub mod cbc_cts;
 pub mod ccm;
 mod cipher;
 pub mod cmac;
@@ -14,6 +16,7 @@ pub mod gcm;
 pub mod gcm_siv;
 pub mod hctr2;
 pub mod incremental;
+pub mod key_wrap;
 mod message;
 pub mod ocb;
 pub mod padding;

@@ -6,6 +6,8 @@
 //! | `tls_cbc` | CBC of TLS records: padding and MAC removed in constant time |
 //! | `streams` | CTR, OFB, CFB, CFB8 and CFB1 |
 //! | `xts` | XTS |
+//! | `cts` | CBC with ciphertext stealing |
+//! | `wrap` | key wrap, with and without padding |
 //! | `gcm`, `ccm` | authenticated encryption, and its form in TLS 1.2 records |
 //! | `ocb` | OCB3 |
 
@@ -19,17 +21,21 @@ use crate::reason::{Outcome, Reason};
 
 mod blocks;
 mod ccm;
+mod cts;
 mod gcm;
 mod ocb;
 mod streams;
 mod tls_cbc;
+mod wrap;
 mod xts;
 
 pub(crate) use blocks::Blocks;
 pub(crate) use ccm::Ccm;
+pub(crate) use cts::Cts;
 pub(crate) use gcm::Gcm;
 pub(crate) use ocb::Ocb;
 pub(crate) use streams::Streams;
+pub(crate) use wrap::Wrap;
 pub(crate) use xts::Xts;
 
 /// A context that processes messages one after another under one key (provider-cipher(7)).
@@ -41,6 +47,8 @@ pub(crate) trait Cipher: Sized {
     const GETTABLE: Parameters;
     /// Settable context parameters.
     const SETTABLE: Parameters;
+    /// False if the cipher has no function for `EVP_Cipher`. OpenSSL then calls the function for updates.
+    const HAS_ONE_SHOT: bool = true;
 
     /// Creates a context without a key.
     fn new(instance: &Arc<Instance>, algorithm: &'static Algorithm) -> Self;
@@ -59,6 +67,18 @@ pub(crate) trait Cipher: Sized {
 
     /// Processes the next bytes; returns the number of bytes of output.
     fn update(&mut self, data: Buffers<'_>) -> Outcome<usize>;
+
+    /// The bytes of output space of an update with `len` bytes of input, where OpenSSL has passed the size `room`.
+    #[inline(always)]
+    fn output_room(&self, room: usize, _len: usize) -> usize {
+        room
+    }
+
+    /// For ciphers in which an update without output is a query: the number of bytes of output that an update with `len`
+    /// bytes of input needs at most. `None` for other ciphers.
+    fn query_output_len(&self, _has_input: bool, _len: usize) -> Option<Outcome<usize>> {
+        None
+    }
 
     /// Processes additional data: an update without output.
     fn aad(&mut self, aad: &[u8]) -> Outcome<()> {

@@ -60,6 +60,14 @@ reasons! {
     NoIv = c"no iv set for this message",
     /// Both halves of an XTS key are equal.
     XtsEqualKeys as 149: c"both halves of the key are equal",
+    /// A CBC-CTS message of less than a block.
+    CtsTooShort = c"cbc-cts: message shorter than 16 bytes",
+    /// CBC-CTS requires the whole message in one update.
+    CtsSecondUpdate = c"cbc-cts: the message has ended: set a key or an iv",
+    /// A length that key wrap does not accept.
+    WrapLength as 230: c"key wrap takes whole semiblocks of 8 bytes, at least two; key wrap with padding wraps any length",
+    /// The wrapped key is not authentic: wrong key or changed data.
+    Unwrap as 102: c"wrong key, or the data were changed",
     /// An XTS data unit of less than a block.
     XtsTooShort = c"xts: data unit shorter than 16 bytes",
     /// An XTS data unit of more than 2^20 blocks.
@@ -122,6 +130,8 @@ impl From<Error> for Reason {
             Error::NotWholeBlocks { .. } => Reason::WrongFinalBlockLength,
             Error::Padding => Reason::BadDecrypt,
             Error::OutputLength { .. } => Reason::OutputTooSmall,
+            Error::AuthenticationFailed => Reason::Unwrap,
+            Error::DataLength { .. } => Reason::WrapLength,
             _ => Reason::Device,
         }
     }

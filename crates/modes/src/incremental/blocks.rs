@@ -63,6 +63,32 @@ impl BlockIo for SliceIo<'_> {
     }
 }
 
+/// Input and output in the same memory.
+pub struct InPlaceIo<'d>(pub &'d mut [u8]);
+
+impl BlockIo for InPlaceIo<'_> {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn room(&self) -> usize {
+        self.0.len()
+    }
+
+    fn read(&self, at: usize, into: &mut [u8]) {
+        into.copy_from_slice(&self.0[at..at + into.len()]);
+    }
+
+    fn part(&mut self, from: usize, to: usize, len: usize) -> Span<'_> {
+        self.0.copy_within(from..from + len, to);
+        Span::in_place(&mut self.0[to..to + len])
+    }
+
+    fn write(&mut self, at: usize, bytes: &[u8]) {
+        self.0[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+}
+
 /// The data that are held back in addition to partial blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {

@@ -18,7 +18,7 @@ mod feedback;
 mod keystream;
 mod mac;
 
-pub use blocks::{BlockBuffer, BlockIo, Hold, SliceIo};
+pub use blocks::{BlockBuffer, BlockIo, Hold, InPlaceIo, SliceIo};
 pub use feedback::Feedback;
 pub use keystream::Keystream;
 pub use mac::Mac;

@@ -64,7 +64,7 @@ impl Cipher for Blocks {
         self.encrypts = encrypts;
         self.buffer.discard();
         self.num = 0;
-        if self.algorithm.mode == Mode::Cbc {
+        if self.algorithm.mode != Mode::Ecb {
             if let Some(iv) = iv {
                 self.first_iv = Some(iv_of(iv)?);
             }
@@ -157,7 +157,13 @@ impl Cipher for Blocks {
 }
 
 impl Blocks {
-    fn direction(&self) -> Direction {
+    /// The key, and the chaining state, for a mode that is built on CBC.
+    pub(super) fn key_and_state(&mut self) -> Outcome<(&ContextKey, &mut Block)> {
+        let key = self.key.as_ref().ok_or(Reason::NoKey)?;
+        Ok((key, self.buffer.state_mut()))
+    }
+
+    pub(super) fn direction(&self) -> Direction {
         if self.encrypts { Direction::Encrypt } else { Direction::Decrypt }
     }
 
@@ -187,5 +193,5 @@ impl Blocks {
 }
 
 fn cipher_of(mode: Mode) -> mode::Cipher {
-    if mode == Mode::Cbc { mode::Cipher::Cbc } else { mode::Cipher::Ecb }
+    if mode == Mode::Ecb { mode::Cipher::Ecb } else { mode::Cipher::Cbc }
 }

@@ -185,6 +185,33 @@ impl<'a> Buffers<'a> {
         unsafe { Span::from_raw(input, output, len) }
     }
 
+    /// Copies `len` bytes of the input at offset `from` to the output at offset `to`, and returns `room` bytes of the output
+    /// at `to`. The output may overlap other parts of the input, so all other input must have been read before.
+    ///
+    /// # Errors
+    /// [`Reason::OutputTooSmall`]
+    pub(crate) fn copy_input(
+        &mut self,
+        from: usize,
+        to: usize,
+        len: usize,
+        room: usize,
+    ) -> Outcome<&mut [u8]> {
+        assert!(from <= self.len && len <= self.len - from && len <= room, "reading beyond the input");
+        if to > self.room || room > self.room - to {
+            return Err(Reason::OutputTooSmall);
+        }
+        if room == 0 {
+            return Ok(&mut []);
+        }
+        // SAFETY: both ranges are inside the input and the output, as just checked, and `copy` allows overlap. The output
+        // belongs to C code, so it counts as initialised; it is borrowed as long as the slice lives.
+        unsafe {
+            ptr::copy(self.input.add(from), self.output.add(to), len);
+            Ok(slice::from_raw_parts_mut(self.output.add(to), room))
+        }
+    }
+
     /// The first `len` bytes of the memory of a call that works in place. They start with the input; if `len` is larger
     /// than the input, output space follows.
     ///

@@ -20,7 +20,7 @@ use super::types::{
     OsslParam,
 };
 use crate::algorithm::{ALGORITHMS, Algorithm, Mode};
-use crate::cipher::{Blocks, Ccm, Cipher, Gcm, Ocb, Streams, Xts};
+use crate::cipher::{Blocks, Ccm, Cipher, Cts, Gcm, Ocb, Streams, Wrap, Xts};
 use crate::instance::Instance;
 use crate::reason::{Outcome, Reason};
 
@@ -57,6 +57,8 @@ const fn function(id: c_int, function: Function) -> Dispatch {
     Dispatch { id, function: Some(function) }
 }
 
+const END_OF_TABLE: Dispatch = Dispatch { id: 0, function: None };
+
 impl<C: Cipher, const ID: usize> Functions<C, ID> {
     const DISPATCH: [Dispatch; 15] = [
         function(CIPHER_NEWCTX, erased!(new_context::<C, ID>, NewCtx)),
@@ -64,7 +66,6 @@ impl<C: Cipher, const ID: usize> Functions<C, ID> {
         function(CIPHER_DECRYPT_INIT, erased!(init::<C, false>, Init)),
         function(CIPHER_UPDATE, erased!(update::<C>, Update)),
         function(CIPHER_FINAL, erased!(finish::<C>, Final)),
-        function(CIPHER_CIPHER, erased!(one_shot::<C>, Update)),
         function(CIPHER_FREECTX, erased!(free_context::<C>, Free)),
         function(CIPHER_DUPCTX, erased!(duplicate_context::<C>, Duplicate)),
         function(CIPHER_GET_PARAMS, erased!(get_params::<ID>, GetParams)),
@@ -73,7 +74,9 @@ impl<C: Cipher, const ID: usize> Functions<C, ID> {
         function(CIPHER_GETTABLE_PARAMS, erased!(gettable_params, Gettable)),
         function(CIPHER_GETTABLE_CTX_PARAMS, erased!(gettable_context_params::<C>, CtxGettable)),
         function(CIPHER_SETTABLE_CTX_PARAMS, erased!(settable_context_params::<C>, CtxGettable)),
-        Dispatch { id: 0, function: None },
+        // Without this function, the table ends here.
+        if C::HAS_ONE_SHOT { function(CIPHER_CIPHER, erased!(one_shot::<C>, Update)) } else { END_OF_TABLE },
+        END_OF_TABLE,
     ];
 }
 
@@ -95,6 +98,11 @@ macro_rules! dispatch_tables {
                         | (Mode::Gcm, Context_::Gcm)
                         | (Mode::Ccm, Context_::Ccm)
                         | (Mode::Ocb, Context_::Ocb)
+                        | (Mode::CbcCts, Context_::Cts)
+                        | (
+                            Mode::Wrap | Mode::WrapPad | Mode::WrapInv | Mode::WrapPadInv,
+                            Context_::Wrap
+                        )
                 ));
                 &Functions::<$context, $id>::DISPATCH
             },
@@ -111,6 +119,8 @@ enum Context_ {
     Gcm,
     Ccm,
     Ocb,
+    Cts,
+    Wrap,
 }
 
 dispatch_tables! {
@@ -120,6 +130,8 @@ dispatch_tables! {
     Gcm: 23 24 25;
     Ccm: 26 27 28;
     Ocb: 29 30 31;
+    Cts: 32 33 34;
+    Wrap: 35 36 37 38 39 40 41 42 43 44 45 46;
 }
 
 /// Allocates a context. Returns null if the allocation fails, as OpenSSL expects.
@@ -299,6 +311,7 @@ unsafe extern "C" fn update<C: Cipher>(
         // SAFETY: these are the arguments of this call.
         return unsafe { update_guarded::<C>(pointer, output, written, room, input, len) };
     }
+    let room = context.cipher.output_room(room, len);
     // SAFETY: OpenSSL's caller guarantees that the memory is valid and not accessed by others.
     let outcome =
         unsafe { Buffers::new(input, len, output, room) }.and_then(|data| context.cipher.update(data));
@@ -321,6 +334,13 @@ unsafe fn update_guarded<C: Cipher>(
     len: usize,
 ) -> c_int {
     let body = |context: &mut Context<C>| {
+        if output.is_null()
+            && let Some(outcome) = context.cipher.query_output_len(!input.is_null(), len)
+        {
+            // SAFETY: `written` is null or a valid place for the length.
+            return unsafe { return_len(outcome, written) };
+        }
+        let room = context.cipher.output_room(room, len);
         // SAFETY: OpenSSL's caller guarantees that the memory is valid and not accessed by others.
         let outcome = unsafe {
             if output.is_null() {
@@ -401,11 +421,22 @@ unsafe fn complete_update<C: Cipher>(
     written: *mut usize,
 ) -> Outcome<()> {
     // SAFETY: guaranteed by the caller.
-    if let Some(written) = unsafe { written.as_mut() } {
-        *written = outcome.unwrap_or(0);
-    }
+    let outcome = unsafe { return_len(outcome, written) };
     if context.traced {
         count(context, len);
+    }
+    outcome
+}
+
+/// Returns a length to the caller: 0 after a failure.
+///
+/// # Safety
+/// `written` is null or a valid place for the length.
+#[inline(always)]
+unsafe fn return_len(outcome: Outcome<usize>, written: *mut usize) -> Outcome<()> {
+    // SAFETY: guaranteed by the caller.
+    if let Some(written) = unsafe { written.as_mut() } {
+        *written = outcome.unwrap_or(0);
     }
     outcome.map(|_| ())
 }
@@ -434,10 +465,7 @@ unsafe extern "C" fn finish<C: Cipher>(
                 reason => reason,
             });
         // SAFETY: `written` is null or a valid place for the length.
-        if let Some(written) = unsafe { written.as_mut() } {
-            *written = outcome.unwrap_or(0);
-        }
-        outcome.map(|_| ())
+        unsafe { return_len(outcome, written) }
     };
     // SAFETY: OpenSSL passes a context of this provider.
     unsafe { call(pointer, body) }
@@ -476,7 +504,8 @@ unsafe extern "C" fn get_params<const ID: usize>(params: *mut OsslParam) -> c_in
             b"blocksize" => param.number(mode.block_size() as u64),
             b"aead" => param.number(u64::from(mode.is_aead())),
             b"custom-iv" => param.number(u64::from(mode.has_custom_iv())),
-            b"cts" | b"tls-multi" | b"has-randkey" | b"encrypt-then-mac" => param.number(0),
+            b"cts" => param.number(u64::from(*mode == Mode::CbcCts)),
+            b"tls-multi" | b"has-randkey" | b"encrypt-then-mac" => param.number(0),
             _ => Ok(()),
         });
         c_int::from(outcome.is_ok())

@@ -22,6 +22,8 @@ pub(crate) enum Kind {
     Octets,
     /// A pointer to bytes.
     OctetPointer,
+    /// Text.
+    Text,
     /// A pointer to text.
     TextPointer,
 }
@@ -33,6 +35,7 @@ pub(crate) const fn entry(name: &'static CStr, kind: Kind, size: usize) -> OsslP
         Kind::Integer => PARAM_INTEGER,
         Kind::Octets => PARAM_OCTET_STRING,
         Kind::OctetPointer => PARAM_OCTET_PTR,
+        Kind::Text => PARAM_UTF8_STRING,
         Kind::TextPointer => PARAM_UTF8_PTR,
     };
     OsslParam {
@@ -160,6 +163,15 @@ impl SetParam<'_> {
             PARAM_OCTET_STRING => self.bytes_of().ok_or(Reason::NullBuffer),
             _ => Err(Reason::ParameterType),
         }
+    }
+
+    /// The bytes of a text, without a terminating NUL.
+    pub(crate) fn text(&self) -> Outcome<&[u8]> {
+        let text = match self.0.data_type {
+            PARAM_UTF8_STRING => self.bytes_of().ok_or(Reason::NullBuffer)?,
+            _ => return Err(Reason::ParameterType),
+        };
+        Ok(text.split(|byte| *byte == 0).next().unwrap_or_default())
     }
 
     /// Returns `len` bytes if the caller has passed bytes with length -1. In this case the context determines the
@@ -299,14 +311,17 @@ impl GetParam<'_> {
         match self.0.data_type {
             PARAM_UTF8_PTR => self.pointer(value.as_ptr().cast(), value.to_bytes().len()),
             PARAM_UTF8_STRING => {
-                let bytes = value.to_bytes_with_nul();
-                self.0.return_size = bytes.len() - 1;
+                let bytes = value.to_bytes();
+                self.0.return_size = bytes.len();
                 if self.0.data.is_null() {
                     return Ok(());
                 }
                 if self.0.data_size < bytes.len() {
                     return Err(Reason::ParameterRoom);
                 }
+                // As in OpenSSL, the terminating NUL is written only if there is space for it.
+                let with_nul = value.to_bytes_with_nul();
+                let bytes = &with_nul[..with_nul.len().min(self.0.data_size)];
                 // SAFETY: data has room for data_size bytes, which are enough.
                 unsafe { slice::from_raw_parts_mut(self.0.data.cast::<u8>(), bytes.len()) }
                     .copy_from_slice(bytes);

@@ -317,6 +317,16 @@ impl Context {
         Some(params.octets[0][..n.min(room)].to_vec())
     }
 
+    /// Gets the parameter `key` as a text of up to `room` bytes.
+    pub(crate) fn get_text(&mut self, key: &str, room: usize) -> Option<Vec<u8>> {
+        let mut params = Params::new().string(key, &"?".repeat(room));
+        // SAFETY: a live context, and a list with an end.
+        let ok = unsafe { EVP_CIPHER_CTX_get_params(self.raw, params.raw_mut()) } == 1;
+        params.returned(0).filter(|_| ok)?;
+        // All bytes, so that tests see whether a NUL was written.
+        Some(params.octets[0][..room].to_vec())
+    }
+
     /// Gets the parameter `key` by pointer, as libssl gets the MAC of a record.
     pub(crate) fn get_pointer(&mut self, key: &str) -> Option<Vec<u8>> {
         let (key, mut data) = (c(key), null_mut::<c_void>());

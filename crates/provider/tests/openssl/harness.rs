@@ -88,6 +88,10 @@ pub(crate) enum Mode {
     Gcm,
     Ccm,
     Ocb,
+    /// CBC with ciphertext stealing.
+    Cts,
+    /// Key wrap, with or without padding.
+    Wrap,
 }
 
 #[derive(Debug)]
@@ -102,13 +106,20 @@ impl Algorithm {
         self.names[0]
     }
 
-    /// Maximum length of a test message: CFB8 needs a block operation for each byte, CFB1 one for each bit.
+    /// Maximum length of a test message: CFB8 needs a block operation for each byte, CFB1 one for each bit, and key wrap six
+    /// for 8 bytes.
     pub(crate) fn max_test_len(&self) -> usize {
         match self.name() {
             name if name.ends_with("CFB1") => 70_000,
             name if name.ends_with("CFB8") => 2 << 20,
+            name if name.contains("WRAP") => 70_000,
             _ => usize::MAX,
         }
+    }
+
+    /// True if an update is a whole message, and its length must suit the mode.
+    pub(crate) fn is_one_update(&self) -> bool {
+        matches!(self.mode, Mode::Cts | Mode::Wrap)
     }
 
     /// True if data are buffered to whole blocks.
@@ -154,6 +165,21 @@ pub(crate) const ALGORITHMS: &[Algorithm] = &[
     a(&["AES-128-OCB"], Mode::Ocb),
     a(&["AES-192-OCB"], Mode::Ocb),
     a(&["AES-256-OCB"], Mode::Ocb),
+    a(&["AES-128-CBC-CTS"], Mode::Cts),
+    a(&["AES-192-CBC-CTS"], Mode::Cts),
+    a(&["AES-256-CBC-CTS"], Mode::Cts),
+    a(&["AES-128-WRAP", "id-aes128-wrap", "AES128-WRAP", "2.16.840.1.101.3.4.1.5"], Mode::Wrap),
+    a(&["AES-192-WRAP", "id-aes192-wrap", "AES192-WRAP", "2.16.840.1.101.3.4.1.25"], Mode::Wrap),
+    a(&["AES-256-WRAP", "id-aes256-wrap", "AES256-WRAP", "2.16.840.1.101.3.4.1.45"], Mode::Wrap),
+    a(&["AES-128-WRAP-PAD", "id-aes128-wrap-pad", "AES128-WRAP-PAD", "2.16.840.1.101.3.4.1.8"], Mode::Wrap),
+    a(&["AES-192-WRAP-PAD", "id-aes192-wrap-pad", "AES192-WRAP-PAD", "2.16.840.1.101.3.4.1.28"], Mode::Wrap),
+    a(&["AES-256-WRAP-PAD", "id-aes256-wrap-pad", "AES256-WRAP-PAD", "2.16.840.1.101.3.4.1.48"], Mode::Wrap),
+    a(&["AES-128-WRAP-INV", "AES128-WRAP-INV"], Mode::Wrap),
+    a(&["AES-192-WRAP-INV", "AES192-WRAP-INV"], Mode::Wrap),
+    a(&["AES-256-WRAP-INV", "AES256-WRAP-INV"], Mode::Wrap),
+    a(&["AES-128-WRAP-PAD-INV", "AES128-WRAP-PAD-INV"], Mode::Wrap),
+    a(&["AES-192-WRAP-PAD-INV", "AES192-WRAP-PAD-INV"], Mode::Wrap),
+    a(&["AES-256-WRAP-PAD-INV", "AES256-WRAP-PAD-INV"], Mode::Wrap),
 ];
 
 /// One of [`ALGORITHMS`].

@@ -18,6 +18,7 @@ mod script;
 
 mod aead;
 mod bad_input;
+mod cts;
 mod macs;
 mod modes;
 mod names;
@@ -30,3 +31,4 @@ mod settings;
 mod state;
 mod tls;
 mod trace;
+mod wrap;

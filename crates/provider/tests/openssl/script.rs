@@ -37,6 +37,8 @@ pub(crate) enum Call {
     /// EVP_CIPHER_CTX_set_params of one number; as size_t, and as int as libssl sets it.
     Set(&'static str, usize),
     SetInt(&'static str, c_int),
+    /// EVP_CIPHER_CTX_set_params of one text.
+    SetText(&'static str, &'static str),
     /// A TLS record, in place; its output starts at this offset.
     Record(Vec<u8>, usize),
     /// The MAC that was removed from the last record.
@@ -100,6 +102,7 @@ impl fmt::Debug for Call {
             Control(what, n, data) => write!(f, "Control({what:#x}, {n}, {})", Short(data)),
             Set(key, value) => write!(f, "Set({key} = {value})"),
             SetInt(key, value) => write!(f, "SetInt({key} = {value})"),
+            SetText(key, value) => write!(f, "SetText({key} = {value})"),
             Record(data, skip) => write!(f, "Record({} from {skip})", data.len()),
             TlsMac => write!(f, "TlsMac"),
             State => write!(f, "State"),
@@ -216,6 +219,7 @@ impl Side {
             Control(what, n, data) => self.control(*what, *n, Some(data.clone())),
             Set(key, value) => ok(self.context.set(&Params::new().number(key, *value))),
             SetInt(key, value) => ok(self.context.set(&Params::new().int(key, *value))),
+            SetText(key, value) => ok(self.context.set(&Params::new().string(key, value))),
             Record(data, skip) => {
                 let mut buffer = [data.as_slice(), &[0xa5; 16 + FENCE]].concat();
                 let (mut n, at) = (0, buffer.as_mut_ptr());

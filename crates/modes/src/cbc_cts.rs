@@ -1,0 +1,159 @@
+//! CBC with ciphertext stealing (addendum to SP 800-38A, October 2010): the ciphertext is as long as the plaintext, which
+//! may have any length of at least one block. Kerberos 5 (RFC 3962, section 5) uses the third variant.
+//!
+//! A message is processed in one call, because the last two blocks depend on the end of the message.
+
+use lockstep_core::data::Span;
+use lockstep_core::work::Pass;
+use lockstep_core::{Block, Error, Key};
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::executor::Executor;
+use crate::incremental::{BlockIo, InPlaceIo, KeyedExecutor, Planned};
+use crate::message::Direction;
+
+/// The order of the last two ciphertext blocks. Let C(n-1)* be the stolen block without the bytes that were stolen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Variant {
+    /// CBC-CS1: C(n-1)* before C(n). Equal to CBC if the message consists of whole blocks.
+    #[default]
+    Cs1,
+    /// CBC-CS2: C(n) before C(n-1)* if the last block is partial; equal to CBC if the message consists of whole blocks.
+    Cs2,
+    /// CBC-CS3: C(n) before C(n-1)*, also if the message consists of whole blocks. A message of one block is equal to CBC.
+    Cs3,
+}
+
+impl Variant {
+    /// All variants.
+    pub const ALL: [Variant; 3] = [Variant::Cs1, Variant::Cs2, Variant::Cs3];
+
+    /// Number of bytes that are processed as the last block of a message of `len` bytes; 0 if the message is equal to CBC.
+    fn tail(self, len: usize) -> usize {
+        match (self, len % 16) {
+            (Variant::Cs3, 0) if len > 16 => 16,
+            (_, partial) => partial,
+        }
+    }
+}
+
+/// Encrypts a message in host memory, in place. The message has at least 16 bytes. `iv` is set to C(n), the encryption of
+/// the last block.
+///
+/// # Errors
+/// [`Error::DataLength`] before anything is done; errors of devices.
+pub fn encrypt(
+    executor: &dyn Executor,
+    key: &Key,
+    variant: Variant,
+    iv: &mut Block,
+    data: &mut [u8],
+) -> Result<(), Error> {
+    run(&mut Planned::new(executor, key), Direction::Encrypt, variant, iv, &mut InPlaceIo(data))
+}
+
+/// Decrypts a message in place. `iv` is updated as by [`encrypt`].
+///
+/// # Errors
+/// The errors of [`encrypt`].
+pub fn decrypt(
+    executor: &dyn Executor,
+    key: &Key,
+    variant: Variant,
+    iv: &mut Block,
+    data: &mut [u8],
+) -> Result<(), Error> {
+    run(&mut Planned::new(executor, key), Direction::Decrypt, variant, iv, &mut InPlaceIo(data))
+}
+
+/// Encrypts or decrypts a whole message of at least 16 bytes. `state` is the IV, and is set to C(n).
+///
+/// # Errors
+/// [`Error::DataLength`] and [`Error::OutputLength`] before anything is done; errors of the executor.
+pub fn run<E: KeyedExecutor>(
+    executor: &mut E,
+    direction: Direction,
+    variant: Variant,
+    state: &mut Block,
+    io: &mut impl BlockIo,
+) -> Result<(), E::Error> {
+    let len = io.len();
+    if len < 16 {
+        return Err(Error::DataLength { mode: "CBC-CTS", expected: "at least 16 bytes", got: len }.into());
+    }
+    if io.room() < len {
+        return Err(Error::OutputLength { needed: len, got: io.room() }.into());
+    }
+    match (direction, variant.tail(len)) {
+        (Direction::Encrypt, 0) => executor.run(Pass::CbcEncrypt, state, io.part(0, 0, len)),
+        (Direction::Decrypt, 0) => executor.run(Pass::CbcDecrypt, state, io.part(0, 0, len)),
+        (Direction::Encrypt, tail) => encrypt_stealing(executor, variant, tail, state, io),
+        (Direction::Decrypt, tail) => decrypt_stealing(executor, variant, tail, state, io),
+    }
+}
+
+/// Encrypts a message whose last `tail` bytes, 1 to 16, are its last block.
+fn encrypt_stealing<E: KeyedExecutor>(
+    executor: &mut E,
+    variant: Variant,
+    tail: usize,
+    state: &mut Block,
+    io: &mut impl BlockIo,
+) -> Result<(), E::Error> {
+    let whole = io.len() - tail;
+    // The output may overlap this input, so the input is read first. The rest of the block is zero.
+    let mut last = Zeroizing::new(Block::default());
+    io.read(whole, &mut last[..tail]);
+    executor.run(Pass::CbcEncrypt, state, io.part(0, 0, whole))?;
+    // The chaining state is the last ciphertext block.
+    let stolen = *state;
+    executor.run(Pass::CbcEncrypt, state, Span::in_place(&mut *last))?;
+    let at = whole - 16;
+    if variant == Variant::Cs1 {
+        io.write(at, &stolen[..tail]);
+        io.write(at + tail, &*last);
+    } else {
+        io.write(at, &*last);
+        io.write(whole, &stolen[..tail]);
+    }
+    Ok(())
+}
+
+/// Decrypts a message whose last `tail` bytes, 1 to 16, are its last block.
+fn decrypt_stealing<E: KeyedExecutor>(
+    executor: &mut E,
+    variant: Variant,
+    tail: usize,
+    state: &mut Block,
+    io: &mut impl BlockIo,
+) -> Result<(), E::Error> {
+    let body = io.len() - tail - 16;
+    let mut ends = [0; 32];
+    let ends = &mut ends[..16 + tail];
+    io.read(body, ends);
+    let (partial, full) = match variant {
+        Variant::Cs1 => ends.split_at(tail),
+        Variant::Cs2 | Variant::Cs3 => {
+            let (full, partial) = ends.split_at(16);
+            (partial, full)
+        }
+    };
+    if body > 0 {
+        executor.run(Pass::CbcDecrypt, state, io.part(0, 0, body))?;
+    }
+    // The decryption of C(n) is the last plaintext block, padded with zeros, XOR C(n-1): its end is the stolen end of C(n-1).
+    let mut last = Zeroizing::new(Block::default());
+    last.copy_from_slice(full);
+    executor.run(Pass::EcbDecrypt, &mut [0; 16], Span::in_place(&mut *last))?;
+    let mut previous = Zeroizing::new(*last);
+    previous[..tail].copy_from_slice(partial);
+    for (byte, ciphertext) in last.iter_mut().zip(partial) {
+        *byte ^= ciphertext;
+    }
+    executor.run(Pass::CbcDecrypt, state, Span::in_place(&mut *previous))?;
+    state.copy_from_slice(full);
+    io.write(body, &*previous);
+    io.write(body + 16, &last[..tail]);
+    ends.zeroize();
+    Ok(())
+}

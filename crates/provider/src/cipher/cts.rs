@@ -1,0 +1,117 @@
+//! CBC with ciphertext stealing (addendum to SP 800-38A): the whole message is one update.
+
+use std::ffi::CStr;
+use std::sync::Arc;
+
+use lockstep::hazmat::mode::cbc_cts::{self, Variant};
+
+use super::{Blocks, Cipher};
+use crate::algorithm::Algorithm;
+use crate::ffi::buffers::Buffers;
+use crate::ffi::param::{GetParam, Kind, Parameters, SIZE, SetParam, UINT, entry, list};
+use crate::instance::Instance;
+use crate::reason::{Outcome, Reason};
+
+/// A context of CBC with ciphertext stealing.
+pub(crate) struct Cts {
+    /// Key, IV and parameters of CBC, and `EVP_Cipher`, which is plain CBC as in the default provider.
+    cbc: Blocks,
+    variant: Variant,
+    /// True after the message.
+    ended: bool,
+}
+
+impl Cipher for Cts {
+    const GETTABLE: Parameters = list!(
+        entry(c"keylen", Kind::Unsigned, SIZE),
+        entry(c"ivlen", Kind::Unsigned, SIZE),
+        entry(c"padding", Kind::Unsigned, UINT),
+        entry(c"num", Kind::Unsigned, UINT),
+        entry(c"iv", Kind::Octets, 0),
+        entry(c"updated-iv", Kind::Octets, 0),
+        entry(c"cts_mode", Kind::Text, 0),
+        entry(c"tls-mac", Kind::OctetPointer, 0),
+    );
+    const SETTABLE: Parameters = list!(
+        entry(c"padding", Kind::Unsigned, UINT),
+        entry(c"num", Kind::Unsigned, UINT),
+        entry(c"use-bits", Kind::Unsigned, UINT),
+        entry(c"tls-version", Kind::Unsigned, UINT),
+        entry(c"tls-mac-size", Kind::Unsigned, SIZE),
+        entry(c"cts_mode", Kind::Text, 0),
+    );
+
+    fn new(instance: &Arc<Instance>, algorithm: &'static Algorithm) -> Self {
+        Cts { cbc: Blocks::new(instance, algorithm), variant: Variant::default(), ended: false }
+    }
+
+    fn duplicate(&self) -> Outcome<Self> {
+        Ok(Cts { cbc: self.cbc.duplicate()?, variant: self.variant, ended: self.ended })
+    }
+
+    fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
+        self.ended = false;
+        self.cbc.init(encrypts, key, iv)
+    }
+
+    fn has_key(&self) -> bool {
+        self.cbc.has_key()
+    }
+
+    fn encrypts(&self) -> bool {
+        self.cbc.encrypts()
+    }
+
+    fn update(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
+        let (len, direction) = (data.len(), self.cbc.direction());
+        let (mut key, state) = self.cbc.key_and_state()?;
+        if len < 16 {
+            return Err(Reason::CtsTooShort);
+        }
+        if self.ended {
+            return Err(Reason::CtsSecondUpdate);
+        }
+        cbc_cts::run(&mut key, direction, self.variant, state, &mut data)?;
+        self.ended = true;
+        Ok(len)
+    }
+
+    fn query_output_len(&self, _has_input: bool, len: usize) -> Option<Outcome<usize>> {
+        Some(if len < 16 { Err(Reason::CtsTooShort) } else { Ok(len) })
+    }
+
+    /// The output is complete after the update. As in the default provider, a message without an update is no error.
+    fn finish(&mut self, _output: Buffers<'_>) -> Outcome<usize> {
+        Ok(0)
+    }
+
+    fn one_shot(&mut self, data: Buffers<'_>) -> Outcome<usize> {
+        self.cbc.one_shot(data)
+    }
+
+    fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
+        match param.name() {
+            b"cts_mode" => param.text(name(self.variant)),
+            _ => self.cbc.get(param),
+        }
+    }
+
+    fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
+        if param.name() != b"cts_mode" {
+            return self.cbc.set(param);
+        }
+        let text = param.text()?;
+        let is_named = |variant: &Variant| text.eq_ignore_ascii_case(name(*variant).to_bytes());
+        self.variant = Variant::ALL.into_iter().find(is_named).ok_or(Reason::ParameterType)?;
+        Ok(())
+    }
+}
+
+/// The value of `cts_mode`.
+fn name(variant: Variant) -> &'static CStr {
+    match variant {
+        Variant::Cs1 => c"CS1",
+        Variant::Cs2 => c"CS2",
+        Variant::Cs3 => c"CS3",
+    }
+}
