@@ -4,8 +4,8 @@
     tools/pyca_interop.py path/to/lockstep
 
 Files: both Cobblestone suites, with and without a context, lengths around the borders of chunks, from files and from
-pipes; both sides must refuse wrong contexts and keys. Raw modes: GCM, GCM-SIV, CCM, OCB, SIV, XTS, CMAC
-and GMAC against `lockstep cipher`. Prints `N passed, M failed`; fails if a check failed or none ran.
+pipes; both sides must refuse wrong contexts and keys. Raw modes: GCM, GCM-SIV, CCM, OCB, SIV, XTS, KW, KWP,
+CMAC and GMAC against `lockstep cipher`. Prints `N passed, M failed`; fails if a check failed or none ran.
 
 Requires `cryptography` 50 or later, which it installs in a virtual environment under the build folder if this Python lacks
 it. If that is not possible, it prints NOT TESTED and succeeds; if the environment variable CI is set, it fails.
@@ -33,6 +33,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESCCM, AESGCM, AESGCMSIV, AESOCB3, AESSIV
 from cryptography.hazmat.primitives.cmac import CMAC
+from cryptography.hazmat.primitives.keywrap import aes_key_wrap, aes_key_wrap_with_padding
 
 SIZES = [0, 1, 16383, 16384, 16385, (1 << 20) + 7]
 CONTEXTS = ["", "backups/monday, größer"]
@@ -229,6 +230,16 @@ def raw(lockstep, tally):
                 sealed = AESSIV(pair).encrypt(data, strings)
                 both_ways(name, "siv", options, data, sealed)
                 refuses(name, "siv", options, sealed)
+
+            # Key wrap is serial, and pyca wraps and unwraps it block by block in Python.
+            if 0 < size <= 1000:
+                sealed = aes_key_wrap_with_padding(key, data)
+                both_ways(f"AES-{bits}-KWP, {size} bytes", "kwp", common, data, sealed)
+                refuses(f"AES-{bits}-KWP, {size} bytes", "kwp", common, sealed)
+            if 16 <= size <= 1000 and size % 8 == 0:
+                sealed = aes_key_wrap(key, data)
+                both_ways(f"AES-{bits}-KW, {size} bytes", "kw", common, data, sealed)
+                refuses(f"AES-{bits}-KW, {size} bytes", "kw", common, sealed)
 
             if bits != 192 and size >= 16:
                 tweak = RANDOM.randbytes(16)

@@ -72,12 +72,6 @@ pub enum Error {
         /// Bytes given.
         got: usize,
     },
-    /// HCTR2 needs at least one block.
-    #[error("HCTR2 takes messages of at least 16 bytes, not of {got}")]
-    Hctr2TooShort {
-        /// Bytes given.
-        got: usize,
-    },
     /// More data than the mode may take under one key and IV.
     #[error("{mode} takes at most {limit} bytes of {what} in one message")]
     TooLong {

@@ -38,7 +38,7 @@ impl Hctr2Key {
 /// Encrypts or decrypts a message of at least 16 bytes. The tweak may have any length.
 ///
 /// # Errors
-/// [`Error::Hctr2TooShort`] before anything is done; errors of devices. After an error of a device, the output is invalid.
+/// [`Error::DataLength`] before anything is done; errors of devices. After an error of a device, the output is invalid.
 pub fn run(
     executor: &dyn Executor,
     direction: Direction,
@@ -47,7 +47,7 @@ pub fn run(
     mut data: Data<'_>,
 ) -> Result<()> {
     if data.len() < 16 {
-        return Err(Error::Hctr2TooShort { got: data.len() });
+        return Err(Error::DataLength { mode: "HCTR2", expected: "at least 16 bytes", got: data.len() });
     }
     let of_tweak = hash_of_tweak(executor, key, tweak, data.len() - 16)?;
     let mut m = Zeroizing::new([0; 16]);

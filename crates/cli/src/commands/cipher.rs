@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum, ValueHint};
 use lockstep::hazmat::mode;
+use lockstep::hazmat::mode::cbc_cts::Variant;
 use lockstep::quoted;
 use serde_json::json;
 use zeroize::Zeroizing;
@@ -73,6 +74,10 @@ pub(crate) struct Cipher {
     #[arg(long)]
     no_padding: bool,
 
+    /// For CBC-CTS: the order of the last two ciphertext blocks [default: cs1]
+    #[arg(long, value_name = "MODE")]
+    cts_mode: Option<CtsMode>,
+
     /// The input; `-` is standard input
     #[arg(value_name = "INPUT", default_value = "-", value_hint = ValueHint::FilePath)]
     input: PathBuf,
@@ -103,8 +108,21 @@ enum Mode {
     Siv,
     Xaes,
     Hctr2,
+    CbcCts,
+    /// AES key wrap (RFC 3394)
+    Kw,
+    /// AES key wrap with padding (RFC 5649)
+    Kwp,
     Cmac,
     Gmac,
+}
+
+/// The order of the last two ciphertext blocks in CBC with ciphertext stealing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum CtsMode {
+    Cs1,
+    Cs2,
+    Cs3,
 }
 
 impl Mode {
@@ -125,7 +143,7 @@ impl Mode {
     }
 
     /// The modes that process the whole input at once. GCM does so only to decrypt.
-    fn whole(self) -> Option<WholeMode> {
+    fn whole(self, cts: Option<CtsMode>) -> Option<WholeMode> {
         Some(match self {
             Mode::Gcm => WholeMode::Gcm,
             Mode::Ccm => WholeMode::Ccm,
@@ -134,12 +152,19 @@ impl Mode {
             Mode::Siv => WholeMode::Siv,
             Mode::Xaes => WholeMode::Xaes,
             Mode::Hctr2 => WholeMode::Hctr2,
+            Mode::CbcCts => WholeMode::CbcCts(match cts.unwrap_or(CtsMode::Cs1) {
+                CtsMode::Cs1 => Variant::Cs1,
+                CtsMode::Cs2 => Variant::Cs2,
+                CtsMode::Cs3 => Variant::Cs3,
+            }),
+            Mode::Kw => WholeMode::KeyWrap,
+            Mode::Kwp => WholeMode::KeyWrapPadded,
             _ => return None,
         })
     }
 
     fn is_aead(self) -> bool {
-        self.whole().is_some() && self != Mode::Hctr2
+        matches!(self, Mode::Gcm | Mode::Ccm | Mode::GcmSiv | Mode::Ocb | Mode::Siv | Mode::Xaes)
     }
 
     fn is_mac(self) -> bool {
@@ -147,7 +172,7 @@ impl Mode {
     }
 
     fn takes_iv(self) -> bool {
-        !matches!(self, Mode::Ecb | Mode::Cmac)
+        !matches!(self, Mode::Ecb | Mode::Kw | Mode::Kwp | Mode::Cmac)
     }
 
     /// The lengths of tags that can be chosen, in words.
@@ -162,7 +187,11 @@ impl Mode {
     }
 
     fn name(self) -> String {
-        if self == Mode::GcmSiv { "GCM-SIV".into() } else { format!("{self:?}").to_uppercase() }
+        match self {
+            Mode::GcmSiv => "GCM-SIV".into(),
+            Mode::CbcCts => "CBC-CTS".into(),
+            _ => format!("{self:?}").to_uppercase(),
+        }
     }
 }
 
@@ -199,7 +228,9 @@ pub(crate) fn run(args: &Cipher) -> Result<()> {
             (Mode::Cmac, _) => raw.cmac(pipe),
             (Mode::Gmac, _) => raw.gmac(pipe),
             (Mode::Gcm, _) if !args.decrypt => raw.seal_gcm(pipe),
-            (mode, _) => raw.whole(mode.whole().expect("all other modes are whole-message modes"), pipe),
+            (mode, _) => {
+                raw.whole(mode.whole(args.cts_mode).expect("all other modes are whole-message modes"), pipe)
+            }
         }?;
         Ok(Done { plaintext, details: json!({ "mode": args.mode.name() }) })
     })
@@ -222,6 +253,9 @@ fn check(args: &Cipher) -> Result<()> {
     }
     if args.aad_hex.len() > 1 && mode != Mode::Siv {
         return Err(failed(format!("{name} takes one string of associated data: give --aad-hex once")));
+    }
+    if args.cts_mode.is_some() && mode != Mode::CbcCts {
+        return Err(failed(format!("{name} has no ciphertext stealing of CBC: leave out --cts-mode")));
     }
     if args.tag_len.is_some() && !aead && !mode.is_mac() {
         return Err(failed(format!("{name} has no tag: leave out --tag-len")));

@@ -2,12 +2,14 @@
 //! tag has been checked.
 
 use lockstep::hazmat::data::Data;
+use lockstep::hazmat::mode::cbc_cts::{self, Variant};
 use lockstep::hazmat::mode::executor::Executor;
 use lockstep::hazmat::mode::hctr2::{self, Hctr2Key};
 use lockstep::hazmat::mode::siv::{self, SivKey, SivMessage};
-use lockstep::hazmat::mode::{ccm, gcm, gcm_siv, ocb, xaes};
+use lockstep::hazmat::mode::{ccm, gcm, gcm_siv, key_wrap, ocb, xaes};
 use lockstep::hazmat::work::{AeadMessage, Status, Tag};
 use lockstep::hazmat::{self, Key};
+use zeroize::Zeroizing;
 
 use super::{Pipe, Raw, write};
 use crate::error::{Error, Result, failed};
@@ -29,7 +31,14 @@ pub(crate) enum WholeMode {
     Siv,
     Xaes,
     Hctr2,
+    CbcCts(Variant),
+    KeyWrap,
+    KeyWrapPadded,
 }
+
+/// The functions of key wrap.
+type Wrap = fn(&dyn Executor, &Key, &[u8]) -> hazmat::Result<Vec<u8>>;
+type Unwrap = fn(&dyn Executor, &Key, &[u8]) -> hazmat::Result<Zeroizing<Vec<u8>>>;
 
 /// The function of an AEAD that seals or opens messages.
 type Aead = fn(&dyn Executor, &mut [AeadMessage<'_>]) -> hazmat::Result<()>;
@@ -46,6 +55,11 @@ impl Raw {
             WholeMode::Siv if self.decrypt => return self.open_siv(pipe),
             WholeMode::Siv => return self.seal_siv(pipe),
             WholeMode::Hctr2 => return self.hctr2(pipe),
+            WholeMode::CbcCts(variant) => return self.cbc_cts(variant, pipe),
+            WholeMode::KeyWrap => return self.key_wrap(key_wrap::wrap, key_wrap::unwrap, pipe),
+            WholeMode::KeyWrapPadded => {
+                return self.key_wrap(key_wrap::wrap_padded, key_wrap::unwrap_padded, pipe);
+            }
         };
         if self.decrypt { self.open(aead.1, pipe) } else { self.seal(aead.0, pipe) }
     }
@@ -107,6 +121,29 @@ impl Raw {
         let key = Hctr2Key::new(&self.planner, Key::new(&self.key)?)?;
         hctr2::run(&self.planner, self.direction(), &key, &self.iv, Data::in_place(&mut data))?;
         write(pipe.output, &data)?;
+        Ok(data.len() as u64)
+    }
+
+    fn cbc_cts(&self, variant: Variant, pipe: Pipe<'_>) -> Result<u64> {
+        let mut data = pipe.input.read_all(pipe.report, FOR_MODE)?;
+        let (key, mut iv) = (Key::new(&self.key)?, self.block("CBC-CTS")?);
+        match self.decrypt {
+            false => cbc_cts::encrypt(&self.planner, &key, variant, &mut iv, &mut data)?,
+            true => cbc_cts::decrypt(&self.planner, &key, variant, &mut iv, &mut data)?,
+        }
+        write(pipe.output, &data)?;
+        Ok(data.len() as u64)
+    }
+
+    fn key_wrap(&self, wrap: Wrap, unwrap: Unwrap, pipe: Pipe<'_>) -> Result<u64> {
+        let data = pipe.input.read_all(pipe.report, FOR_MODE)?;
+        let key = Key::new(&self.key)?;
+        if self.decrypt {
+            let unwrapped = unwrap(&self.planner, &key, &data)?;
+            write(pipe.output, &unwrapped)?;
+            return Ok(unwrapped.len() as u64);
+        }
+        write(pipe.output, &wrap(&self.planner, &key, &data)?)?;
         Ok(data.len() as u64)
     }
 

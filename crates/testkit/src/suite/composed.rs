@@ -272,7 +272,7 @@ pub fn hctr2_agrees(subject: &Subject) {
             let run = |direction, data: Data<'_>| hctr2::run(&subject.planner, direction, &key, &tweak, data);
             if len < 16 {
                 let refused = run(Direction::Encrypt, Data::in_place(&mut data));
-                assert_eq!(refused, Err(Error::Hctr2TooShort { got: len }));
+                assert!(matches!(refused, Err(Error::DataLength { .. })), "{len} bytes");
                 assert_eq!(data, plain);
                 continue;
             }
