@@ -124,7 +124,7 @@ impl State {
     }
 
     /// Appends bytes to the pending ones.
-    #[inline]
+    #[inline(always)]
     fn append(&mut self, bytes: &[u8]) {
         let place = &mut self.pending[self.len..][..bytes.len()];
         // SAFETY: both slices have this length, and they do not overlap, since one is borrowed exclusively.

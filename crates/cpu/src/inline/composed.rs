@@ -14,10 +14,8 @@ pub(super) trait Composed: Send + Sync {
     fn start(&mut self, iv: &[u8]);
     /// Adds additional data.
     fn aad(&mut self, aad: &[u8]);
-    /// Ends the additional data: pads them to a whole block.
-    fn pad(&mut self);
-    /// Encrypts or decrypts data.
-    fn update(&mut self, encrypt: bool, data: Span<'_>, ctr32: Option<Ctr32<'_>>);
+    /// Encrypts or decrypts data. `first` is true for the first data of a message: the additional data end before them.
+    fn update(&mut self, first: bool, encrypt: bool, data: Span<'_>, ctr32: Option<Ctr32<'_>>);
     /// The tag; `aad` and `data` are the lengths in bytes.
     fn tag(&mut self, aad: u64, data: u64) -> Block;
     /// An independent copy of the current state.
@@ -75,12 +73,11 @@ impl<K: SingleStreamKernel> Composed for Gcm<K> {
         state.absorb(&mut key, aad);
     }
 
-    fn pad(&mut self) {
-        self.state.pad();
-    }
-
-    fn update(&mut self, encrypt: bool, data: Span<'_>, ctr32: Option<Ctr32<'_>>) {
+    fn update(&mut self, first: bool, encrypt: bool, data: Span<'_>, ctr32: Option<Ctr32<'_>>) {
         let (mut key, state) = parts!(self);
+        if first {
+            state.pad();
+        }
         state.update(&mut key, encrypt, data, ctr32);
     }
 

@@ -142,10 +142,7 @@ impl InlineGcm {
         match &mut self.form {
             Form::Fused(gcm) => gcm.update(data),
             Form::Composed(gcm) => {
-                if first {
-                    gcm.pad();
-                }
-                gcm.update(self.encrypt, data, ctr32);
+                gcm.update(first, self.encrypt, data, ctr32);
                 true
             }
         }
