@@ -9,7 +9,6 @@ use lockstep_core::gcm::settle;
 use lockstep_core::key::Block;
 use lockstep_core::work::{AeadMessage, Status, Tag};
 use lockstep_core::{Error, Result};
-use zeroize::Zeroizing;
 
 use crate::device::CPU;
 use crate::gcm::{self, MessageKey, Powers, State};
@@ -17,6 +16,7 @@ use crate::inline::SingleStreamKernel;
 use crate::kernel::LANES;
 use crate::passes::{hash_key, is_prepared, schedule};
 use crate::threads;
+use crate::wiped::Wiped;
 
 /// Number of keys of a group.
 const GROUP: usize = LANES / 2;
@@ -78,9 +78,10 @@ fn run_batch<K: SingleStreamKernel>(kernel: K, mut messages: &mut [AeadMessage<'
 fn cached<K: SingleStreamKernel>(kernel: K, state: &mut State, message: &mut AeadMessage<'_>) {
     let schedule = schedule(kernel, message.key);
     let key = MessageKey { kernel, schedule, powers: Powers::All(hash_key(kernel, message.key)) };
-    let mut mask = Zeroizing::new(gcm::counter_block(nonce(message), 1));
-    kernel.encrypt_block(schedule, &mut mask);
-    run_one(key, state, &mask, None, message);
+    let mut mask = Wiped::<1>::zero();
+    mask[0] = gcm::counter_block(nonce(message), 1);
+    kernel.encrypt_block(schedule, &mut mask[0]);
+    run_one(key, state, &mask[0], None, message);
 }
 
 /// Memory for the expanded keys of a group; its content is wiped on drop.
@@ -112,7 +113,7 @@ fn run_group<K: SingleStreamKernel>(kernel: K, places: &mut Places<K>, messages:
     let keys: [&[u8]; GROUP] = std::array::from_fn(|i| messages[i.min(count - 1)].key.bytes());
     kernel.expand_each(&keys[..count], &mut places.schedules[..count]);
     // Of each message: H, the mask, and the keystream of the first block.
-    let mut blocks = Zeroizing::new([Block::default(); 3 * GROUP]);
+    let mut blocks = Wiped::<{ 3 * GROUP }>::zero();
     for (i, message) in messages.iter().enumerate() {
         blocks[count + i] = gcm::counter_block(nonce(message), 1);
         blocks[2 * count + i] = gcm::counter_block(nonce(message), 2);
@@ -157,8 +158,9 @@ fn run_one<K: SingleStreamKernel>(
         _ => state.update(&mut key, encrypt, span, None),
     }
     // The right tag of a forged message is a secret.
-    let computed = Zeroizing::new(state.tag(&mut key, message.aad.len() as u64, len as u64));
-    message.status = settle(&mut message.tag, &computed);
+    let mut computed = Wiped::<1>::zero();
+    computed[0] = state.tag(&mut key, message.aad.len() as u64, len as u64);
+    message.status = settle(&mut message.tag, &computed[0]);
     if message.status != Status::Done {
         data.output().fill(0);
     }

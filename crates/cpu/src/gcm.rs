@@ -2,12 +2,12 @@
 //! of the kernel if there is one, otherwise the kernel's CTR and GHASH.
 
 use lockstep_core::gcm::lengths_block;
-use zeroize::Zeroize;
 
 use crate::counter::GcmCounter;
 use crate::inline::SingleStreamKernel;
 use crate::kernel::{Block, Span};
 use crate::partial;
+use crate::wiped::Wiped;
 
 /// Number of bytes that one call of CTR and one call of GHASH process; they stay in the L1 cache.
 const CHUNK: usize = 16 << 10;
@@ -59,7 +59,7 @@ const PENDING: usize = 7 * 16;
 /// The state of a message. The caller checks the order of calls and the limits on lengths.
 #[derive(Clone)]
 pub(crate) struct State {
-    hash: Block,
+    hash: Wiped<1>,
     /// Additional data and ciphertext that have not been hashed yet. A short message is hashed in one call at its end, which
     /// reduces once. The last 32 bytes have room for padding and for the block of lengths.
     pending: [u8; PENDING + 32],
@@ -67,32 +67,24 @@ pub(crate) struct State {
     len: usize,
     counter: GcmCounter,
     /// The keystream of the incomplete block, if it is a block of data.
-    keystream: Block,
+    keystream: Wiped<1>,
     /// The encrypted J0, which is XORed with the hash to give the tag.
-    mask: Block,
-}
-
-impl Drop for State {
-    fn drop(&mut self) {
-        self.hash.zeroize();
-        self.keystream.zeroize();
-        self.mask.zeroize();
-    }
+    mask: Wiped<1>,
 }
 
 impl State {
     /// The state before the first message.
     #[inline]
     pub(crate) fn idle() -> State {
-        let [hash, block, keystream, mask] = [[0; 16]; 4];
-        let counter = GcmCounter { block, is_public: false };
+        let [hash, keystream, mask] = [Wiped::zero(), Wiped::zero(), Wiped::zero()];
+        let counter = GcmCounter { block: [0; 16], is_public: false };
         State { hash, pending: [0; PENDING + 32], len: 0, counter, keystream, mask }
     }
 
     /// Starts a message.
     #[inline]
     pub(crate) fn start<K: SingleStreamKernel>(&mut self, mut key: MessageKey<'_, K>, iv: &[u8]) {
-        self.hash = [0; 16];
+        self.hash[0] = [0; 16];
         self.len = 0;
         if let Ok(nonce) = <&[u8; 12]>::try_from(iv) {
             self.counter = GcmCounter { block: counter_block(nonce, 1), is_public: true };
@@ -101,19 +93,19 @@ impl State {
             self.pad();
             self.absorb(&mut key, &(8 * iv.len() as u128).to_be_bytes());
             self.flush(&mut key);
-            self.counter = GcmCounter { block: std::mem::take(&mut self.hash), is_public: false };
+            self.counter = GcmCounter { block: std::mem::take(&mut self.hash[0]), is_public: false };
         }
-        self.mask = [0; 16];
-        key.kernel.ctr32(key.schedule, &mut self.counter.block, Span::in_place(&mut self.mask));
+        self.mask[0] = [0; 16];
+        key.kernel.ctr32(key.schedule, &mut self.counter.block, Span::in_place(&mut self.mask[0]));
     }
 
     /// Starts a message with a nonce of 12 bytes, whose mask (the encrypted J0) is known.
     #[inline]
     pub(crate) fn start_masked(&mut self, nonce: &[u8; 12], mask: &Block) {
-        self.hash = [0; 16];
+        self.hash[0] = [0; 16];
         self.len = 0;
         self.counter = GcmCounter { block: counter_block(nonce, 2), is_public: true };
-        self.mask = *mask;
+        self.mask[0] = *mask;
     }
 
     /// Ends the additional data or the data: pads the incomplete block with zeros.
@@ -127,12 +119,12 @@ impl State {
     #[inline]
     fn flush<K: SingleStreamKernel>(&mut self, key: &mut MessageKey<'_, K>) {
         debug_assert_eq!(self.len % 16, 0, "whole blocks");
-        key.hash(&mut self.hash, &self.pending[..self.len]);
+        key.hash(&mut self.hash[0], &self.pending[..self.len]);
         self.len = 0;
     }
 
     /// Appends bytes to the pending ones.
-    #[inline]
+    #[inline(always)]
     fn append(&mut self, bytes: &[u8]) {
         let place = &mut self.pending[self.len..][..bytes.len()];
         // SAFETY: both slices have this length, and they do not overlap, since one is borrowed exclusively.
@@ -150,7 +142,7 @@ impl State {
         self.append(head);
         self.flush(key);
         let (blocks, tail) = rest.split_at(rest.len() & !15);
-        key.hash(&mut self.hash, blocks);
+        key.hash(&mut self.hash[0], blocks);
         self.append(tail);
     }
 
@@ -158,7 +150,7 @@ impl State {
     #[inline]
     fn partial_block(&mut self, encrypt: bool, data: Span<'_>) {
         let len = data.len();
-        let keystream = u128::from_le_bytes(self.keystream) >> (8 * (self.len % 16));
+        let keystream = u128::from_le_bytes(self.keystream[0]) >> (8 * (self.len % 16));
         // SAFETY: the span is valid for reads and writes of its length, which is at most 16. There is room for 16 bytes after
         // the pending ones.
         unsafe {
@@ -184,7 +176,7 @@ impl State {
         if self.len == PENDING {
             self.flush(key);
         }
-        self.keystream = *keystream;
+        self.keystream[0] = *keystream;
         self.partial_block(encrypt, data);
     }
 
@@ -208,7 +200,7 @@ impl State {
             self.flush(key);
             let (kernel, schedule) = (key.kernel, key.schedule);
             let hash_key = key.hash_key(K::GCM_STEP / 16);
-            let (counter, hash) = (&mut self.counter, &mut self.hash);
+            let (counter, hash) = (&mut self.counter, &mut self.hash[0]);
             kernel.gcm(schedule, hash_key, encrypt, counter, hash, steps);
             data = rest;
         }
@@ -233,8 +225,8 @@ impl State {
             data = rest;
         }
         if !data.is_empty() {
-            self.keystream = [0; 16];
-            let keystream = Span::in_place(&mut self.keystream);
+            self.keystream[0] = [0; 16];
+            let keystream = Span::in_place(&mut self.keystream[0]);
             match &mut ctr32 {
                 Some(ctr32) => ctr32(&mut self.counter.block, keystream),
                 None => key.kernel.ctr32(key.schedule, &mut self.counter.block, keystream),
@@ -258,7 +250,7 @@ impl State {
         self.pending[self.len..][..16].copy_from_slice(&lengths_block(aad, data));
         self.len += 16;
         self.flush(key);
-        (u128::from_ne_bytes(self.hash) ^ u128::from_ne_bytes(self.mask)).to_ne_bytes()
+        (u128::from_ne_bytes(self.hash[0]) ^ u128::from_ne_bytes(self.mask[0])).to_ne_bytes()
     }
 }
 

@@ -23,6 +23,7 @@ mod partial;
 mod passes;
 mod serial;
 mod threads;
+mod wiped;
 
 pub use device::{Cpu, CpuBackend, CpuOptions};
 

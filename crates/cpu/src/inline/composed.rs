@@ -1,11 +1,10 @@
 //! Incremental GCM on a kernel: the key and the state of a message behind an object-safe interface.
 
-use zeroize::Zeroizing;
-
 use super::SingleStreamKernel;
 use crate::boxed;
 use crate::gcm::{Ctr32, MessageKey, Powers, State};
 use crate::kernel::{Block, Span};
+use crate::wiped::Wiped;
 
 /// A key and the state of a message, for any kernel. The caller checks the order of calls and the limits on lengths.
 pub(super) trait Composed: Send + Sync {
@@ -15,10 +14,8 @@ pub(super) trait Composed: Send + Sync {
     fn start(&mut self, iv: &[u8]);
     /// Adds additional data.
     fn aad(&mut self, aad: &[u8]);
-    /// Ends the additional data: pads them to a whole block.
-    fn pad(&mut self);
-    /// Encrypts or decrypts data.
-    fn update(&mut self, encrypt: bool, data: Span<'_>, ctr32: Option<Ctr32<'_>>);
+    /// Encrypts or decrypts data. `first` is true for the first data of a message: the additional data end before them.
+    fn update(&mut self, first: bool, encrypt: bool, data: Span<'_>, ctr32: Option<Ctr32<'_>>);
     /// The tag; `aad` and `data` are the lengths in bytes.
     fn tag(&mut self, aad: u64, data: u64) -> Block;
     /// An independent copy of the current state.
@@ -36,9 +33,9 @@ struct Gcm<K: SingleStreamKernel> {
 /// The schedule and the hash key of an AES key.
 fn keys<K: SingleStreamKernel>(kernel: K, key: &[u8]) -> Option<(K::Schedule, K::HashKey)> {
     let schedule = kernel.try_expand_to_encrypt(key)?;
-    let mut h = Zeroizing::new([0; 16]);
-    kernel.encrypt_block(&schedule, &mut h);
-    let hash_key = kernel.try_hash_key(&h)?;
+    let mut h = Wiped::<1>::zero();
+    kernel.encrypt_block(&schedule, &mut h[0]);
+    let hash_key = kernel.try_hash_key(&h[0])?;
     Some((schedule, hash_key))
 }
 
@@ -58,12 +55,12 @@ macro_rules! parts {
 
 impl<K: SingleStreamKernel> Composed for Gcm<K> {
     fn set_key(&mut self, key: &[u8]) -> bool {
-        let mut h = Zeroizing::new([0; 16]);
+        let mut h = Wiped::<1>::zero();
         if !self.kernel.expand_to_encrypt_into(key, &mut self.schedule) {
             return false;
         }
-        self.kernel.encrypt_block(&self.schedule, &mut h);
-        self.kernel.hash_key_into(&h, &mut self.hash_key)
+        self.kernel.encrypt_block(&self.schedule, &mut h[0]);
+        self.kernel.hash_key_into(&h[0], &mut self.hash_key)
     }
 
     fn start(&mut self, iv: &[u8]) {
@@ -76,12 +73,11 @@ impl<K: SingleStreamKernel> Composed for Gcm<K> {
         state.absorb(&mut key, aad);
     }
 
-    fn pad(&mut self) {
-        self.state.pad();
-    }
-
-    fn update(&mut self, encrypt: bool, data: Span<'_>, ctr32: Option<Ctr32<'_>>) {
+    fn update(&mut self, first: bool, encrypt: bool, data: Span<'_>, ctr32: Option<Ctr32<'_>>) {
         let (mut key, state) = parts!(self);
+        if first {
+            state.pad();
+        }
         state.update(&mut key, encrypt, data, ctr32);
     }
 

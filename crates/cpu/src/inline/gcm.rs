@@ -1,6 +1,6 @@
 //! Incremental GCM: checks the order of calls and the limits on lengths. The implementations are in `fused` and `composed`.
 
-use subtle::ConstantTimeEq;
+use lockstep_core::gcm::tags_match;
 
 use super::composed::{self, Composed};
 use super::fused::Fused;
@@ -142,10 +142,7 @@ impl InlineGcm {
         match &mut self.form {
             Form::Fused(gcm) => gcm.update(data),
             Form::Composed(gcm) => {
-                if first {
-                    gcm.pad();
-                }
-                gcm.update(self.encrypt, data, ctr32);
+                gcm.update(first, self.encrypt, data, ctr32);
                 true
             }
         }
@@ -178,7 +175,7 @@ impl InlineGcm {
         }
         match &mut self.form {
             Form::Fused(gcm) => gcm.open(tag),
-            Form::Composed(gcm) => gcm.tag(self.aad, self.data)[..tag.len()].ct_eq(tag).into(),
+            Form::Composed(gcm) => tags_match(&gcm.tag(self.aad, self.data), tag),
         }
     }
 

@@ -12,6 +12,7 @@ use std::arch::x86_64::*;
 
 use zeroize::Zeroize;
 
+use super::cipher::opaque;
 use super::vector::{Vector, Xmm};
 use crate::kernel::Block;
 
@@ -309,6 +310,9 @@ pub(super) unsafe fn hash<V: Vector, const GHASH: bool>(
         let mut hash = V::widen(ordered::<_, GHASH>(Xmm::load(state.as_ptr())));
         // The loop leaves at least one vector, so that the hash in each place can be added to a block in the same place.
         while left >= (N + 1) * V::BLOCKS {
+            // With 16 registers, the powers are loaded in each round. Otherwise the compiler would copy them to the stack, where
+            // they are not zeroed.
+            let key = if V::REGISTERS < 32 { &*opaque(key) } else { key };
             let mut x: V = ordered::<V, GHASH>(V::load(ptr)).xor(hash);
             let mut sum = Sum::product(x, key.power(N * V::BLOCKS));
             for i in 1..N {

@@ -109,10 +109,9 @@ pub(super) unsafe fn expand_to_encrypt_into(key: &[u8], place: &mut Schedule) {
     unsafe { expand_alike([key], std::array::from_mut(place)) };
 }
 
-/// Number of key expansions in flight. A step of an expansion depends on the step before it.
-const IN_FLIGHT: usize = 4;
-
-/// Replaces schedules by the schedules of other keys, one for each place, for encryption only.
+/// Replaces schedules by the schedules of other keys, one for each place, for encryption only. Keys of the same length are
+/// expanded interleaved, because a step of an expansion depends on the step before it: four keys of 16 bytes, and two longer
+/// keys, for which there are more words to hold. With more of them, the compiler would copy round keys to the stack.
 ///
 /// # Safety
 ///
@@ -122,20 +121,20 @@ pub(super) unsafe fn expand_each(keys: &[&[u8]], places: &mut [Schedule]) {
     assert_eq!(keys.len(), places.len(), "as many keys as places");
     let (mut keys, mut places) = (keys, places);
     while let Some(first) = keys.first() {
-        let alike =
-            keys.first_chunk::<IN_FLIGHT>().filter(|keys| keys.iter().all(|key| key.len() == first.len()));
-        let done = match (alike, places.first_chunk_mut()) {
-            (Some(keys), Some(places)) => {
+        let alike = keys.iter().take(4).take_while(|key| key.len() == first.len()).count();
+        let done = if first.len() == 16 && alike == 4 { 4 } else { alike.min(2) };
+        macro_rules! expand {
+            ($n:literal) => {{
+                let keys = keys.first_chunk::<$n>().expect("counted above");
                 // SAFETY: the caller guarantees that the processor has the instructions.
-                unsafe { expand_alike(*keys, places) };
-                IN_FLIGHT
-            }
-            _ => {
-                // SAFETY: as above.
-                unsafe { expand_to_encrypt_into(first, &mut places[0]) };
-                1
-            }
-        };
+                unsafe { expand_alike(*keys, places.first_chunk_mut().expect("as many places as keys")) };
+            }};
+        }
+        match done {
+            4 => expand!(4),
+            2 => expand!(2),
+            _ => expand!(1),
+        }
         (keys, places) = (&keys[done..], &mut places[done..]);
     }
 }
