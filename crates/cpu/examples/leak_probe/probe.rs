@@ -138,6 +138,7 @@ impl Probe {
             None if widest.is_empty() => {}
             None => usage(),
         }
+        eprintln!("cpu/soft has the width {:?}", Soft::detect().expect("it runs on every processor").width());
         let device = Arc::new(Cpu::new(&CpuOptions { threads: Some(1) }));
         let selection = Selection { device: Some("cpu".into()), kernel: Some(kernel.into()) };
         match Planner::new(vec![device], &selection) {
