@@ -1,12 +1,14 @@
 //! Nanoseconds per inline call: `cargo run --release -p lockstep-cpu --example inline [filter...]`.
 //!
 //! In place on one buffer, as in `openssl speed`: each call loads what the previous one has stored. The best of several
-//! rounds. Only rows whose names contain all filters are measured.
+//! rounds. Only rows whose names contain all filters are measured. The argument `widest=Ssse3`, or another width, limits the
+//! registers of `cpu/soft`.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use lockstep_cpu::inline::{Block, InlineGcm, InlineKernel, InlineKey, Span};
+use lockstep_cpu::soft::{Soft, Width};
 
 const SIZES: [usize; 9] = [16, 32, 48, 64, 80, 128, 256, 1024, 16384];
 const ROUNDS: usize = 15;
@@ -130,7 +132,14 @@ fn keys(table: &Table, kernel: InlineKernel, bits: usize) {
 }
 
 fn main() {
-    let table = Table { filters: std::env::args().skip(1).collect() };
+    let mut filters: Vec<String> = std::env::args().skip(1).collect();
+    filters.retain(|filter| {
+        let Some(widest) = filter.strip_prefix("widest=") else { return true };
+        let found = Width::ALL.iter().find(|width| format!("{width:?}") == widest);
+        Soft::limit(*found.expect("a width of cpu/soft"));
+        false
+    });
+    let table = Table { filters };
     println!("{:38}{}", "ns per call", SIZES.map(|size| format!("{size:9}")).concat());
     for kernel in InlineKernel::all() {
         for bits in [128, 256] {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use lockstep_core::data::Data;
 use lockstep_core::work::{AeadMessage, Status, Tag};
 use lockstep_core::{Block, Key};
+use lockstep_cpu::soft::{Soft, Width};
 use lockstep_cpu::{Cpu, CpuOptions};
 use lockstep_modes::cmac::{CmacMessage, cmac};
 use lockstep_modes::stream::{CipherStream, CmacStream, GcmStream, Padding};
@@ -15,11 +16,12 @@ use lockstep_planner::{Planner, Selection};
 
 use crate::valgrind::{hide, hide_shared, is_hidden, is_running, reports, reveal};
 
-const USAGE: &str = "usage: valgrind leak_probe cpu/soft|cpu/aesni|core|table|branch [OPERATION]
+const USAGE: &str = "usage: valgrind leak_probe cpu/soft[@WIDTH]|cpu/aesni|core|table|branch [OPERATION]
+       (WIDTH limits the registers: Portable, Ssse3 or Avx2)
        valgrind leak_probe verdicts|early-exit
        valgrind leak_probe operations";
 
-/// Blocks of a message: enough for the widest loops of both kernels (64 and 8 blocks), all narrower ones, and a tail.
+/// Blocks of a message: enough for the widest loops of both kernels (32 and 8 blocks), all narrower ones, and a tail.
 const BLOCKS: usize = 64 + 32 + 15;
 
 /// More messages than any kernel interleaves.
@@ -57,7 +59,7 @@ pub(crate) fn main() {
         ["core"] => core(),
         ["verdicts"] => verdicts(),
         ["early-exit"] => early_exit(),
-        [kernel @ ("cpu/soft" | "cpu/aesni")] => {
+        [kernel] if is_kernel(kernel) => {
             let probe = Probe::new(kernel);
             for (name, operation) in OPERATIONS {
                 // Printed before the reports of the operation.
@@ -65,7 +67,7 @@ pub(crate) fn main() {
                 operation(&probe);
             }
         }
-        [kernel @ ("cpu/soft" | "cpu/aesni"), name] => {
+        [kernel, name] if is_kernel(kernel) => {
             match OPERATIONS.iter().find(|(operation, _)| *operation == name) {
                 Some((_, operation)) => operation(&Probe::new(kernel)),
                 None => usage(),
@@ -73,6 +75,10 @@ pub(crate) fn main() {
         }
         _ => usage(),
     }
+}
+
+fn is_kernel(argument: &str) -> bool {
+    matches!(argument.split('@').next(), Some("cpu/soft" | "cpu/aesni"))
 }
 
 fn usage() -> ! {
@@ -125,7 +131,15 @@ struct Probe {
 }
 
 impl Probe {
+    /// A kernel by its name, which `@` and the greatest width of its registers may follow.
     fn new(kernel: &str) -> Self {
+        let (kernel, widest) = kernel.split_once('@').unwrap_or((kernel, ""));
+        match Width::ALL.iter().find(|width| format!("{width:?}") == widest) {
+            Some(width) => Soft::limit(*width),
+            None if widest.is_empty() => {}
+            None => usage(),
+        }
+        eprintln!("cpu/soft has the width {:?}", Soft::detect().expect("it runs on every processor").width());
         let device = Arc::new(Cpu::new(&CpuOptions { threads: Some(1) }));
         let selection = Selection { device: Some("cpu".into()), kernel: Some(kernel.into()) };
         match Planner::new(vec![device], &selection) {

@@ -1,4 +1,5 @@
-//! GHASH (SP 800-38D, 6.4) by integer multiplication, in constant time.
+//! GHASH (SP 800-38D, 6.4) in constant time: by integer multiplication, and on processors with a byte permutation by lookups in
+//! registers (`lookup`) if there are enough blocks.
 //!
 //! Carry-less products are computed by integer products of masked factors, as in Thomas Pornin's BearSSL (`ghash_ctmul64`).
 //! If only every fourth bit of the factors may be set, a column of the product is the sum of at most 16 ones. Only a sum of
@@ -10,6 +11,7 @@
 
 use zeroize::Zeroize;
 
+use super::lookup::{self, Bytes, STREAMS, Tables};
 use crate::boxed;
 use crate::kernel::Block;
 
@@ -52,46 +54,77 @@ impl Factor {
     }
 }
 
+/// Smallest number of blocks for which lookups are faster: two for each stream.
+pub(super) const LOOKUPS_FROM: usize = 2 * STREAMS;
+
 /// A GHASH key; zeroed on drop.
 pub struct HashKey {
-    /// H is a big-endian number; the factors are its upper half, its lower half and their sum (Karatsuba). They are on the
-    /// heap, so that moving the key leaves no copy behind.
-    factors: Box<[Factor; 3]>,
+    /// On the heap, so that moving the key leaves no copy behind.
+    powers: Box<Powers>,
+}
+
+/// H and what is computed from it.
+#[derive(Clone, Copy)]
+struct Powers {
+    h: u128,
+    /// H is a big-endian number; the factors are its upper half, its lower half and their sum (Karatsuba).
+    factors: [Factor; 3],
+    /// The tables of `H^16`, if they are computed.
+    tables: Tables,
+    has_tables: bool,
+}
+
+impl Powers {
+    fn blank() -> Self {
+        Powers { h: 0, factors: [Factor::default(); 3], tables: [[0; 32]; 17], has_tables: false }
+    }
 }
 
 impl HashKey {
     pub(crate) fn new(h: &Block) -> Self {
-        HashKey::fill(Box::new([Factor::default(); 3]), h)
+        HashKey::fill(Box::new(Powers::blank()), h)
     }
 
     /// Like [`HashKey::new`], but `None` if memory cannot be allocated.
     pub(crate) fn try_new(h: &Block) -> Option<Self> {
-        Some(HashKey::fill(boxed::try_new([Factor::default(); 3])?, h))
+        Some(HashKey::fill(boxed::try_new(Powers::blank())?, h))
     }
 
     /// A copy of this value.
     pub(crate) fn duplicate(&self) -> Option<Self> {
-        let mut factors = boxed::try_new([Factor::default(); 3])?;
-        *factors = *self.factors;
-        Some(HashKey { factors })
+        let mut powers = boxed::try_new(Powers::blank())?;
+        *powers = *self.powers;
+        Some(HashKey { powers })
     }
 
-    fn fill(mut factors: Box<[Factor; 3]>, h: &Block) -> Self {
-        let h = u128::from_be_bytes(*h);
-        let (high, low) = ((h >> 64) as u64, h as u64);
-        for (factor, half) in factors.iter_mut().zip([high, low, high ^ low]) {
+    fn fill(mut powers: Box<Powers>, h: &Block) -> Self {
+        powers.h = u128::from_be_bytes(*h);
+        let (high, low) = ((powers.h >> 64) as u64, powers.h as u64);
+        for (factor, half) in powers.factors.iter_mut().zip([high, low, high ^ low]) {
             *factor = Factor::new(half);
         }
-        HashKey { factors }
+        HashKey { powers }
+    }
+
+    /// Computes the tables for lookups, unless they are computed already.
+    pub(super) fn ensure_tables(&mut self) {
+        let Powers { h, tables, has_tables, .. } = &mut *self.powers;
+        if !*has_tables {
+            const { assert!(STREAMS == 1 << 4) };
+            lookup::tables((0..4).fold(*h, |power, _| square(power)), tables);
+            *has_tables = true;
+        }
     }
 }
 
 impl Drop for HashKey {
     fn drop(&mut self) {
-        for factor in self.factors.iter_mut() {
+        self.powers.h.zeroize();
+        for factor in self.powers.factors.iter_mut() {
             factor.holes.zeroize();
             factor.top.zeroize();
         }
+        self.powers.tables.as_flattened_mut().zeroize();
     }
 }
 
@@ -99,17 +132,36 @@ impl Drop for HashKey {
 #[inline(always)]
 fn multiply(key: &HashKey, x: u128) -> u128 {
     let (x_high, x_low) = ((x >> 64) as u64, x as u64);
-    let high = key.factors[0].times(x_high);
-    let low = key.factors[1].times(x_low);
-    let middle = key.factors[2].times(x_high ^ x_low) ^ high ^ low;
+    let factors = &key.powers.factors;
+    let high = factors[0].times(x_high);
+    let low = factors[1].times(x_low);
+    let middle = factors[2].times(x_high ^ x_low) ^ high ^ low;
+    reduce_product(high ^ (middle >> 64), low ^ (middle << 64))
+}
 
-    // The product of reflected 128-bit numbers has 255 bits. It is shifted to the top of 256 bits.
-    let upper = high ^ (middle >> 64);
-    let lower = low ^ (middle << 64);
-    let upper = (upper << 1) | (lower >> 127);
-    let lower = lower << 1;
+/// `x` times `x`: a zero follows each bit.
+fn square(x: u128) -> u128 {
+    fn spread(x: u64) -> u128 {
+        let mut x = u128::from(x);
+        for (shift, mask) in [
+            (32, 0x0000_0000_ffff_ffff_0000_0000_ffff_ffff),
+            (16, 0x0000_ffff_0000_ffff_0000_ffff_0000_ffff),
+            (8, 0x00ff_00ff_00ff_00ff_00ff_00ff_00ff_00ff),
+            (4, 0x0f0f_0f0f_0f0f_0f0f_0f0f_0f0f_0f0f_0f0f),
+            (2, 0x3333_3333_3333_3333_3333_3333_3333_3333),
+            (1, 0x5555_5555_5555_5555_5555_5555_5555_5555),
+        ] {
+            x = (x | (x << shift)) & mask;
+        }
+        x
+    }
+    reduce_product(spread((x >> 64) as u64), spread(x as u64))
+}
 
-    reduce(upper, lower)
+/// The remainder of the product of two reflected numbers. The product has 255 bits; it is shifted to the top of 256 bits.
+#[inline(always)]
+fn reduce_product(upper: u128, lower: u128) -> u128 {
+    reduce((upper << 1) | (lower >> 127), lower << 1)
 }
 
 /// The remainder of `upper * 2^128 + lower` modulo the field's polynomial, bits reflected.
@@ -122,13 +174,45 @@ fn reduce(upper: u128, lower: u128) -> u128 {
     upper ^ lower ^ (lower >> 1) ^ (lower >> 2) ^ (lower >> 7)
 }
 
-/// Adds whole blocks to the state.
-pub(crate) fn update(key: &HashKey, state: &mut Block, data: &[u8]) {
+/// Adds whole blocks to the state, by integer multiplication.
+pub(super) fn update(key: &HashKey, state: &mut Block, data: &[u8]) {
     let mut y = u128::from_be_bytes(*state);
     for block in data.as_chunks::<16>().0 {
         y = multiply(key, y ^ u128::from_be_bytes(*block));
     }
     *state = y.to_be_bytes();
+}
+
+/// [`update`] with the signature of [`update_by_lookups`].
+///
+/// # Safety
+///
+/// There are no conditions.
+pub(super) unsafe fn update_portable(key: &HashKey, state: &mut Block, data: &[u8]) {
+    update(key, state, data);
+}
+
+/// Adds whole blocks to the state. Lookups process whole groups of 16 blocks if the key has tables.
+///
+/// # Safety
+///
+/// The processor must have the instructions of `B`.
+#[inline(always)]
+pub(super) unsafe fn update_by_lookups<B: Bytes>(key: &HashKey, state: &mut Block, data: &[u8]) {
+    let mut rest = data;
+    if key.powers.has_tables && data.len() >= 16 * LOOKUPS_FROM {
+        let (groups, tail) = data.split_at(data.len() / (16 * STREAMS) * (16 * STREAMS));
+        let mut streams = [[0; 16]; STREAMS];
+        streams[0] = *state;
+        // SAFETY: the caller guarantees the instructions.
+        unsafe { lookup::fold::<B>(&key.powers.tables, &mut streams, groups) };
+        // The last block of stream i is followed by 15 - i blocks, so it is multiplied by H^(16 - i).
+        *state = [0; 16];
+        update(key, state, streams.as_flattened());
+        streams.as_flattened_mut().zeroize();
+        rest = tail;
+    }
+    update(key, state, rest);
 }
 
 #[cfg(test)]
@@ -155,6 +239,14 @@ mod tests {
         for _ in 0..1000 {
             let (x, y) = (next(), next());
             assert_eq!(Factor::new(y).times(x), carry_less(x, y), "{x:#x} times {y:#x}");
+        }
+    }
+
+    #[test]
+    fn squares_are_products() {
+        let h = 0x8123_4567_89ab_cdef_fedc_ba98_7654_3210;
+        for x in [0, 1, 1 << 127, u128::MAX, h] {
+            assert_eq!(square(x), multiply(&HashKey::new(&x.to_be_bytes()), x), "{x:#x}");
         }
     }
 

@@ -1,27 +1,101 @@
 //! AES on any processor, in constant time: bitsliced, without tables and without AES instructions.
 //!
-//! Blocks are transposed to bit planes (`planes`), the S-box is a circuit of ANDs and XORs ([`lockstep_core::sbox`]), and GHASH multiplies
-//! integers in which zero bits absorb the carries (`ghash`). No branch and no address depends on secrets.
+//! Blocks are transposed to bit planes (`planes`), and the S-box is a circuit of ANDs and XORs ([`lockstep_core::sbox`]). GHASH
+//! multiplies integers in which zero bits absorb the carries (`ghash`), or looks nibbles up in registers by byte permutations
+//! (`lookup`). No branch and no address depends on secrets.
+//!
+//! # Widths
+//!
+//! The passes are written once, generic over a register, and compiled for each [`Width`]. The width is chosen when the kernel is
+//! detected. Round keys and hash keys have the same format for all widths.
+//!
+//! | width | many blocks | few blocks | GHASH |
+//! |---|---|---|---|
+//! | `Portable` | 32 blocks in 32 registers | 8 blocks in 8 registers | integers |
+//! | `Ssse3`, `Neon` | the same | the same, with byte permutations | lookups in 16 bytes |
+//! | `Avx2` | 16 blocks in 8 registers | the same | lookups in twice 16 bytes |
+//! | `Avx512` | 32 blocks in 8 registers | the same | lookups in twice 16 bytes |
+//!
+//! One block of each of several messages with keys of their own is encrypted with registers of 128 bits in all widths.
+//!
+//! | file | content |
+//! |---|---|
+//! | `width` | the widths and their entry functions |
+//! | `register` | the trait for a register of blocks |
+//! | `vector`, `x86`, `neon` | registers: of every processor, of x86-64, of AArch64 |
+//! | `planes`, `rounds` | layouts of bit planes; the rounds of AES |
+//! | `schedule` | key expansion |
+//! | `passes`, `serial` | the data-parallel passes; serial modes of several messages |
+//! | `ghash`, `lookup` | GHASH: keys and integer multiplication; lookups in registers |
+
+// On other processors, only the portable width is in use.
+#![cfg_attr(
+    not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))),
+    allow(dead_code)
+)]
 
 mod ghash;
+mod lookup;
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod neon;
 mod passes;
 mod planes;
+mod register;
 mod rounds;
 mod schedule;
 mod serial;
 mod vector;
+mod width;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use ghash::HashKey;
 pub use schedule::Schedule;
+pub use width::Width;
 
-use crate::counter::{Low32, Whole};
 use crate::inline::SingleStreamKernel;
 use crate::kernel::{Block, Kernel, Lane, Span};
-use passes::Direction::{Decrypt, Encrypt};
+use rounds::Direction::{Decrypt, Encrypt};
+use width::on_width;
 
 /// The portable kernel `cpu/soft`, which runs on every processor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Soft(());
+pub struct Soft {
+    /// A width whose instructions the processor has.
+    width: Width,
+}
+
+/// The index in [`Width::ALL`] of the widest registers that [`Soft::detect`] may choose.
+static WIDEST: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+impl Soft {
+    /// The kernel with registers of this width; `None` if the processor lacks their instructions.
+    pub fn of_width(width: Width) -> Option<Self> {
+        width.is_available().then_some(Soft { width })
+    }
+
+    /// The width of the registers.
+    pub fn width(self) -> Width {
+        self.width
+    }
+
+    /// For tests: limits the width that [`Soft::detect`] chooses in this process from now on.
+    #[doc(hidden)]
+    pub fn limit(widest: Width) {
+        let index = Width::ALL.iter().position(|width| *width == widest);
+        WIDEST.store(index.expect("ALL has every width"), Ordering::Relaxed);
+    }
+}
+
+/// Calls a function of the kernel's width.
+macro_rules! call {
+    ($kernel:ident.$function:ident($($argument:expr),*)) => {
+        // SAFETY: the processor has the instructions of the kernel's width.
+        unsafe { on_width!($kernel.width, $function($($argument),*)) }
+    };
+}
 
 impl Kernel for Soft {
     type Schedule = Schedule;
@@ -30,7 +104,8 @@ impl Kernel for Soft {
     const NAME: &'static str = "cpu/soft";
 
     fn detect() -> Option<Self> {
-        Some(Soft(()))
+        let most = Width::ALL.len().min(WIDEST.load(Ordering::Relaxed).saturating_add(1));
+        Width::ALL[..most].iter().rev().find_map(|width| Soft::of_width(*width))
     }
 
     fn expand(self, key: &[u8]) -> Schedule {
@@ -38,55 +113,57 @@ impl Kernel for Soft {
     }
 
     fn ecb_encrypt(self, key: &Schedule, data: Span<'_>) {
-        passes::ecb(key, Encrypt, data);
+        call!(self.ecb(key, Encrypt, data));
     }
 
     fn ecb_decrypt(self, key: &Schedule, data: Span<'_>) {
-        passes::ecb(key, Decrypt, data);
+        call!(self.ecb(key, Decrypt, data));
     }
 
     fn ctr(self, key: &Schedule, counter: &mut Block, data: Span<'_>) {
-        passes::ctr::<Whole>(key, counter, data);
+        call!(self.ctr(key, counter, data));
     }
 
     fn ctr32(self, key: &Schedule, counter: &mut Block, data: Span<'_>) {
-        passes::ctr::<Low32>(key, counter, data);
+        call!(self.ctr32(key, counter, data));
     }
 
     fn cbc_decrypt(self, key: &Schedule, iv: &mut Block, data: Span<'_>) {
-        passes::cbc_decrypt(key, iv, data);
+        call!(self.cbc_decrypt(key, iv, data));
     }
 
     fn cfb128_decrypt(self, key: &Schedule, iv: &mut Block, data: Span<'_>) {
-        passes::cfb128_decrypt(key, iv, data);
+        call!(self.cfb128_decrypt(key, iv, data));
     }
 
     fn xts_encrypt(self, key: &Schedule, tweak: &mut Block, data: Span<'_>) {
-        passes::xts(key, Encrypt, tweak, data);
+        call!(self.xts(key, Encrypt, tweak, data));
     }
 
     fn xts_decrypt(self, key: &Schedule, tweak: &mut Block, data: Span<'_>) {
-        passes::xts(key, Decrypt, tweak, data);
+        call!(self.xts(key, Decrypt, tweak, data));
     }
 
     fn hash_key(self, h: &Block) -> HashKey {
-        HashKey::new(h)
+        let mut key = HashKey::new(h);
+        self.ensure_powers(&mut key, ghash::LOOKUPS_FROM);
+        key
     }
 
     fn ghash(self, key: &HashKey, state: &mut Block, data: &[u8]) {
-        ghash::update(key, state, data);
+        call!(self.ghash(key, state, data));
     }
 
     fn cbc_encrypt(self, lanes: &mut [Lane<'_, Schedule>]) {
-        serial::cbc_encrypt(lanes);
+        serial::cbc_encrypt(self.width, lanes);
     }
 
     fn encrypt_each(self, keys: &[&Schedule], blocks: &mut [Block]) {
-        serial::each(keys, Encrypt, blocks);
+        serial::each(self.width, keys, Encrypt, blocks);
     }
 
     fn decrypt_each(self, keys: &[&Schedule], blocks: &mut [Block]) {
-        serial::each(keys, Decrypt, blocks);
+        serial::each(self.width, keys, Decrypt, blocks);
     }
 }
 
@@ -103,11 +180,17 @@ impl SingleStreamKernel for Soft {
         HashKey::try_new(h)
     }
 
+    fn ensure_powers(self, key: &mut HashKey, blocks: usize) {
+        if blocks >= ghash::LOOKUPS_FROM && self.width != Width::Portable {
+            key.ensure_tables();
+        }
+    }
+
     fn duplicate_hash_key(key: &HashKey) -> Option<HashKey> {
         key.duplicate()
     }
 
     fn encrypt_block(self, key: &Schedule, block: &mut Block) {
-        serial::one(key, block);
+        serial::one(self.width, key, block);
     }
 }

@@ -1,119 +1,217 @@
-//! The data-parallel passes.
+//! The data-parallel passes, generic over the register.
 //!
-//! Each pass is generic over the layout of the planes. It uses the wide layout while there are enough blocks for the wide
-//! layout to be faster, and the narrow layout for the rest.
+//! A pass processes groups of as many blocks as a layout of planes holds. The last group may be partial; it is copied to a
+//! buffer first.
+//!
+//! All functions here are `#[inline(always)]` and get the instructions of their registers from the entry functions of
+//! `width`. The function that runs the cipher is a parameter ([`Crypt`]), since it has an entry function of its own.
+
+use std::borrow::Borrow;
 
 use zeroize::Zeroize;
 
-use super::planes::{MOST, Plane};
-use super::rounds;
+use super::planes::{MOST, Narrow, Plane};
+use super::register::Register;
+use super::rounds::Direction;
 use super::schedule::{Keys, Schedule};
 use super::vector::Vector;
 use crate::counter::{self, Counting};
 use crate::kernel::{Block, Span};
 use crate::tweak;
 
-/// The direction of the cipher.
+/// Encrypts or decrypts the blocks in registers. The processor must have the instructions of the registers.
+pub(crate) type Crypt<S, R> = unsafe fn(&Keys<S>, Direction, &mut [R; MOST]);
+
+/// The functions that run the cipher on many and on few blocks.
 #[derive(Clone, Copy)]
-pub(crate) enum Direction {
-    /// The cipher.
-    Encrypt,
-    /// The inverse cipher.
-    Decrypt,
+pub(crate) struct Ciphers<R: Register> {
+    pub(crate) large: Crypt<<R::Large as Plane>::Stored, <R::Large as Plane>::Register>,
+    pub(crate) small: Crypt<Vector, R>,
 }
 
-/// Smallest number of blocks for which one wide pass is faster than several narrow passes.
-const WIDE_FROM: usize = 25;
+/// Buffer for the registers of a layout; zeroed on drop.
+pub(crate) struct Buffer<P: Plane>(pub(crate) [P::Register; MOST]);
 
-/// Buffer for [`Plane::BLOCKS`] blocks; zeroed on drop.
-pub(crate) struct Buffer(pub(crate) [Vector; MOST]);
-
-impl Buffer {
-    pub(crate) fn new() -> Self {
-        Buffer([Vector::zero(); MOST])
-    }
-
-    /// Encrypts or decrypts all blocks.
+impl<P: Plane> Buffer<P> {
+    /// # Safety
+    ///
+    /// The processor must have the instructions of the registers.
     #[inline(always)]
-    pub(crate) fn run<P: Plane>(&mut self, keys: &Keys<P>, direction: Direction) {
-        let mut planes = P::pack(&self.0);
-        match direction {
-            Direction::Encrypt => rounds::encrypt(keys, &mut planes),
-            Direction::Decrypt => rounds::decrypt(keys, &mut planes),
-        }
-        P::unpack(&planes, &mut self.0);
+    pub(crate) unsafe fn new() -> Self {
+        // SAFETY: the caller guarantees the instructions.
+        Buffer([unsafe { P::Register::splat(0) }; MOST])
     }
 }
 
-impl Drop for Buffer {
+impl<P: Plane> Drop for Buffer<P> {
+    #[inline]
     fn drop(&mut self) {
-        self.0.zeroize();
+        // SAFETY: the first registers of the array as words. A register has no padding and a multiple of 16 bytes.
+        let words =
+            unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast::<u64>(), 2 * P::BLOCKS) };
+        words.zeroize();
     }
 }
 
-/// Block `index` of the source.
-#[inline(always)]
-pub(crate) fn load(data: &Span<'_>, index: usize) -> Vector {
-    assert!(index < data.len() / 16);
-    // SAFETY: the block lies within the span, whose source is valid for reads; a Block has alignment 1.
-    Vector::from_block(unsafe { data.src().cast::<Block>().add(index).read() })
+/// A group of blocks of a pass.
+struct Group<'a, P: Plane> {
+    keys: &'a Keys<P::Stored>,
+    crypt: Crypt<P::Stored, P::Register>,
+    buffer: Buffer<P>,
+    /// Valid for reads of all blocks of the layout.
+    src: *const u8,
+    /// Valid for writes of all blocks of the layout. It is either equal to `src` or disjoint.
+    dst: *mut u8,
+    /// Number of blocks that belong to the data; the others do not matter.
+    blocks: usize,
 }
 
-/// Writes block `index` of the destination.
-#[inline(always)]
-pub(crate) fn store(data: &mut Span<'_>, index: usize, block: Vector) {
-    assert!(index < data.len() / 16);
-    // SAFETY: the block lies within the span, whose destination is valid for writes; a Block has alignment 1.
-    unsafe { data.dst().cast::<Block>().add(index).write(block.to_block()) }
+impl<P: Plane> Group<'_, P> {
+    const BYTES: usize = 16 * P::Register::BLOCKS;
+
+    /// Encrypts or decrypts the buffer.
+    #[inline(always)]
+    unsafe fn run(&mut self, direction: Direction) {
+        // SAFETY: the caller guarantees the instructions.
+        unsafe { (self.crypt)(self.keys, direction, &mut self.buffer.0) }
+    }
+
+    /// Register `i` of the source.
+    #[inline(always)]
+    unsafe fn load(&self, i: usize) -> P::Register {
+        // SAFETY: the source is valid for reads; the caller guarantees the instructions.
+        unsafe { P::Register::load(self.src.add(Self::BYTES * i)) }
+    }
+
+    /// The blocks before those of register `i` of the source; `previous` is before the first.
+    #[inline(always)]
+    unsafe fn load_previous(&self, i: usize, previous: &Block) -> P::Register {
+        // SAFETY: the source is valid for reads; the caller guarantees the instructions.
+        unsafe {
+            if i > 0 {
+                return P::Register::load(self.src.add(Self::BYTES * i - 16));
+            }
+            let mut blocks = [*previous; 4];
+            const { assert!(P::Register::BLOCKS <= 4) };
+            let bytes = Self::BYTES - 16;
+            self.src.copy_to_nonoverlapping(blocks[1..].as_flattened_mut().as_mut_ptr(), bytes);
+            P::Register::load(blocks.as_ptr().cast())
+        }
+    }
+
+    /// Writes register `i` of the destination.
+    #[inline(always)]
+    unsafe fn store(&mut self, i: usize, register: P::Register) {
+        // SAFETY: the destination is valid for writes.
+        unsafe { register.store(self.dst.add(Self::BYTES * i)) }
+    }
+
+    /// The last block of the data in the source.
+    #[inline(always)]
+    fn last(&self) -> Block {
+        // SAFETY: the group has at least one block of data; a Block has alignment 1.
+        unsafe { self.src.cast::<Block>().add(self.blocks - 1).read() }
+    }
 }
 
 /// A pass over whole blocks, generic over the layout of the planes.
 trait Pass {
-    fn run<P: Plane>(&mut self, keys: &Keys<P>, data: Span<'_>);
+    /// Processes a group. The processor must have the instructions of the registers.
+    unsafe fn group<P: Plane>(&mut self, group: &mut Group<'_, P>);
 }
 
-/// Runs a pass with wide planes while they are faster, then with narrow ones.
-fn drive(schedule: &Schedule, data: Span<'_>, mut pass: impl Pass) {
-    let blocks = data.len() / 16;
-    let mut wide = blocks / MOST * MOST;
-    if blocks - wide >= WIDE_FROM {
-        wide = blocks;
-    }
-    let (wide, narrow) = data.split_at(16 * wide);
-    if !wide.is_empty() {
-        pass.run(&schedule.wide(), wide);
-    }
-    if !narrow.is_empty() {
-        pass.run(schedule.narrow(), narrow);
-    }
-}
-
-/// Splits `blocks` blocks into groups of at most `size`. Returns the first block of each group and the number of blocks in
-/// the group.
+/// Runs a pass on all blocks with one layout.
+///
+/// # Safety
+///
+/// The processor must have the instructions of the registers.
 #[inline(always)]
-fn groups(blocks: usize, size: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..blocks).step_by(size).map(move |first| (first, size.min(blocks - first)))
+unsafe fn run<P: Plane>(
+    keys: &Keys<P::Stored>,
+    crypt: Crypt<P::Stored, P::Register>,
+    data: Span<'_>,
+    pass: &mut impl Pass,
+) {
+    let blocks = data.len() / 16;
+    let whole = blocks / P::BLOCKS * P::BLOCKS;
+    let (src, dst) = (data.src(), data.dst());
+    // SAFETY: each group lies within the span, whose pointers are valid for its length, or is the array `last`; the caller
+    // guarantees the instructions.
+    unsafe {
+        let mut group = Group::<P> { keys, crypt, buffer: Buffer::new(), src, dst, blocks: P::BLOCKS };
+        for first in (0..whole).step_by(P::BLOCKS) {
+            group.src = src.add(16 * first);
+            group.dst = dst.add(16 * first);
+            pass.group(&mut group);
+        }
+        if whole < blocks {
+            let mut last = [[0; 16]; MOST];
+            let bytes = 16 * (blocks - whole);
+            src.add(16 * whole).copy_to_nonoverlapping(last.as_mut_ptr().cast(), bytes);
+            group.dst = last.as_mut_ptr().cast();
+            group.src = group.dst;
+            group.blocks = blocks - whole;
+            pass.group(&mut group);
+            dst.add(16 * whole).copy_from_nonoverlapping(last.as_ptr().cast(), bytes);
+            last[..P::BLOCKS].as_flattened_mut().zeroize();
+        }
+    }
+}
+
+/// Runs a pass with the large layout while it is faster, then with the small one.
+///
+/// # Safety
+///
+/// The processor must have the instructions of the register.
+#[inline(always)]
+unsafe fn drive<R: Register>(schedule: &Schedule, ciphers: Ciphers<R>, data: Span<'_>, mut pass: impl Pass) {
+    let blocks = data.len() / 16;
+    let mut large = blocks / R::Large::BLOCKS * R::Large::BLOCKS;
+    if blocks - large >= R::Large::FROM {
+        large = blocks;
+    }
+    let (large, small) = data.split_at(16 * large);
+    // SAFETY: the caller guarantees the instructions.
+    unsafe {
+        if !large.is_empty() {
+            run::<R::Large>(R::Large::keys(schedule).borrow(), ciphers.large, large, &mut pass);
+        }
+        if R::Large::FROM > 1 && !small.is_empty() {
+            run::<Narrow<R>>(schedule.narrow(), ciphers.small, small, &mut pass);
+        }
+    }
 }
 
 struct Ecb(Direction);
 
 impl Pass for Ecb {
-    fn run<P: Plane>(&mut self, keys: &Keys<P>, mut data: Span<'_>) {
-        let mut buffer = Buffer::new();
-        for (first, n) in groups(data.len() / 16, P::BLOCKS) {
-            for i in 0..n {
-                buffer.0[i] = load(&data, first + i);
+    #[inline(always)]
+    unsafe fn group<P: Plane>(&mut self, group: &mut Group<'_, P>) {
+        // SAFETY: the caller guarantees the instructions.
+        unsafe {
+            for i in 0..P::REGISTERS {
+                group.buffer.0[i] = group.load(i);
             }
-            buffer.run(keys, self.0);
-            for i in 0..n {
-                store(&mut data, first + i, buffer.0[i]);
+            group.run(self.0);
+            for i in 0..P::REGISTERS {
+                group.store(i, group.buffer.0[i]);
             }
         }
     }
 }
 
-pub(crate) fn ecb(key: &Schedule, direction: Direction, data: Span<'_>) {
-    drive(key, data, Ecb(direction));
+/// # Safety
+///
+/// The processor must have the instructions of the register; so below.
+#[inline(always)]
+pub(crate) unsafe fn ecb<R: Register>(
+    ciphers: Ciphers<R>,
+    key: &Schedule,
+    direction: Direction,
+    data: Span<'_>,
+) {
+    // SAFETY: the caller guarantees the instructions.
+    unsafe { drive(key, ciphers, data, Ecb(direction)) }
 }
 
 struct Ctr<'a, C> {
@@ -122,31 +220,45 @@ struct Ctr<'a, C> {
 }
 
 impl<C: Counting> Pass for Ctr<'_, C> {
-    fn run<P: Plane>(&mut self, keys: &Keys<P>, mut data: Span<'_>) {
-        let mut buffer = Buffer::new();
-        for (first, n) in groups(data.len() / 16, P::BLOCKS) {
-            counter::take::<C>(self.counter, n, |i, counter| buffer.0[i] = Vector::from_block(counter));
-            buffer.run(keys, Direction::Encrypt);
-            for i in 0..n {
-                let block = load(&data, first + i) ^ buffer.0[i];
-                store(&mut data, first + i, block);
+    #[inline(always)]
+    unsafe fn group<P: Plane>(&mut self, group: &mut Group<'_, P>) {
+        // SAFETY: the caller guarantees the instructions.
+        unsafe {
+            P::Register::counters::<C>(self.counter, group.blocks, &mut group.buffer.0);
+            group.run(Direction::Encrypt);
+            for i in 0..P::REGISTERS {
+                group.store(i, group.load(i) ^ group.buffer.0[i]);
             }
         }
+        counter::take::<C>(self.counter, group.blocks, |_, _| ());
     }
 }
 
-pub(crate) fn ctr<C: Counting>(key: &Schedule, counter: &mut Block, data: Span<'_>) {
+/// # Safety
+///
+/// The processor must have the instructions of the register.
+#[inline(always)]
+pub(crate) unsafe fn ctr<R: Register, C: Counting>(
+    ciphers: Ciphers<R>,
+    key: &Schedule,
+    counter: &mut Block,
+    data: Span<'_>,
+) {
     let whole = data.len() / 16 * 16;
     let (data, tail) = data.split_at(whole);
-    drive(key, data, Ctr::<C> { counter, counting: std::marker::PhantomData });
+    let counting = std::marker::PhantomData::<C>;
+    // SAFETY: the caller guarantees the instructions.
+    unsafe { drive(key, ciphers, data, Ctr { counter, counting }) };
     if !tail.is_empty() {
         let mut last = [0; 16];
         let n = tail.len();
-        // SAFETY: the tail's source is valid for its length, which is less than a block; `last` does not overlap it.
-        unsafe { tail.src().copy_to_nonoverlapping(last.as_mut_ptr(), n) };
-        drive(key, Span::in_place(&mut last), Ctr::<C> { counter, counting: std::marker::PhantomData });
-        // SAFETY: the tail's destination is valid for its length, which is less than a block.
-        unsafe { tail.dst().copy_from_nonoverlapping(last.as_ptr(), n) };
+        // SAFETY: the tail is valid for its length, which is less than a block; `last` does not overlap it. The caller
+        // guarantees the instructions.
+        unsafe {
+            tail.src().copy_to_nonoverlapping(last.as_mut_ptr(), n);
+            drive(key, ciphers, Span::in_place(&mut last), Ctr { counter, counting });
+            tail.dst().copy_from_nonoverlapping(last.as_ptr(), n);
+        }
         last.zeroize();
     }
 }
@@ -154,51 +266,71 @@ pub(crate) fn ctr<C: Counting>(key: &Schedule, counter: &mut Block, data: Span<'
 struct CbcDecrypt<'a>(&'a mut Block);
 
 impl Pass for CbcDecrypt<'_> {
-    fn run<P: Plane>(&mut self, keys: &Keys<P>, mut data: Span<'_>) {
-        let mut buffer = Buffer::new();
-        let mut previous = Vector::from_block(*self.0);
-        for (first, n) in groups(data.len() / 16, P::BLOCKS) {
-            for i in 0..n {
-                buffer.0[i] = load(&data, first + i);
+    #[inline(always)]
+    unsafe fn group<P: Plane>(&mut self, group: &mut Group<'_, P>) {
+        let last = group.last();
+        // SAFETY: the caller guarantees the instructions.
+        unsafe {
+            for i in 0..P::REGISTERS {
+                group.buffer.0[i] = group.load(i);
             }
-            buffer.run(keys, Direction::Decrypt);
-            for i in 0..n {
-                let ciphertext = load(&data, first + i);
-                store(&mut data, first + i, buffer.0[i] ^ previous);
-                previous = ciphertext;
+            group.run(Direction::Decrypt);
+            // From the last register on, so that ciphertext in place is overwritten after its last use.
+            for i in (0..P::REGISTERS).rev() {
+                let previous = group.load_previous(i, self.0);
+                group.store(i, group.buffer.0[i] ^ previous);
             }
         }
-        *self.0 = previous.to_block();
+        *self.0 = last;
     }
 }
 
-pub(crate) fn cbc_decrypt(key: &Schedule, iv: &mut Block, data: Span<'_>) {
-    drive(key, data, CbcDecrypt(iv));
+/// # Safety
+///
+/// The processor must have the instructions of the register.
+#[inline(always)]
+pub(crate) unsafe fn cbc_decrypt<R: Register>(
+    ciphers: Ciphers<R>,
+    key: &Schedule,
+    iv: &mut Block,
+    data: Span<'_>,
+) {
+    // SAFETY: the caller guarantees the instructions.
+    unsafe { drive(key, ciphers, data, CbcDecrypt(iv)) }
 }
 
 struct CfbDecrypt<'a>(&'a mut Block);
 
 impl Pass for CfbDecrypt<'_> {
-    fn run<P: Plane>(&mut self, keys: &Keys<P>, mut data: Span<'_>) {
-        let mut buffer = Buffer::new();
-        let mut previous = Vector::from_block(*self.0);
-        for (first, n) in groups(data.len() / 16, P::BLOCKS) {
-            for i in 0..n {
-                buffer.0[i] = previous;
-                previous = load(&data, first + i);
+    #[inline(always)]
+    unsafe fn group<P: Plane>(&mut self, group: &mut Group<'_, P>) {
+        let last = group.last();
+        // SAFETY: the caller guarantees the instructions.
+        unsafe {
+            for i in 0..P::REGISTERS {
+                group.buffer.0[i] = group.load_previous(i, self.0);
             }
-            buffer.run(keys, Direction::Encrypt);
-            for i in 0..n {
-                let block = load(&data, first + i) ^ buffer.0[i];
-                store(&mut data, first + i, block);
+            group.run(Direction::Encrypt);
+            for i in 0..P::REGISTERS {
+                group.store(i, group.load(i) ^ group.buffer.0[i]);
             }
         }
-        *self.0 = previous.to_block();
+        *self.0 = last;
     }
 }
 
-pub(crate) fn cfb128_decrypt(key: &Schedule, iv: &mut Block, data: Span<'_>) {
-    drive(key, data, CfbDecrypt(iv));
+/// # Safety
+///
+/// The processor must have the instructions of the register.
+#[inline(always)]
+pub(crate) unsafe fn cfb128_decrypt<R: Register>(
+    ciphers: Ciphers<R>,
+    key: &Schedule,
+    iv: &mut Block,
+    data: Span<'_>,
+) {
+    // SAFETY: the caller guarantees the instructions.
+    unsafe { drive(key, ciphers, data, CfbDecrypt(iv)) }
 }
 
 struct Xts<'a> {
@@ -207,22 +339,38 @@ struct Xts<'a> {
 }
 
 impl Pass for Xts<'_> {
-    fn run<P: Plane>(&mut self, keys: &Keys<P>, mut data: Span<'_>) {
-        let mut buffer = Buffer::new();
-        let mut tweaks = Buffer::new();
-        for (first, n) in groups(data.len() / 16, P::BLOCKS) {
-            tweak::take(self.tweak, n, |i, tweak| tweaks.0[i] = Vector::from_block(tweak));
-            for i in 0..n {
-                buffer.0[i] = load(&data, first + i) ^ tweaks.0[i];
+    #[inline(always)]
+    unsafe fn group<P: Plane>(&mut self, group: &mut Group<'_, P>) {
+        let mut tweaks = [[0; 16]; MOST];
+        tweak::take(self.tweak, group.blocks, |i, tweak| tweaks[i] = tweak);
+        let step = P::Register::BLOCKS;
+        // SAFETY: the caller guarantees the instructions; `tweaks` has as many blocks as the layout or more.
+        unsafe {
+            for i in 0..P::REGISTERS {
+                let tweak = P::Register::load(tweaks.as_ptr().add(step * i).cast());
+                group.buffer.0[i] = group.load(i) ^ tweak;
             }
-            buffer.run(keys, self.direction);
-            for i in 0..n {
-                store(&mut data, first + i, buffer.0[i] ^ tweaks.0[i]);
+            group.run(self.direction);
+            for i in 0..P::REGISTERS {
+                let tweak = P::Register::load(tweaks.as_ptr().add(step * i).cast());
+                group.store(i, group.buffer.0[i] ^ tweak);
             }
         }
+        tweaks[..P::BLOCKS].as_flattened_mut().zeroize();
     }
 }
 
-pub(crate) fn xts(key: &Schedule, direction: Direction, tweak: &mut Block, data: Span<'_>) {
-    drive(key, data, Xts { direction, tweak });
+/// # Safety
+///
+/// The processor must have the instructions of the register.
+#[inline(always)]
+pub(crate) unsafe fn xts<R: Register>(
+    ciphers: Ciphers<R>,
+    key: &Schedule,
+    direction: Direction,
+    tweak: &mut Block,
+    data: Span<'_>,
+) {
+    // SAFETY: the caller guarantees the instructions.
+    unsafe { drive(key, ciphers, data, Xts { direction, tweak }) }
 }

@@ -2,25 +2,58 @@
 //!
 //! The passes are generic over two layouts of a plane:
 //!
-//! - [`Wide`] holds 32 blocks. A plane has a vector for each row of the state; the vector has a lane for each column, and
-//!   the lane has a bit for each block. MixColumns permutes vectors, and ShiftRows rotates the lanes of a vector.
-//! - [`Narrow`] holds eight blocks. A plane is one vector. It has a lane for each column; the lane has a byte for each row,
-//!   and the byte has a bit for each block.
+//! - [`Narrow`] is one register ([`Register`]), for eight blocks in each 128 bits.
+//! - [`Wide`] holds 32 blocks. It has more independent instructions, so it is faster for registers of 128 bits. A plane has
+//!   a vector for each row of the state; the vector has a lane for each column, and the lane has a bit for each block.
+//!   MixColumns permutes vectors, and ShiftRows rotates the lanes of a vector.
 
+// Loops use indices, because intrinsics would not be inlined into the closures of iterators.
+#![allow(clippy::needless_range_loop)]
+
+use std::borrow::Borrow;
+
+use lockstep_core::sbox;
 use zeroize::Zeroize;
 
+use super::register::Register;
+use super::schedule::{Keys, Schedule};
 use super::vector::Vector;
 
-/// The largest number of blocks in a layout.
+/// The largest number of registers in a layout, and the largest number of blocks.
 pub(crate) const MOST: usize = 32;
 
 /// One bit of every byte of every block.
-pub(crate) trait Plane: Copy + Zeroize {
+pub(crate) trait Plane: Copy {
+    /// The blocks before and after the transposition.
+    type Register: Register;
+
+    /// A plane of a round key in memory.
+    type Stored: Copy + Zeroize;
+
+    /// Number of registers of blocks.
+    const REGISTERS: usize;
+
+    /// The round keys.
+    type Keys<'a>: Borrow<Keys<Self::Stored>>;
+
+    /// Smallest number of blocks for which one call with this layout is faster than several with [`Narrow`].
+    const FROM: usize;
+
     /// Number of blocks.
-    const BLOCKS: usize;
+    const BLOCKS: usize = Self::REGISTERS * Self::Register::BLOCKS;
+
+    /// The round keys of a schedule.
+    fn keys(schedule: &Schedule) -> Self::Keys<'_>;
 
     /// All zero.
-    fn zero() -> Self;
+    fn blank() -> Self::Stored;
+
+    /// A plane of a round key.
+    ///
+    /// # Safety
+    ///
+    /// The processor must have the instructions of [`Plane::Register`].
+    unsafe fn of(stored: &Self::Stored) -> Self;
 
     fn xor(self, other: Self) -> Self;
 
@@ -36,25 +69,41 @@ pub(crate) trait Plane: Copy + Zeroize {
     /// InvShiftRows.
     fn unshift_rows(self) -> Self;
 
-    /// Applies a circuit to all bytes.
-    fn substitute(state: &mut [Self; 8], circuit: impl Fn([Vector; 8]) -> [Vector; 8]);
+    /// Applies the S-box or its inverse to all bytes, without the affine constant.
+    fn substitute<const INVERSE: bool>(state: &mut [Self; 8]);
 
-    /// Transposes the first [`Plane::BLOCKS`] blocks to planes.
-    fn pack(blocks: &[Vector; MOST]) -> [Self; 8];
-
-    /// The planes of blocks that are all equal to `block`.
-    fn repeat(block: Vector) -> [Self; 8];
+    /// Transposes the first [`Plane::REGISTERS`] registers to planes.
+    ///
+    /// # Safety
+    ///
+    /// The processor must have the instructions of [`Plane::Register`].
+    unsafe fn pack(blocks: &[Self::Register; MOST]) -> [Self; 8];
 
     /// The inverse of [`Plane::pack`].
-    fn unpack(planes: &[Self; 8], blocks: &mut [Vector; MOST]);
+    ///
+    /// # Safety
+    ///
+    /// The processor must have the instructions of [`Plane::Register`].
+    unsafe fn unpack(planes: &[Self; 8], blocks: &mut [Self::Register; MOST]);
+
+    /// The planes of blocks that are all equal to `block`.
+    fn repeat(block: Vector) -> [Self::Stored; 8];
+
+    /// The planes of the first eight or 32 blocks, for round keys that differ from block to block.
+    fn gather(blocks: &[Vector; MOST]) -> [Self::Stored; 8];
 }
 
 /// One step of the transposition of bit matrices. Before this step, the submatrices of `N` by `N` bits are transposed; after
 /// it, the submatrices of `2 N` by `2 N` bits are. In each group of `2 N` bits, the step exchanges the upper half of
 /// `words[i]` with the lower half of `words[i + N]`.
+///
+/// # Safety
+///
+/// The processor must have the instructions of the register.
 #[inline(always)]
-fn swap_moves<const N: i32>(words: &mut [Vector], mask: u32) {
-    let mask = Vector::splat(mask);
+unsafe fn swap_moves<const N: i32, R: Register>(words: &mut [R], mask: u32) {
+    // SAFETY: the caller guarantees the instructions.
+    let mask = unsafe { R::splat(mask) };
     let n = N as usize;
     for group in words.chunks_exact_mut(2 * n) {
         let (upper, lower) = group.split_at_mut(n);
@@ -67,19 +116,36 @@ fn swap_moves<const N: i32>(words: &mut [Vector], mask: u32) {
 }
 
 /// Transposes the 8 by 8 bit matrices that the bytes of eight words form.
+///
+/// # Safety
+///
+/// The processor must have the instructions of the register.
 #[inline(always)]
-fn transpose8(words: &mut [Vector]) {
-    swap_moves::<1>(words, 0x5555_5555);
-    swap_moves::<2>(words, 0x3333_3333);
-    swap_moves::<4>(words, 0x0f0f_0f0f);
+unsafe fn transpose8<R: Register>(words: &mut [R]) {
+    // SAFETY: the caller guarantees the instructions.
+    unsafe {
+        swap_moves::<1, R>(words, 0x5555_5555);
+        swap_moves::<2, R>(words, 0x3333_3333);
+        swap_moves::<4, R>(words, 0x0f0f_0f0f);
+    }
 }
 
 /// Transposes the 32 by 32 bit matrices that the lanes of 32 words form.
 #[inline(always)]
 fn transpose32(words: &mut [Vector; 32]) {
-    transpose8(words);
-    swap_moves::<8>(words, 0x00ff_00ff);
-    swap_moves::<16>(words, 0x0000_ffff);
+    // SAFETY: every processor of the target has the instructions of `Vector`.
+    unsafe {
+        transpose8(words);
+        swap_moves::<8, Vector>(words, 0x00ff_00ff);
+        swap_moves::<16, Vector>(words, 0x0000_ffff);
+    }
+}
+
+/// The S-box or its inverse, without the affine constant. This is not a parameter of functions: around a call by a function
+/// pointer or a closure, the intrinsics would not be inlined.
+#[inline(always)]
+fn circuit<const INVERSE: bool, R: Register>(planes: [R; 8]) -> [R; 8] {
+    if INVERSE { sbox::inverse(planes) } else { sbox::forward(planes) }
 }
 
 /// A plane of 32 blocks: four rows.
@@ -93,11 +159,25 @@ impl Zeroize for Wide {
 }
 
 impl Plane for Wide {
-    const BLOCKS: usize = 32;
+    type Register = Vector;
+    type Stored = Wide;
+    type Keys<'a> = Keys<Wide>;
+
+    const REGISTERS: usize = 32;
+    const FROM: usize = 25;
+
+    fn keys(schedule: &Schedule) -> Keys<Wide> {
+        schedule.wide()
+    }
 
     #[inline(always)]
-    fn zero() -> Self {
+    fn blank() -> Wide {
         Wide([Vector::zero(); 4])
+    }
+
+    #[inline(always)]
+    unsafe fn of(stored: &Wide) -> Self {
+        *stored
     }
 
     #[inline(always)]
@@ -131,9 +211,9 @@ impl Plane for Wide {
     }
 
     #[inline(always)]
-    fn substitute(state: &mut [Self; 8], circuit: impl Fn([Vector; 8]) -> [Vector; 8]) {
+    fn substitute<const INVERSE: bool>(state: &mut [Self; 8]) {
         for row in 0..4 {
-            let out = circuit(std::array::from_fn(|b| state[b].0[row]));
+            let out = circuit::<INVERSE, _>(std::array::from_fn(|b| state[b].0[row]));
             for (plane, out) in state.iter_mut().zip(out) {
                 plane.0[row] = out;
             }
@@ -141,10 +221,18 @@ impl Plane for Wide {
     }
 
     #[inline(always)]
-    fn pack(blocks: &[Vector; MOST]) -> [Self; 8] {
-        let mut words = *blocks;
-        transpose32(&mut words);
-        std::array::from_fn(|b| Wide([words[b], words[8 + b], words[16 + b], words[24 + b]]))
+    unsafe fn pack(blocks: &[Vector; MOST]) -> [Self; 8] {
+        Self::gather(blocks)
+    }
+
+    #[inline(always)]
+    unsafe fn unpack(planes: &[Self; 8], blocks: &mut [Vector; MOST]) {
+        for (b, plane) in planes.iter().enumerate() {
+            for (row, word) in plane.0.into_iter().enumerate() {
+                blocks[8 * row + b] = word;
+            }
+        }
+        transpose32(blocks);
     }
 
     #[inline(always)]
@@ -153,41 +241,41 @@ impl Plane for Wide {
     }
 
     #[inline(always)]
-    fn unpack(planes: &[Self; 8], blocks: &mut [Vector; MOST]) {
-        for (b, plane) in planes.iter().enumerate() {
-            for (row, word) in plane.0.into_iter().enumerate() {
-                blocks[8 * row + b] = word;
-            }
-        }
-        transpose32(blocks);
+    fn gather(blocks: &[Vector; MOST]) -> [Self; 8] {
+        let mut words = *blocks;
+        transpose32(&mut words);
+        std::array::from_fn(|b| Wide([words[b], words[8 + b], words[16 + b], words[24 + b]]))
     }
 }
 
-/// A plane of eight blocks.
+/// A plane of one register.
 #[derive(Clone, Copy)]
-pub(crate) struct Narrow(Vector);
+#[repr(transparent)]
+pub(crate) struct Narrow<R>(R);
 
-impl Zeroize for Narrow {
-    fn zeroize(&mut self) {
-        self.0.zeroize();
-    }
-}
+impl<R: Register> Plane for Narrow<R> {
+    type Register = R;
+    /// The planes of eight blocks, which all parts of a register have in common, since all blocks have the same key.
+    type Stored = Vector;
+    type Keys<'a> = &'a Keys<Vector>;
 
-/// Takes row `r` from vector `r`, for each of the four rows.
-#[inline(always)]
-fn select_rows(rows: [Vector; 4]) -> Vector {
-    let [a0, a1, a2, a3] = rows;
-    let low = (a0 & Vector::splat(0x0000_00ff)) | (a1 & Vector::splat(0x0000_ff00));
-    let high = (a2 & Vector::splat(0x00ff_0000)) | (a3 & Vector::splat(0xff00_0000));
-    low | high
-}
-
-impl Plane for Narrow {
-    const BLOCKS: usize = 8;
+    const REGISTERS: usize = 8;
+    const FROM: usize = 1;
 
     #[inline(always)]
-    fn zero() -> Self {
-        Narrow(Vector::zero())
+    fn keys(schedule: &Schedule) -> &Keys<Vector> {
+        schedule.narrow()
+    }
+
+    #[inline(always)]
+    fn blank() -> Vector {
+        Vector::zero()
+    }
+
+    #[inline(always)]
+    unsafe fn of(stored: &Vector) -> Self {
+        // SAFETY: the caller guarantees the instructions.
+        Narrow(unsafe { R::repeat(*stored) })
     }
 
     #[inline(always)]
@@ -197,46 +285,64 @@ impl Plane for Narrow {
 
     #[inline(always)]
     fn up_one(self) -> Self {
-        Narrow(self.0.shift_right::<8>() | self.0.shift_left::<24>())
+        Narrow(self.0.up_one())
     }
 
     #[inline(always)]
     fn up_two(self) -> Self {
-        Narrow(self.0.shift_right::<16>() | self.0.shift_left::<16>())
+        Narrow(self.0.up_two())
     }
 
     #[inline(always)]
     fn shift_rows(self) -> Self {
-        Narrow(select_rows([self.0, self.0.rotate(1), self.0.rotate(2), self.0.rotate(3)]))
+        Narrow(self.0.shift_rows())
     }
 
     #[inline(always)]
     fn unshift_rows(self) -> Self {
-        Narrow(select_rows([self.0, self.0.rotate(3), self.0.rotate(2), self.0.rotate(1)]))
+        Narrow(self.0.unshift_rows())
     }
 
     #[inline(always)]
-    fn substitute(state: &mut [Self; 8], circuit: impl Fn([Vector; 8]) -> [Vector; 8]) {
-        *state = circuit(state.map(|plane| plane.0)).map(Narrow);
+    fn substitute<const INVERSE: bool>(state: &mut [Self; 8]) {
+        let [a0, a1, a2, a3, a4, a5, a6, a7] = *state;
+        let out = circuit::<INVERSE, R>([a0.0, a1.0, a2.0, a3.0, a4.0, a5.0, a6.0, a7.0]);
+        for b in 0..8 {
+            state[b] = Narrow(out[b]);
+        }
     }
 
     #[inline(always)]
-    fn pack(blocks: &[Vector; MOST]) -> [Self; 8] {
+    unsafe fn pack(blocks: &[R; MOST]) -> [Self; 8] {
+        let mut words = [blocks[0]; 8];
+        words.copy_from_slice(&blocks[..8]);
+        // SAFETY: the caller guarantees the instructions.
+        unsafe { transpose8(&mut words) };
+        let [a0, a1, a2, a3, a4, a5, a6, a7] = words;
+        [Narrow(a0), Narrow(a1), Narrow(a2), Narrow(a3), Narrow(a4), Narrow(a5), Narrow(a6), Narrow(a7)]
+    }
+
+    #[inline(always)]
+    unsafe fn unpack(planes: &[Self; 8], blocks: &mut [R; MOST]) {
+        let words = &mut blocks[..8];
+        for b in 0..8 {
+            words[b] = planes[b].0;
+        }
+        // SAFETY: the caller guarantees the instructions.
+        unsafe { transpose8(words) };
+    }
+
+    #[inline(always)]
+    fn repeat(block: Vector) -> [Vector; 8] {
+        Self::gather(&[block; MOST])
+    }
+
+    #[inline(always)]
+    fn gather(blocks: &[Vector; MOST]) -> [Vector; 8] {
         let mut words: [Vector; 8] = std::array::from_fn(|i| blocks[i]);
-        transpose8(&mut words);
-        words.map(Narrow)
-    }
-
-    #[inline(always)]
-    fn repeat(block: Vector) -> [Self; 8] {
-        Self::pack(&[block; MOST])
-    }
-
-    #[inline(always)]
-    fn unpack(planes: &[Self; 8], blocks: &mut [Vector; MOST]) {
-        let mut words = planes.map(|plane| plane.0);
-        transpose8(&mut words);
-        blocks[..8].copy_from_slice(&words);
+        // SAFETY: every processor of the target has the instructions of `Vector`.
+        unsafe { transpose8(&mut words) };
+        words
     }
 }
 
@@ -253,27 +359,31 @@ mod tests {
     }
 
     /// Checks `pack`; `bit(plane, byte, block)` reads the bit at its documented place.
-    fn check<P: Plane>(bit: fn(&P, usize, usize) -> u8) {
+    fn check<P: Plane<Register = Vector>>(bit: fn(&P, usize, usize) -> u8) {
         let blocks = random_blocks();
-        let planes = P::pack(&blocks);
-        for (b, plane) in planes.iter().enumerate() {
-            for (j, block) in blocks.iter().enumerate().take(P::BLOCKS) {
-                for (i, byte) in block.to_block().into_iter().enumerate() {
-                    assert_eq!(bit(plane, i, j), (byte >> b) & 1, "bit {b} of byte {i} of block {j}");
+        let mut back = [Vector::zero(); MOST];
+        // SAFETY: every processor of the target has the instructions of `Vector`.
+        unsafe {
+            let planes = P::pack(&blocks);
+            for (b, plane) in planes.iter().enumerate() {
+                for (j, block) in blocks.iter().enumerate().take(P::BLOCKS) {
+                    for (i, byte) in block.to_block().into_iter().enumerate() {
+                        assert_eq!(bit(plane, i, j), (byte >> b) & 1, "bit {b} of byte {i} of block {j}");
+                    }
                 }
             }
-        }
-        let mut back = [Vector::zero(); MOST];
-        P::unpack(&planes, &mut back);
-        assert_eq!(back.map(Vector::to_block)[..P::BLOCKS], blocks.map(Vector::to_block)[..P::BLOCKS]);
+            P::unpack(&planes, &mut back);
+            assert_eq!(back.map(Vector::to_block)[..P::BLOCKS], blocks.map(Vector::to_block)[..P::BLOCKS]);
 
-        P::unpack(&P::repeat(blocks[3]), &mut back);
+            let repeated = P::repeat(blocks[3]);
+            P::unpack(&std::array::from_fn(|b| P::of(&repeated[b])), &mut back);
+        }
         assert!(back[..P::BLOCKS].iter().all(|block| block.to_block() == blocks[3].to_block()));
     }
 
     #[test]
     fn pack_places_every_bit() {
-        check::<Narrow>(|plane, i, j| (plane.0.to_block()[i] >> j) & 1);
+        check::<Narrow<Vector>>(|plane, i, j| (plane.0.to_block()[i] >> j) & 1);
         check::<Wide>(|plane, i, j| (plane.0[i % 4].to_block()[4 * (i / 4) + j / 8] >> (j % 8)) & 1);
     }
 }

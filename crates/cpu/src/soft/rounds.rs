@@ -1,89 +1,167 @@
 //! The rounds of AES (FIPS 197, 5.1 and 5.3) on bit planes.
 
-use lockstep_core::sbox;
-
-use super::planes::Plane;
+use super::planes::{MOST, Plane};
 use super::schedule::Keys;
 
+/// The direction of the cipher.
+#[derive(Clone, Copy)]
+pub(crate) enum Direction {
+    /// The cipher.
+    Encrypt,
+    /// The inverse cipher.
+    Decrypt,
+}
+
 /// AddRoundKey.
+///
+/// # Safety
+///
+/// The processor must have the instructions of the planes' registers.
 #[inline(always)]
-fn add_key<P: Plane>(state: &mut [P; 8], key: &[P; 8]) {
+unsafe fn add_key<P: Plane>(state: &mut [P; 8], key: &[P::Stored; 8]) {
     for (plane, key) in state.iter_mut().zip(key) {
-        *plane = plane.xor(*key);
+        // SAFETY: the caller guarantees the instructions.
+        *plane = plane.xor(unsafe { P::of(key) });
     }
 }
 
-/// Multiplication of every byte by x.
-#[inline(always)]
-fn times_x<P: Plane>(a: [P; 8]) -> [P; 8] {
-    // x^8 = x^4 + x^3 + x + 1.
-    [a[7], a[0].xor(a[7]), a[1], a[2].xor(a[7]), a[3].xor(a[7]), a[4], a[5], a[6]]
+/// Applies a step to each plane.
+macro_rules! on_planes {
+    ($state:ident, $step:ident) => {
+        for plane in $state.iter_mut() {
+            *plane = plane.$step();
+        }
+    };
 }
 
 /// MixColumns of a plane. `above` is added to the result: the carry from the next lower plane and the round key. Returns the
 /// carry to the next higher plane: the sum of each row and the next row.
 #[inline(always)]
-fn mix_plane<P: Plane>(plane: &mut P, a: P, above: P) -> P {
-    let next = a.up_one();
-    let t = a.xor(next);
+fn mix_plane<P: Plane>(plane: &mut P, above: P) -> P {
+    let next = plane.up_one();
+    let t = plane.xor(next);
     *plane = next.xor(t.up_two()).xor(above);
     t
 }
 
-/// MixColumns and AddRoundKey, after `arrange` is applied to each plane.
+/// MixColumns, and AddRoundKey if there is a key.
 ///
 /// With `t_r = a_r + a_(r+1)`, row `r` becomes `x t_r + a_(r+1) + t_(r+2)`. Planes are processed one by one, so that few
 /// values are live at a time.
+///
+/// # Safety
+///
+/// The processor must have the instructions of the planes' registers.
 #[inline(always)]
-fn mix_columns<P: Plane>(state: &mut [P; 8], key: &[P; 8], arrange: impl Fn(P) -> P) {
+unsafe fn mix_columns<P: Plane>(state: &mut [P; 8], key: Option<&[P::Stored; 8]>) {
+    macro_rules! add {
+        ($b:literal, $plane:expr) => {
+            match key {
+                // SAFETY: the caller guarantees the instructions.
+                Some(key) => $plane.xor(unsafe { P::of(&key[$b]) }),
+                None => $plane,
+            }
+        };
+    }
     let [a0, a1, a2, a3, a4, a5, a6, a7] = state;
-    let top = arrange(*a7);
-    let top = top.xor(top.up_one());
+    let top = a7.xor(a7.up_one());
     // x^8 = x^4 + x^3 + x + 1: plane 7 is carried into planes 0, 1, 3 and 4.
-    let t = mix_plane(a0, arrange(*a0), top.xor(key[0]));
-    let t = mix_plane(a1, arrange(*a1), t.xor(top).xor(key[1]));
-    let t = mix_plane(a2, arrange(*a2), t.xor(key[2]));
-    let t = mix_plane(a3, arrange(*a3), t.xor(top).xor(key[3]));
-    let t = mix_plane(a4, arrange(*a4), t.xor(top).xor(key[4]));
-    let t = mix_plane(a5, arrange(*a5), t.xor(key[5]));
-    let t = mix_plane(a6, arrange(*a6), t.xor(key[6]));
-    mix_plane(a7, arrange(*a7), t.xor(key[7]));
+    let t = mix_plane(a0, add!(0, top));
+    let t = mix_plane(a1, add!(1, t.xor(top)));
+    let t = mix_plane(a2, add!(2, t));
+    let t = mix_plane(a3, add!(3, t.xor(top)));
+    let t = mix_plane(a4, add!(4, t.xor(top)));
+    let t = mix_plane(a5, add!(5, t));
+    let t = mix_plane(a6, add!(6, t));
+    mix_plane(a7, add!(7, t));
 }
 
 /// InvMixColumns is this map followed by MixColumns: row `r` becomes `a_r + x^2 (a_r + a_(r+2))`.
 #[inline(always)]
 fn unmix_columns<P: Plane>(state: &mut [P; 8]) {
-    let quadrupled = times_x(times_x(state.map(|a| a.xor(a.up_two()))));
-    add_key(state, &quadrupled);
+    let [a0, a1, a2, a3, a4, a5, a6, a7] = *state;
+    macro_rules! sums {
+        ($($s:ident $a:ident),*) => { $(let $s = $a.xor($a.up_two());)* };
+    }
+    sums!(s0 a0, s1 a1, s2 a2, s3 a3, s4 a4, s5 a5, s6 a6, s7 a7);
+    // x^8 = x^4 + x^3 + x + 1 and x^9 = x^5 + x^4 + x^2 + x.
+    let high = s6.xor(s7);
+    *state = [
+        a0.xor(s6),
+        a1.xor(high),
+        a2.xor(s0).xor(s7),
+        a3.xor(s1).xor(s6),
+        a4.xor(s2).xor(high),
+        a5.xor(s3).xor(s7),
+        a6.xor(s4),
+        a7.xor(s5),
+    ];
 }
 
 /// The cipher.
-#[inline(never)]
-pub(crate) fn encrypt<P: Plane>(keys: &Keys<P>, state: &mut [P; 8]) {
+///
+/// # Safety
+///
+/// The processor must have the instructions of the planes' registers.
+#[inline(always)]
+unsafe fn encrypt<P: Plane>(keys: &Keys<P::Stored>, state: &mut [P; 8]) {
     let (first, middle, last) = keys.split();
-    add_key(state, first);
-    for key in middle {
-        P::substitute(state, sbox::forward);
-        mix_columns(state, key, P::shift_rows);
+    // SAFETY: the caller guarantees the instructions.
+    unsafe {
+        add_key(state, first);
+        for key in middle {
+            P::substitute::<false>(state);
+            on_planes!(state, shift_rows);
+            mix_columns(state, Some(key));
+        }
+        P::substitute::<false>(state);
+        on_planes!(state, shift_rows);
+        add_key(state, last);
     }
-    P::substitute(state, sbox::forward);
-    *state = state.map(P::shift_rows);
-    add_key(state, last);
 }
 
 /// The inverse cipher.
-#[inline(never)]
-pub(crate) fn decrypt<P: Plane>(keys: &Keys<P>, state: &mut [P; 8]) {
+///
+/// # Safety
+///
+/// The processor must have the instructions of the planes' registers.
+#[inline(always)]
+unsafe fn decrypt<P: Plane>(keys: &Keys<P::Stored>, state: &mut [P; 8]) {
     let (first, middle, last) = keys.split();
-    add_key(state, last);
-    for key in middle.iter().rev() {
-        *state = state.map(P::unshift_rows);
-        P::substitute(state, sbox::inverse);
-        add_key(state, key);
-        unmix_columns(state);
-        mix_columns(state, &[P::zero(); 8], |plane| plane);
+    // SAFETY: the caller guarantees the instructions.
+    unsafe {
+        add_key(state, last);
+        for key in middle.iter().rev() {
+            on_planes!(state, unshift_rows);
+            P::substitute::<true>(state);
+            add_key(state, key);
+            unmix_columns(state);
+            mix_columns(state, None);
+        }
+        on_planes!(state, unshift_rows);
+        P::substitute::<true>(state);
+        add_key(state, first);
     }
-    *state = state.map(P::unshift_rows);
-    P::substitute(state, sbox::inverse);
-    add_key(state, first);
+}
+
+/// Encrypts or decrypts blocks, which are transposed to planes and back.
+///
+/// # Safety
+///
+/// The processor must have the instructions of the planes' registers.
+#[inline(always)]
+pub(crate) unsafe fn crypt<P: Plane>(
+    keys: &Keys<P::Stored>,
+    direction: Direction,
+    blocks: &mut [P::Register; MOST],
+) {
+    // SAFETY: the caller guarantees the instructions.
+    unsafe {
+        let mut planes = P::pack(blocks);
+        match direction {
+            Direction::Encrypt => encrypt(keys, &mut planes),
+            Direction::Decrypt => decrypt(keys, &mut planes),
+        }
+        P::unpack(&planes, blocks);
+    }
 }

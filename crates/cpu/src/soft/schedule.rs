@@ -14,45 +14,45 @@ const ROUND_KEYS: usize = 15;
 /// Round keys as bit planes, for both directions; zeroed on drop.
 ///
 /// All round keys but the first include the affine constant of the S-box.
-pub(crate) struct Keys<P: Plane> {
-    planes: [[P; 8]; ROUND_KEYS],
+pub(crate) struct Keys<S: Copy + Zeroize> {
+    planes: [[S; 8]; ROUND_KEYS],
     len: usize,
 }
 
-impl<P: Plane> Keys<P> {
-    fn blank(len: usize) -> Self {
-        Keys { planes: [[P::zero(); 8]; ROUND_KEYS], len }
+impl<S: Copy + Zeroize> Keys<S> {
+    fn blank<P: Plane<Stored = S>>(len: usize) -> Self {
+        Keys { planes: [[P::blank(); 8]; ROUND_KEYS], len }
     }
 
     /// The first round key, the round keys between the first and the last, and the last round key.
     #[inline(always)]
-    pub(crate) fn split(&self) -> (&[P; 8], &[[P; 8]], &[P; 8]) {
+    pub(crate) fn split(&self) -> (&[S; 8], &[[S; 8]], &[S; 8]) {
         (&self.planes[0], &self.planes[1..self.len - 1], &self.planes[self.len - 1])
     }
 
     /// Combines the round keys of `schedules`, one schedule for each block. All keys must have the same number of rounds.
-    pub(crate) fn gather(schedules: &[&Schedule]) -> Self {
-        let mut keys = Keys::blank(schedules[0].len());
+    pub(crate) fn gather<P: Plane<Stored = S>>(schedules: &[&Schedule]) -> Self {
+        let mut keys = Keys::blank::<P>(schedules[0].len());
         let mut blocks = [Vector::zero(); MOST];
         for (round, planes) in keys.planes[..keys.len].iter_mut().enumerate() {
             for (block, schedule) in blocks.iter_mut().zip(schedules) {
                 *block = Vector::from_block(schedule.keys.bytes[round]);
             }
-            *planes = P::pack(&blocks);
+            *planes = P::gather(&blocks);
         }
         blocks.zeroize();
         keys
     }
 
     /// Sets the same round keys for all blocks.
-    fn repeat(&mut self, round_keys: &[Block]) {
+    fn repeat<P: Plane<Stored = S>>(&mut self, round_keys: &[Block]) {
         for (planes, round_key) in self.planes[..self.len].iter_mut().zip(round_keys) {
             *planes = P::repeat(Vector::from_block(*round_key));
         }
     }
 }
 
-impl<P: Plane> Drop for Keys<P> {
+impl<S: Copy + Zeroize> Drop for Keys<S> {
     fn drop(&mut self) {
         self.planes[..self.len].iter_mut().zeroize();
     }
@@ -67,12 +67,12 @@ pub struct Schedule {
 /// The round keys in two formats. All round keys but the first include the affine constant.
 struct Both {
     bytes: [Block; ROUND_KEYS],
-    narrow: Keys<Narrow>,
+    narrow: Keys<Vector>,
 }
 
 impl Both {
     fn blank(len: usize) -> Self {
-        Both { bytes: [[0; 16]; ROUND_KEYS], narrow: Keys::blank(len) }
+        Both { bytes: [[0; 16]; ROUND_KEYS], narrow: Keys::blank::<Narrow<Vector>>(len) }
     }
 }
 
@@ -128,19 +128,19 @@ impl Schedule {
             *byte ^= AFFINE;
         }
         let Both { bytes, narrow } = &mut *keys;
-        narrow.repeat(bytes);
+        narrow.repeat::<Narrow<Vector>>(bytes);
         Schedule { keys }
     }
 
     /// Round keys for [`Narrow`] planes.
-    pub(crate) fn narrow(&self) -> &Keys<Narrow> {
+    pub(crate) fn narrow(&self) -> &Keys<Vector> {
         &self.keys.narrow
     }
 
     /// Round keys for [`Wide`] planes.
     pub(crate) fn wide(&self) -> Keys<Wide> {
-        let mut keys = Keys::blank(self.len());
-        keys.repeat(&self.keys.bytes);
+        let mut keys = Keys::blank::<Wide>(self.len());
+        keys.repeat::<Wide>(&self.keys.bytes);
         keys
     }
 

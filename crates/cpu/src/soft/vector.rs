@@ -175,7 +175,7 @@ use portable as lanes;
 
 /// Either one block as four little-endian columns, or four words that each hold one bit of each of 32 blocks.
 #[derive(Clone, Copy)]
-pub(crate) struct Vector(lanes::Lanes);
+pub(crate) struct Vector(pub(super) lanes::Lanes);
 
 impl Vector {
     #[inline(always)]

@@ -1,0 +1,199 @@
+//! The trait for a register of blocks, and its implementation for processors without a byte permutation.
+//!
+//! The constructors are unsafe: the processor must have the instructions of the register. A value proves that it has them, so
+//! all other operations are safe.
+
+use std::ops::{BitAnd, BitOr, BitXor};
+
+use super::planes::{MOST, Plane, Wide};
+use super::vector::Vector;
+use crate::counter::{self, Counting};
+use crate::kernel::Block;
+
+/// One or more blocks, or one bit plane of eight times as many blocks.
+///
+/// As a plane, each part of 128 bits belongs to eight blocks. A part has a lane of 32 bits for each column of the state; the
+/// lane has a byte for each row, and the byte has a bit for each block.
+pub(crate) trait Register:
+    Copy + BitXor<Output = Self> + BitAnd<Output = Self> + BitOr<Output = Self> + 'static
+{
+    /// Number of blocks in a register.
+    const BLOCKS: usize;
+
+    /// The layout for many blocks.
+    type Large: Plane;
+
+    /// Equal lanes of 32 bits.
+    ///
+    /// # Safety
+    ///
+    /// The processor must have the instructions of this register.
+    unsafe fn splat(lane: u32) -> Self;
+
+    /// `part` in each part of 128 bits.
+    ///
+    /// # Safety
+    ///
+    /// The processor must have the instructions of this register.
+    unsafe fn repeat(part: Vector) -> Self;
+
+    /// Loads [`Register::BLOCKS`] consecutive blocks.
+    ///
+    /// # Safety
+    ///
+    /// The processor must have the instructions of this register, and the blocks must be valid for reads.
+    unsafe fn load(from: *const u8) -> Self;
+
+    /// Stores [`Register::BLOCKS`] consecutive blocks.
+    ///
+    /// # Safety
+    ///
+    /// The blocks must be valid for writes.
+    unsafe fn store(self, to: *mut u8);
+
+    /// Every lane of 32 bits shifted towards its most significant bit.
+    fn shift_left<const N: i32>(self) -> Self;
+
+    /// Every lane of 32 bits shifted towards its least significant bit.
+    fn shift_right<const N: i32>(self) -> Self;
+
+    /// Moves row `r + 1` (modulo 4) of a plane to the place of row `r`.
+    fn up_one(self) -> Self;
+
+    /// Moves row `r + 2` (modulo 4) of a plane to the place of row `r`.
+    fn up_two(self) -> Self;
+
+    /// ShiftRows of a plane.
+    fn shift_rows(self) -> Self;
+
+    /// InvShiftRows of a plane.
+    fn unshift_rows(self) -> Self;
+
+    /// The first `count` counter blocks from `counter` on, in as many registers as needed; more counter blocks may follow.
+    ///
+    /// # Safety
+    ///
+    /// The processor must have the instructions of this register.
+    #[inline(always)]
+    unsafe fn counters<C: Counting>(counter: &Block, count: usize, registers: &mut [Self; MOST]) {
+        // SAFETY: the caller guarantees the instructions.
+        unsafe { counters_one_by_one::<Self, C>(counter, count, registers) }
+    }
+}
+
+/// [`Register::counters`] for any counter.
+///
+/// # Safety
+///
+/// The processor must have the instructions of this register.
+#[inline(always)]
+pub(crate) unsafe fn counters_one_by_one<R: Register, C: Counting>(
+    counter: &Block,
+    count: usize,
+    registers: &mut [R; MOST],
+) {
+    let mut counter = *counter;
+    for register in &mut registers[..count.div_ceil(R::BLOCKS)] {
+        let mut blocks = [[0; 16]; MOST];
+        counter::take::<C>(&mut counter, R::BLOCKS, |i, block| blocks[i] = block);
+        // SAFETY: the caller guarantees the instructions; `blocks` is longer than any register.
+        *register = unsafe { R::load(blocks.as_ptr().cast()) };
+    }
+}
+
+/// True if the low 32 bits of `counter` can be increased `count` times without a carry, or if the carry is dropped anyway.
+/// Then only these bits differ in the counter blocks.
+#[inline(always)]
+pub(crate) fn only_low_bits_change<C: Counting>(counter: &Block, count: usize) -> bool {
+    let first = u128::from_be_bytes(*counter);
+    (C::advance(first, count as u128) ^ first) >> 32 == 0
+}
+
+/// Takes row `r` from vector `r`, for each of the four rows.
+#[inline(always)]
+fn select_rows(rows: [Vector; 4]) -> Vector {
+    let [a0, a1, a2, a3] = rows;
+    let low = (a0 & Vector::splat(0x0000_00ff)) | (a1 & Vector::splat(0x0000_ff00));
+    let high = (a2 & Vector::splat(0x00ff_0000)) | (a3 & Vector::splat(0xff00_0000));
+    low | high
+}
+
+impl Register for Vector {
+    const BLOCKS: usize = 1;
+    type Large = Wide;
+
+    #[inline(always)]
+    unsafe fn splat(lane: u32) -> Self {
+        Vector::splat(lane)
+    }
+
+    #[inline(always)]
+    unsafe fn repeat(part: Vector) -> Self {
+        part
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: the caller guarantees a valid block; a Block has alignment 1.
+        Vector::from_block(unsafe { from.cast::<Block>().read() })
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        // SAFETY: the caller guarantees a valid block; a Block has alignment 1.
+        unsafe { to.cast::<Block>().write(self.to_block()) }
+    }
+
+    #[inline(always)]
+    fn shift_left<const N: i32>(self) -> Self {
+        Vector::shift_left::<N>(self)
+    }
+
+    #[inline(always)]
+    fn shift_right<const N: i32>(self) -> Self {
+        Vector::shift_right::<N>(self)
+    }
+
+    #[inline(always)]
+    fn up_one(self) -> Self {
+        Vector::shift_right::<8>(self) | Vector::shift_left::<24>(self)
+    }
+
+    #[inline(always)]
+    fn up_two(self) -> Self {
+        Vector::shift_right::<16>(self) | Vector::shift_left::<16>(self)
+    }
+
+    #[inline(always)]
+    fn shift_rows(self) -> Self {
+        select_rows([self, self.rotate(1), self.rotate(2), self.rotate(3)])
+    }
+
+    #[inline(always)]
+    fn unshift_rows(self) -> Self {
+        select_rows([self, self.rotate(3), self.rotate(2), self.rotate(1)])
+    }
+}
+
+/// The source of each byte of a plane, for registers with a byte permutation.
+pub(crate) mod sources {
+    /// Byte `4 c + r` is row `r` of column `c`; it comes from row `r + rows` of column `c + columns * r`.
+    const fn sources(rows: usize, columns: usize) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        let mut i = 0;
+        while i < 16 {
+            let (column, row) = (i / 4, i % 4);
+            bytes[i] = (4 * ((column + columns * row) % 4) + (row + rows) % 4) as u8;
+            i += 1;
+        }
+        bytes
+    }
+
+    pub(crate) const UP_ONE: [u8; 16] = sources(1, 0);
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) const UP_TWO: [u8; 16] = sources(2, 0);
+    pub(crate) const SHIFT_ROWS: [u8; 16] = sources(0, 1);
+    pub(crate) const UNSHIFT_ROWS: [u8; 16] = sources(0, 3);
+    /// Reverses the bytes of the last lane, in which a counter block has the low 32 bits of its counter.
+    pub(crate) const SWAP_LAST: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 15, 14, 13, 12];
+}
