@@ -57,6 +57,8 @@ SUITES = (
     ("dtls1_2", "ECDHE-RSA-AES256-SHA384", CBC256, ("-no_etm",), {}),
     ("dtls1", "AES128-SHA", CBC128, ("-no_etm",), UNSTITCHED),
 )
+# The modes with all three lengths of keys.
+MODES = "ECB CBC CBC-CTS CFB CFB1 CFB8 OFB CTR GCM CCM WRAP WRAP-PAD WRAP-INV WRAP-PAD-INV".split()
 # In each direction, before and after the key change.
 TRANSFER = 3_000_000
 # Datagrams are lost if a socket's buffer is full, and s_client does not repeat them.
@@ -80,7 +82,7 @@ def listing(test, openssl):
     )
     ours = {line.strip() for line in (output or b"").decode().splitlines() if line.rstrip().endswith("@ lockstep")}
     theirs = test.run(openssl, "list", "-cipher-algorithms", subject=False).stdout.decode()
-    wanted = [f"AES-{bits}-{mode}" for bits in BITS for mode in "ECB CBC CFB CFB1 CFB8 OFB CTR GCM CCM".split()]
+    wanted = [f"AES-{bits}-{mode}" for bits in BITS for mode in MODES]
     wanted += ["AES-128-XTS", "AES-256-XTS"]
     for name in wanted:
         # `{ 2.16.840.1.101.3.4.1.6, aes-128-gcm, AES-128-GCM, id-aes128-GCM } @ default`, in any order and case.
@@ -262,7 +264,7 @@ def cms(test, openssl, plains, key, certificate):
                     mode == "gcm",
                 )
     plain = plains[100_000]
-    # The content's key is wrapped by AES key wrap, which stays with the default provider.
+    # The content's key is wrapped by AES key wrap. With a password, a mode of CBC wraps it (RFC 3211).
     command = ["cms", "-encrypt", *binary, "-aes-256-cbc", *secret]
     seals(test, openssl, "cms -secretkey, -aes-256-cbc", CBC256, command, [*opens, *secret], plain)
     password = ["-pwri_password", "over the hills"]

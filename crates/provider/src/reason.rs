@@ -63,7 +63,7 @@ reasons! {
     /// A CBC-CTS message of less than a block.
     CtsTooShort = c"cbc-cts: message shorter than 16 bytes",
     /// CBC-CTS requires the whole message in one update.
-    CtsSecondUpdate = c"cbc-cts: the message has ended: set a key or an iv",
+    CtsSecondUpdate = c"cbc-cts: the message has ended: call init for another one",
     /// A length that key wrap does not accept.
     WrapLength as 230: c"key wrap takes whole semiblocks of 8 bytes, at least two; key wrap with padding wraps any length",
     /// The wrapped key is not authentic: wrong key or changed data.

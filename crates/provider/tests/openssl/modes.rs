@@ -13,7 +13,7 @@ fn supports(algorithm: &Algorithm, n: usize) -> bool {
         Mode::Xts => (16..=16 << 20).contains(&n),
         Mode::Cts => n >= 16,
         Mode::Wrap if algorithm.name().contains("PAD") => (1..=algorithm.max_test_len()).contains(&n),
-        Mode::Wrap => n >= 16 && n % 8 == 0 && n <= algorithm.max_test_len(),
+        Mode::Wrap => n >= 16 && n.is_multiple_of(8) && n <= algorithm.max_test_len(),
         _ => n <= algorithm.max_test_len(),
     }
 }

@@ -289,9 +289,9 @@ fn run(name: &str, script: &[Call], until_failure: bool) -> Vec<Outcome> {
     for (i, call) in script.iter().enumerate() {
         evp::clear_errors();
         let mut expected = theirs.run(call);
-        // The default provider of 3.0.2 cannot copy a context of an AEAD; this provider can in every release. There the
-        // original is used instead.
-        if *call == Copy && (["GCM", "CCM", "OCB"].iter().any(|mode| name.ends_with(mode))) {
+        // The default provider of 3.0.2 cannot copy a context of an AEAD or of key wrap; this provider can in every release.
+        // There the original is used instead.
+        if *call == Copy && ["GCM", "CCM", "OCB", "WRAP"].iter().any(|mode| name.contains(mode)) {
             expected.returned = 1;
         }
         evp::clear_errors();
