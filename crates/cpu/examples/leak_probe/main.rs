@@ -4,7 +4,7 @@
 //!     valgrind -q leak_probe verdicts
 //!
 //! Keys and data are marked undefined, so valgrind's memcheck reports every branch and every address that depends on
-//! them. `cpu/soft` and `cpu/aesni` must give no report. `table` and `branch` leak on purpose: without a report
+//! them. `cpu/soft`, with registers of each width, and `cpu/aesni` must give no report. `table` and `branch` leak on purpose: without a report
 //! for them, the method does not work. Results must be undefined too, otherwise the operation has not used the secrets.
 //!
 //! `verdicts` runs what must branch on a secret once: the comparison of a tag, and the removal of padding. The number of

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use lockstep_core::data::Data;
 use lockstep_core::work::{AeadMessage, Status, Tag};
 use lockstep_core::{Block, Key};
+use lockstep_cpu::kernel::Kernel;
 use lockstep_cpu::soft::{Soft, Width};
 use lockstep_cpu::{Cpu, CpuOptions};
 use lockstep_modes::cmac::{CmacMessage, cmac};
@@ -138,6 +139,7 @@ impl Probe {
             None if widest.is_empty() => {}
             None => usage(),
         }
+        eprintln!("cpu/soft has the width {:?}", Soft::detect().expect("it runs on every processor").width());
         let device = Arc::new(Cpu::new(&CpuOptions { threads: Some(1) }));
         let selection = Selection { device: Some("cpu".into()), kernel: Some(kernel.into()) };
         match Planner::new(vec![device], &selection) {

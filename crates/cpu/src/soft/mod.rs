@@ -28,6 +28,12 @@
 //! | `passes`, `serial` | the data-parallel passes; serial modes of several messages |
 //! | `ghash`, `lookup` | GHASH: keys and integer multiplication; lookups in registers |
 
+// On other processors, only the portable width is in use.
+#![cfg_attr(
+    not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))),
+    allow(dead_code)
+)]
+
 mod ghash;
 mod lookup;
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]

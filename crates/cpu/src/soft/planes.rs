@@ -3,9 +3,9 @@
 //! The passes are generic over two layouts of a plane:
 //!
 //! - [`Narrow`] is one register ([`Register`]), for eight blocks in each 128 bits.
-//! - [`Wide`] holds 32 blocks. It has more independent instructions, so it is faster for registers of 128 bits. A plane has a vector for each row of the state; the
-//!   vector has a lane for each column, and the lane has a bit for each block. MixColumns permutes vectors, and ShiftRows
-//!   rotates the lanes of a vector.
+//! - [`Wide`] holds 32 blocks. It has more independent instructions, so it is faster for registers of 128 bits. A plane has
+//!   a vector for each row of the state; the vector has a lane for each column, and the lane has a bit for each block.
+//!   MixColumns permutes vectors, and ShiftRows rotates the lanes of a vector.
 
 // Loops use indices, because intrinsics would not be inlined into the closures of iterators.
 #![allow(clippy::needless_range_loop)]
@@ -89,7 +89,7 @@ pub(crate) trait Plane: Copy {
     /// The planes of blocks that are all equal to `block`.
     fn repeat(block: Vector) -> [Self::Stored; 8];
 
-    /// The planes of the first blocks; at least as many as [`Vector`] transposes at once.
+    /// The planes of the first eight or 32 blocks, for round keys that differ from block to block.
     fn gather(blocks: &[Vector; MOST]) -> [Self::Stored; 8];
 }
 

@@ -190,6 +190,7 @@ pub(crate) mod sources {
     }
 
     pub(crate) const UP_ONE: [u8; 16] = sources(1, 0);
+    #[cfg(target_arch = "x86_64")]
     pub(crate) const UP_TWO: [u8; 16] = sources(2, 0);
     pub(crate) const SHIFT_ROWS: [u8; 16] = sources(0, 1);
     pub(crate) const UNSHIFT_ROWS: [u8; 16] = sources(0, 3);

@@ -4,12 +4,16 @@
 //! into them. The cipher itself is one such function for each width, since every inlined copy costs compile time.
 
 use super::ghash::{self, HashKey};
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+use super::neon::Neon;
 use super::passes::{self, Ciphers};
 use super::planes::{MOST, Narrow, Plane, Wide};
 use super::register::Register;
 use super::rounds::{self, Direction};
 use super::schedule::{Keys, Schedule};
 use super::vector::Vector;
+#[cfg(target_arch = "x86_64")]
+use super::x86::{Half, Xmm, Ymm, Zmm};
 use crate::counter::{Low32, Whole};
 use crate::kernel::{Block, Span};
 
@@ -198,26 +202,38 @@ pub(super) fn many(keys: &Keys<Wide>, direction: Direction, blocks: &mut [Block;
 
 crypt! { #[allow(clippy::missing_safety_doc)] wide: Wide }
 few!(few_portable, portable::small, Vector, [allow(clippy::missing_safety_doc)]);
-width!(portable: Vector, [allow(clippy::missing_safety_doc)], large: super::wide, few: super::few_portable, ghash: ghash::update_portable);
-
-#[cfg(target_arch = "x86_64")]
-mod x86_widths {
-    pub(super) use crate::soft::x86::{Half, Xmm, Ymm, Zmm};
+width! {
+    portable: Vector, [allow(clippy::missing_safety_doc)],
+    large: super::wide, few: super::few_portable,
+    ghash: ghash::update_portable
 }
-#[cfg(target_arch = "x86_64")]
-use x86_widths::*;
+
 #[cfg(target_arch = "x86_64")]
 few!(few_ssse3, ssse3::small, Xmm, [target_feature(enable = "ssse3")]);
 #[cfg(target_arch = "x86_64")]
-width!(ssse3: Xmm, [target_feature(enable = "ssse3")], large: super::wide, few: super::few_ssse3, ghash: ghash::update_by_lookups::<Xmm>);
+width! {
+    ssse3: Xmm, [target_feature(enable = "ssse3")],
+    large: super::wide, few: super::few_ssse3,
+    ghash: ghash::update_by_lookups::<Xmm>
+}
 #[cfg(target_arch = "x86_64")]
-width!(avx2: Ymm, [target_feature(enable = "avx2")], large: small, few: super::few_ssse3, ghash: ghash::update_by_lookups::<Half>);
+width! {
+    avx2: Ymm, [target_feature(enable = "avx2")],
+    large: small, few: super::few_ssse3,
+    ghash: ghash::update_by_lookups::<Half>
+}
 #[cfg(target_arch = "x86_64")]
-width!(avx512: Zmm, [target_feature(enable = "avx2,avx512f,avx512bw,avx512vl")], large: small, few: super::few_ssse3, ghash: ghash::update_by_lookups::<Half>);
+width! {
+    avx512: Zmm, [target_feature(enable = "avx2,avx512f,avx512bw,avx512vl")],
+    large: small, few: super::few_ssse3,
+    ghash: ghash::update_by_lookups::<Half>
+}
 
-#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-use crate::soft::neon::Neon;
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 few!(few_neon, neon::small, Neon, [target_feature(enable = "neon")]);
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-width!(neon: Neon, [target_feature(enable = "neon")], large: super::wide, few: super::few_neon, ghash: ghash::update_by_lookups::<Neon>);
+width! {
+    neon: Neon, [target_feature(enable = "neon")],
+    large: super::wide, few: super::few_neon,
+    ghash: ghash::update_by_lookups::<Neon>
+}
