@@ -7,6 +7,7 @@ use std::sync::Arc;
 use lockstep_core::data::Data;
 use lockstep_core::work::{AeadMessage, Status, Tag};
 use lockstep_core::{Block, Key};
+use lockstep_cpu::kernel::Kernel;
 use lockstep_cpu::soft::{Soft, Width};
 use lockstep_cpu::{Cpu, CpuOptions};
 use lockstep_modes::cmac::{CmacMessage, cmac};
