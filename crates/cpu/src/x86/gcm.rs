@@ -61,6 +61,35 @@ impl<V: Vector, const N: usize, const ALIGNED: bool> Gcm<V, N, ALIGNED> {
         if V::REGISTERS == 32 { self } else { in_memory(self) }
     }
 
+    /// The counter blocks of the next step, XORed with the first round key.
+    ///
+    /// # Safety
+    ///
+    /// The same as for [`Vector`].
+    #[inline(always)]
+    unsafe fn next_blocks(&mut self, first: V) -> [V; N] {
+        let mut x = [first; N];
+        if ALIGNED {
+            let next = first.xor(self.counters.reversed());
+            self.counters = self.counters.add32(self.stride);
+            for_each!(I < N => {
+                let base = if I + 1 < N { self.base } else { self.base.with_upper_half(next) };
+                // SAFETY: the caller guarantees that the processor has the instructions. There are offsets for N vectors.
+                let offset: V = unsafe { V::load(OFFSETS.0.as_ptr().add(I * V::BLOCKS).cast()) };
+                x[I] = base.xor(offset);
+            });
+            self.base = next;
+        } else {
+            let mut counters = self.counters;
+            for_each!(I < N => {
+                x[I] = first.xor(counters.reversed());
+                counters = counters.add32(self.stride);
+            });
+            self.counters = counters;
+        }
+        x
+    }
+
     /// Encrypts or decrypts a step, and adds the step of ciphertext at `hashed` to the hash. Whether `hashed` is `None` is
     /// known at compile time.
     ///
@@ -75,23 +104,7 @@ impl<V: Vector, const N: usize, const ALIGNED: bool> Gcm<V, N, ALIGNED> {
         unsafe {
             let keys = opaque(this.keys);
             let first = V::broadcast(keys);
-            let mut x = [first; N];
-            if ALIGNED {
-                let next = first.xor(this.counters.reversed());
-                this.counters = this.counters.add32(this.stride);
-                for_each!(I < N => {
-                    let base = if I + 1 < N { this.base } else { this.base.with_upper_half(next) };
-                    x[I] = base.xor(V::load(OFFSETS.0.as_ptr().add(I * V::BLOCKS).cast()));
-                });
-                this.base = next;
-            } else {
-                let mut counters = this.counters;
-                for_each!(I < N => {
-                    x[I] = first.xor(counters.reversed());
-                    counters = counters.add32(this.stride);
-                });
-                this.counters = counters;
-            }
+            let mut x = this.next_blocks(first);
             let mut sum = Sum::zero(first);
             // The additional rounds come first, so that the other rounds and the code that uses their result form one basic
             // block.
