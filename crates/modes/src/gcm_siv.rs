@@ -165,7 +165,7 @@ fn tags(
         end[at..at + 8].copy_from_slice(&(8 * message.aad.len() as u64).to_le_bytes());
         end[at + 8..at + 16].copy_from_slice(&(8 * len as u64).to_le_bytes());
         let data = Data::read_only(&end[..at + 16]);
-        segments.push(Segment { key: &state.authentication, tweak: None, state: &mut *state.tag, data });
+        segments.push(Segment { key: &state.authentication, tweak: None, state: &mut state.tag, data });
     }
     executor.run_pass(Pass::Polyval, &mut segments)?;
     drop(segments);

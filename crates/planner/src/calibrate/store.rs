@@ -39,10 +39,15 @@ pub(super) struct Store {
     entries: Vec<Entry>,
 }
 
+/// The generation of the kernels. It is increased when a kernel supports another operation: a file of the generation before
+/// lacks its measurement, and a kernel without a measurement is not chosen if others have one.
+const GENERATION: u32 = 2;
+
 /// A text with everything on which the measurements depend.
 fn key_of(device: &dyn Device) -> String {
     let build = if cfg!(debug_assertions) { " debug" } else { "" };
-    format!("{} | {} | {}{build}", device.id(), device.description(), env!("CARGO_PKG_VERSION"))
+    let version = env!("CARGO_PKG_VERSION");
+    format!("{} | {} | {version} kernels {GENERATION}{build}", device.id(), device.description())
 }
 
 /// The name of a device's file. It starts with the kind of device, so that the kind is known without reading the file.

@@ -14,6 +14,9 @@ use lockstep_modes::{Direction, Executor, gcm_siv, ocb, xaes};
 
 type Run = fn(&dyn Executor, &mut [AeadMessage<'_>]) -> Result<()>;
 
+/// Key, nonce, associated data and plaintext; returns ciphertext and tag.
+type Oracle = fn(&[u8], &[u8], &[u8], &[u8]) -> (Vec<u8>, Block);
+
 /// An AEAD and what it requires.
 struct Aead {
     name: &'static str,
@@ -24,8 +27,7 @@ struct Aead {
     /// POLYVAL keys have 16 bytes, whatever the size of the key.
     polyval: bool,
     sizes: &'static [KeySize],
-    /// Key, nonce, associated data and plaintext; returns ciphertext and tag.
-    oracle: fn(&[u8], &[u8], &[u8], &[u8]) -> (Vec<u8>, Block),
+    oracle: Oracle,
 }
 
 const AEADS: [Aead; 3] = [

@@ -30,10 +30,7 @@ fn run(
         nonce: &message.nonce,
         aad: &message.aad,
         data: Data::in_place(&mut message.data),
-        tag: match fused {
-            FusedAead::GcmSeal => Tag::Write(&mut message.tag),
-            FusedAead::GcmOpen => Tag::Expect(&message.tag),
-        },
+        tag: if fused.opens() { Tag::Expect(&message.tag) } else { Tag::Write(&mut message.tag) },
         status: Status::Pending,
     });
     let mut each: Vec<_> = each.collect();
