@@ -33,6 +33,10 @@ pub(crate) fn run<K: SingleStreamKernel>(
         cached(kernel, &mut State::idle(), message);
         return Ok(());
     }
+    // Expanded before threads are started, which may leave no memory for it.
+    for pair in messages.windows(2).filter(|pair| std::ptr::eq(pair[0].key, pair[1].key)) {
+        hash_key(kernel, pair[0].key);
+    }
     threads::spread_messages(messages, threads, &|messages| run_batch(kernel, messages));
     Ok(())
 }

@@ -35,7 +35,7 @@ of the shell. Use --key-file for secret keys.";
 #[derive(Debug, Args)]
 #[command(before_long_help = WARNING, before_help = "WARNING: raw modes; see --help. Use `lockstep encrypt` to keep data safe.")]
 pub(crate) struct Cipher {
-    /// The mode; cmac and gmac print a MAC in hex
+    /// The mode; kw and kwp wrap a key (RFC 3394, RFC 5649); cmac and gmac print a MAC in hex
     #[arg(short, long, value_name = "MODE")]
     mode: Mode,
 
@@ -109,9 +109,7 @@ enum Mode {
     Xaes,
     Hctr2,
     CbcCts,
-    /// AES key wrap (RFC 3394)
     Kw,
-    /// AES key wrap with padding (RFC 5649)
     Kwp,
     Cmac,
     Gmac,

@@ -171,7 +171,7 @@ fn unsupported_operations_are_listed_and_refused() {
             assert!(chosen(operation)["kernel"].as_str().unwrap().starts_with("spu/"), "{mode}");
         }
     }
-    assert_eq!(lacking.len(), 8, "{lacking:?}");
+    assert_eq!(lacking.len(), 10, "{lacking:?}");
     // GCM is composed of passes.
     assert_eq!(chosen("GcmSeal")["supported"], true);
     let cpu = report["devices"].as_array().unwrap().iter().find(|device| device["name"] == "cpu").unwrap();
