@@ -208,6 +208,11 @@ impl Operation {
         }
     }
 
+    /// The largest size of a key.
+    pub const fn largest_key(self) -> KeySize {
+        if self.takes_key(KeySize::Aes256) { KeySize::Aes256 } else { KeySize::Aes128 }
+    }
+
     /// True if data are read but not written.
     pub const fn is_read_only(self) -> bool {
         matches!(self, Operation::Pass(pass) if pass.is_read_only())

@@ -2,7 +2,6 @@
 
 use clap::Args;
 use lockstep::hazmat::Cache;
-use lockstep::hazmat::KeySize;
 use lockstep::hazmat::calibrate::{Calibrator, Finding, Place};
 use lockstep::hazmat::planner::MIN_SPEEDUP;
 use lockstep::hazmat::timing::Shape;
@@ -107,9 +106,7 @@ fn table(findings: &[Finding]) -> String {
     let mut table = Table::new(title, &head, 3);
     let of = |operation: Operation, place: Place| {
         findings.iter().filter(move |finding| {
-            // POLYVAL has keys of one size only.
-            let key = if operation.takes_key(KeySize::Aes256) { KeySize::Aes256 } else { KeySize::Aes128 };
-            (finding.operation, finding.place, finding.key) == (operation, place, key)
+            (finding.operation, finding.place, finding.key) == (operation, place, operation.largest_key())
         })
     };
     let rate = |rate: Option<f64>| rate.map_or("-".into(), |rate| format!("{:.3}", rate / 1e9));

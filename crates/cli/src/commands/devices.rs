@@ -106,7 +106,7 @@ fn supports(device: &dyn Device, operation: Operation) -> bool {
     let kernels = device.kernels().iter().enumerate().filter(|(_, info)| info.missing.is_none());
     kernels
         .into_iter()
-        .any(|(number, _)| device.cost(KernelId(number as u16), operation, KeySize::Aes256).is_some())
+        .any(|(number, _)| device.cost(KernelId(number as u16), operation, operation.largest_key()).is_some())
 }
 
 fn device_json(device: &dyn Device) -> Value {
@@ -143,13 +143,16 @@ struct Choice {
 impl Choice {
     fn of(engine: &Engine, operation: Operation) -> Choice {
         let chosen = SIZES.map(|bytes| {
-            let considered = engine.planner().consider(operation, KeySize::Aes256, bytes, None);
+            let considered = engine.planner().consider(operation, operation.largest_key(), bytes, None);
             considered.into_iter().find(|choice| choice.is_chosen)
         });
         // A fused AEAD that no kernel supports is composed of passes, if there are kernels for them.
         let supports = |pass| engine.planner().supports(Operation::Pass(pass), KeySize::Aes256);
-        let is_composed =
-            matches!(operation, Operation::Fused(_)) && supports(Pass::Ctr32) && supports(Pass::Ghash);
+        let is_composed = match operation {
+            Operation::Pass(_) => false,
+            Operation::Fused(fused) if fused.is_gcm() => supports(Pass::Ctr32) && supports(Pass::Ghash),
+            Operation::Fused(_) => supports(Pass::EcbEncrypt) && supports(Pass::EcbDecrypt),
+        };
         let without = if is_composed { COMPOSED } else { NONE };
         let kernels = chosen.each_ref().map(|one| one.as_ref().map_or(without, |one| one.kernel).to_owned());
         Choice { operation, kernels, is_measured: chosen.map(|one| one.is_some_and(|one| one.is_measured)) }

@@ -46,6 +46,96 @@ fn ccm() {
     folder.pipe(["cipher", "--mode", "ccm", "--key-hex", KEY, "--iv-hex", "00"], b"").failed(2, "CCM");
 }
 
+/// RFC 8452 (C.1), RFC 7253 (appendix A), RFC 5297 (A.1) and C2SP's first vector of XAES-256-GCM.
+#[test]
+fn aeads_of_whole_messages() {
+    let folder = Folder::new();
+    let zeros = "00".repeat(15);
+    both_ways(
+        &folder,
+        &format!("gcm-siv --key-hex 01{zeros} --iv-hex 030000000000000000000000"),
+        &hex("0100000000000000"),
+        &hex("b5d839330ac7b786578782fff6013b815b287c22493a364c"),
+    );
+    both_ways(
+        &folder,
+        &format!("ocb --key-hex {IV} --iv-hex bbaa99887766554433221101 --aad-hex 0001020304050607"),
+        &hex("0001020304050607"),
+        &hex("6820b3657b6f615a5725bda0d3b4eb3a257c9af1f8f03009"),
+    );
+    let siv = "siv --key-hex fffefdfcfbfaf9f8f7f6f5f4f3f2f1f0f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff \
+               --aad-hex 101112131415161718191a1b1c1d1e1f2021222324252627";
+    let sealed = hex("85632d07c6e8f37f950acd320a2ecc9340c02b9690c4dc04daef7f6afe5c");
+    both_ways(&folder, siv, &hex("112233445566778899aabbccddee"), &sealed);
+    // A nonce is the last string.
+    let (head, nonce) = siv.split_once("--aad-hex ").unwrap();
+    both_ways(&folder, &format!("{head} --iv-hex {nonce}"), &hex("112233445566778899aabbccddee"), &sealed);
+    let nonce: String = b"ABCDEFGHIJKLMNOPQRSTUVWX".iter().map(|byte| format!("{byte:02x}")).collect();
+    both_ways(
+        &folder,
+        &format!("xaes --key-hex {} --iv-hex {nonce}", "01".repeat(32)),
+        b"XAES-256-GCM",
+        &hex("ce546ef63c9cc60765923609b33a9a1974e96e52daf2fcf7075e2271"),
+    );
+}
+
+/// RFC 3394 (4.1) and RFC 5649 (section 6).
+#[test]
+fn key_wrap() {
+    let folder = Folder::new();
+    let wrapped = hex("1fa68b0a8112b447aef34bd8fb5a7b829d3e862371d2cfe5");
+    both_ways(&folder, &format!("kw --key-hex {IV}"), &hex("00112233445566778899aabbccddeeff"), &wrapped);
+    both_ways(
+        &folder,
+        "kwp --key-hex 5840df6e29b02af1ab493b705bf16ea1ae8338f4dcc176a8",
+        &hex("466f7250617369"),
+        &hex("afbeb0f07dfbf5419200f2ccb50bb24f"),
+    );
+    let kw = ["cipher", "--mode", "kw", "--key-hex", IV];
+    folder.pipe(kw, &[1; 20]).failed(2, "8 bytes");
+    folder.pipe(kw.into_iter().chain(["-d"]), &[1; 24]).failed(1, "authentication failed");
+    folder.pipe(kw.into_iter().chain(["--iv-hex", IV]), &[1; 16]).failed(2, "has no IV");
+}
+
+/// Equal lengths, any bit changes all blocks, and the tweak counts.
+#[test]
+fn hctr2() {
+    let folder = Folder::new();
+    let args = |tweak: &'static str| ["cipher", "--mode", "hctr2", "--key-hex", KEY, "--iv-hex", tweak];
+    let plain = data(100);
+    let cipher = folder.pipe(args("0102"), &plain).succeeded().stdout;
+    assert_eq!(folder.pipe(args("0102").into_iter().chain(["-d"]), &cipher).succeeded().stdout, plain);
+    assert_eq!(cipher.len(), 100);
+    let mut changed = plain.clone();
+    changed[99] ^= 1;
+    for other in [folder.pipe(args("0102"), &changed), folder.pipe(args(""), &plain)] {
+        let other = other.succeeded().stdout;
+        assert!(cipher.chunks(16).zip(other.chunks(16)).all(|(a, b)| a != b));
+    }
+    folder.pipe(args("00"), &plain[..15]).failed(2, "at least 16 bytes");
+}
+
+#[test]
+fn options_that_a_mode_lacks_are_refused() {
+    let folder = Folder::new();
+    let run = |line: &str| {
+        let args = ["cipher", "--key-hex", KEY].into_iter().chain(line.split_whitespace());
+        folder.pipe(args, b"0123456789abcdef")
+    };
+    let nonce = "--iv-hex 000102030405060708090a0b";
+    run(&format!("-m gcm-siv {nonce} --tag-len 12")).failed(2, "tags of 16 bytes");
+    run(&format!("-m ocb {nonce} --tag-len 17")).failed(2, "1 to 16");
+    run("-m ocb --iv-hex 00010203040506070809").succeeded();
+    run(&format!("-m ocb --iv-hex {IV}")).failed(2, "1 to 15");
+    run(&format!("-m gcm-siv --iv-hex {IV}")).failed(2, "IV of 12 bytes");
+    run(&format!("-m xaes {nonce}")).failed(2, "32 bytes");
+    run("-m siv").failed(2, "32, 48 or 64 bytes");
+    run(&format!("-m gcm {nonce} --aad-hex 00 --aad-hex 01")).failed(2, "give --aad-hex once");
+    run(&format!("-m hctr2 {nonce} --aad-hex 00")).failed(2, "no associated data");
+    run(&format!("-m cbc --iv-hex {IV} --cts-mode cs1")).failed(2, "--cts-mode");
+    run("-m ocb").failed(2, "needs an IV");
+}
+
 /// IEEE 1619, vector 2.
 #[test]
 fn xts() {
@@ -107,7 +197,8 @@ fn macs() {
 fn nothing_is_written_before_the_tag_is_checked() {
     let folder = Folder::new();
     let plain = data(3 << 20);
-    for (mode, iv) in [("gcm", "000102030405060708090a0b"), ("ccm", "00010203040506070809")] {
+    let nonce = "000102030405060708090a0b";
+    for (mode, iv) in [("gcm", nonce), ("ccm", &nonce[..20]), ("gcm-siv", nonce), ("ocb", nonce)] {
         let args = ["cipher", "--mode", mode, "--key-hex", KEY, "--iv-hex", iv];
         let mut cipher = folder.pipe(args, &plain).succeeded().stdout;
         assert_eq!(cipher.len(), plain.len() + 16);
