@@ -11,6 +11,7 @@ use crate::commands::{
     picture, selftest,
 };
 use crate::error::{Result, failed};
+use crate::memory;
 
 const AFTER: &str = "\
 Exit codes: 0 success (also if the reader of the output stops early); 1 the data or the key are not authentic, or a \
@@ -156,6 +157,9 @@ impl EngineArgs {
         }
         if let Some(threads) = self.threads {
             builder = builder.threads(threads);
+        }
+        if let Some(most) = memory::max_threads() {
+            builder = builder.max_threads(most);
         }
         if let Some(how) = self.verify {
             builder = builder.verify(how.into());

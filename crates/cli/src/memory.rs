@@ -5,6 +5,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use rustix::process::{Resource, getrlimit};
+
 use crate::error::{Error, Result};
 use crate::text;
 
@@ -30,6 +32,16 @@ pub(crate) fn check(bytes: u64, purpose: &str) -> Result<()> {
     // The compiler could remove the allocation of a buffer that is not used.
     std::hint::black_box(&buffer);
     outcome
+}
+
+/// Address space that a thread takes: its stack, and an arena of the C library's allocator.
+const ADDRESS_SPACE_OF_THREAD: u64 = (2 + 64) << 20;
+
+/// The number of threads for which a limit of address space (`ulimit -v`) has room, at least 1; `None` without such a limit.
+/// Threads may take half of the limit. A thread that starts without room for its signal stack ends the process.
+pub(crate) fn max_threads() -> Option<usize> {
+    let limit = getrlimit(Resource::As).current?;
+    usize::try_from((limit / 2 / ADDRESS_SPACE_OF_THREAD).max(1)).ok()
 }
 
 fn too_little(bytes: u64, purpose: &str) -> Error {

@@ -208,6 +208,7 @@ pub struct EngineBuilder {
     device: Option<String>,
     kernel: Option<String>,
     threads: Option<usize>,
+    max_threads: Option<usize>,
     verify: Option<Verify>,
     backends: Option<&'static [&'static str]>,
     records_decisions: bool,
@@ -238,6 +239,13 @@ impl EngineBuilder {
     /// The number of CPU threads, from 1 to [`MAX_THREADS`]. Default: one for each processor.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
+        self
+    }
+
+    /// An upper bound of the number of CPU threads, at least 1, whether that number is set, taken from the environment or the
+    /// default.
+    pub fn max_threads(mut self, threads: usize) -> Self {
+        self.max_threads = Some(threads);
         self
     }
 
@@ -286,6 +294,7 @@ impl EngineBuilder {
                 None => std::thread::available_parallelism().map_or(1, |n| n.get()).min(MAX_THREADS),
             },
         };
+        let threads = self.max_threads.map_or(threads, |most| threads.min(most.max(1)));
         let verify = match (self.verify, env(ENV_VERIFY).filter(|value| !value.is_empty())) {
             (Some(verify), _) => verify,
             (None, None) => Verify::default(),

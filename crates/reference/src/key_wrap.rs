@@ -158,7 +158,7 @@ fn halves(block: Block) -> [Semiblock; 2] {
     block.as_chunks().0.try_into().expect("two halves")
 }
 
-/// `a` ^ [t]_64.
+/// `a ^ [t]_64`.
 fn xor_number(a: Semiblock, t: u64) -> Semiblock {
     (u64::from_be_bytes(a) ^ t).to_be_bytes()
 }

