@@ -258,7 +258,7 @@ pub(super) unsafe fn hash_key_into<V: Vector>(h: &Block, place: &mut HashKey<V::
     place.made = 1;
 }
 
-/// Computes the missing powers that [`ghash`] of `blocks` blocks needs.
+/// Computes the missing powers that [`hash`] of `blocks` blocks needs.
 ///
 /// # Safety
 ///
