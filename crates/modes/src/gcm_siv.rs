@@ -122,7 +122,12 @@ impl State {
             }
         }
         encrypt_blocks(executor, messages, &mut blocks)?;
-        blocks.chunks(count).map(|blocks| State::of(blocks, size)).collect()
+        // A vector that grows would leave copies of keys that are not wiped.
+        let mut states = Vec::with_capacity(messages.len());
+        for blocks in blocks.chunks(count) {
+            states.push(State::of(blocks, size)?);
+        }
+        Ok(states)
     }
 
     fn of(blocks: &[Block], size: KeySize) -> Result<State> {

@@ -160,7 +160,8 @@ pub fn wrap_in_place<E: KeyedExecutor>(
 }
 
 /// KW-AD with any integrity check value. `first` is the first semiblock of the ciphertext, and `data` the others, which are
-/// replaced by the plaintext. The check value is compared in constant time. After an error, `data` is zero.
+/// replaced by the plaintext. The check value is compared in constant time. After any error but
+/// [`Error::DataLength`], `data` is zero.
 ///
 /// # Errors
 /// [`Error::DataLength`], with `data` unchanged; [`Error::AuthenticationFailed`]; errors of the executor.
@@ -209,8 +210,8 @@ pub fn wrap_padded_in_place<E: KeyedExecutor>(
 
 /// KWP-AD with any value in place of ICV2. `first` is the first semiblock of the ciphertext, and `data` the others, which are
 /// replaced by the plaintext and zeros. Returns the length of the plaintext. Prefix, length and padding are all checked, in
-/// constant time and with the same error, so that the error reveals nothing about the plaintext. After an error, `data` is
-/// zero.
+/// constant time and with the same error, so that the error reveals nothing about the plaintext. After any error but
+/// [`Error::DataLength`], `data` is zero.
 ///
 /// # Errors
 /// [`Error::DataLength`], with `data` unchanged; [`Error::AuthenticationFailed`]; errors of the executor.

@@ -40,10 +40,11 @@ pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
 pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     check_all(messages, Direction::Decrypt)?;
     by_key_size(messages, |messages| {
-        if executor.run_fused(FusedAead::OcbOpen, messages)? {
-            return Ok(());
-        }
-        let outcome = run(executor, Direction::Decrypt, messages);
+        let outcome = match executor.run_fused(FusedAead::OcbOpen, messages) {
+            Ok(true) => return Ok(()),
+            Ok(false) => run(executor, Direction::Decrypt, messages),
+            Err(error) => Err(error),
+        };
         // The tag is computed from the plaintext. The plaintext must be zeroed if the check fails or does not happen.
         outcome.and(zero_failed(executor, messages))
     })?;

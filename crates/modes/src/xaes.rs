@@ -87,5 +87,10 @@ fn derive(executor: &dyn Executor, messages: &[AeadMessage<'_>]) -> Result<Vec<K
         }
     }
     encrypt_blocks(executor, messages, &mut keys)?;
-    keys.chunks(2).map(|key| Key::new(key.as_flattened())).collect()
+    // A vector that grows would leave copies of keys that are not wiped.
+    let mut derived = Vec::with_capacity(messages.len());
+    for key in keys.chunks(2) {
+        derived.push(Key::new(key.as_flattened())?);
+    }
+    Ok(derived)
 }

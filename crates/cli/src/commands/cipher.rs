@@ -26,7 +26,7 @@ for anything you want to keep safe.
 
 - Most of these modes do not authenticate: changes of the ciphertext change the plaintext and are not detected. \
 ECB also reveals which blocks are equal.
-- An IV that is used twice with the same key reveals plaintexts in CTR, OFB, GCM, OCB and CCM; with GCM it also allows \
+- An IV that is used twice with the same key reveals plaintexts in CTR, OFB, GCM, OCB and CCM; with GCM and OCB it also allows \
 forgery.
 - A key given by --key-hex is visible to all users of this machine while the command runs, and remains in the history \
 of the shell. Use --key-file for secret keys.";
@@ -41,8 +41,8 @@ pub(crate) struct Cipher {
 
     /// Decrypt
     ///
-    /// The modes with a tag keep the whole plaintext in memory until the tag has been checked. The output of the other modes
-    /// is not authenticated.
+    /// The modes with a tag, and key wrap, keep the whole plaintext in memory until it has been checked. The output of the
+    /// other modes is not authenticated.
     #[arg(short, long)]
     decrypt: bool,
 
@@ -173,8 +173,8 @@ impl Mode {
         !matches!(self, Mode::Ecb | Mode::Kw | Mode::Kwp | Mode::Cmac)
     }
 
-    /// The lengths of tags that can be chosen, in words.
-    fn takes_tag_len(self, bytes: usize) -> std::result::Result<(), &'static str> {
+    /// Checks the length of a tag. The error has the possible lengths, in words.
+    fn check_tag_len(self, bytes: usize) -> std::result::Result<(), &'static str> {
         let (is_lawful, expected) = match self {
             Mode::Gcm => (matches!(bytes, 4 | 8 | 12..=16), "4, 8 or 12 to 16"),
             Mode::Ccm => (matches!(bytes, 4 | 6 | 8 | 10 | 12 | 14 | 16), "4, 6, 8, 10, 12, 14 or 16"),
@@ -252,6 +252,9 @@ fn check(args: &Cipher) -> Result<()> {
     if args.aad_hex.len() > 1 && mode != Mode::Siv {
         return Err(failed(format!("{name} takes one string of associated data: give --aad-hex once")));
     }
+    if mode == Mode::Siv && args.iv_hex.as_deref() == Some("") {
+        return Err(failed("an empty nonce is no nonce: leave out --iv-hex, or give a nonce"));
+    }
     if args.cts_mode.is_some() && mode != Mode::CbcCts {
         return Err(failed(format!("{name} has no ciphertext stealing of CBC: leave out --cts-mode")));
     }
@@ -259,7 +262,7 @@ fn check(args: &Cipher) -> Result<()> {
         return Err(failed(format!("{name} has no tag: leave out --tag-len")));
     }
     if let Some(bytes) = args.tag_len
-        && let Err(expected) = mode.takes_tag_len(bytes)
+        && let Err(expected) = mode.check_tag_len(bytes)
     {
         return Err(failed(format!("{name} has tags of {expected} bytes, not of {bytes}")));
     }

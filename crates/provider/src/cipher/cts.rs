@@ -71,8 +71,12 @@ impl Cipher for Cts {
         if self.ended {
             return Err(Reason::CtsSecondUpdate);
         }
-        cbc_cts::run(&mut key, direction, self.variant, state, &mut data)?;
+        if data.room() < len {
+            return Err(Reason::OutputTooSmall);
+        }
+        // After a failure of a device, the chaining state is invalid.
         self.ended = true;
+        cbc_cts::run(&mut key, direction, self.variant, state, &mut data)?;
         Ok(len)
     }
 

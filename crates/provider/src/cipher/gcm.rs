@@ -159,8 +159,8 @@ impl Cipher for Gcm {
                 self.ahead = key.map(|key| (key, KeystreamAhead::new(Pass::Ctr32)));
             }
             if self.iv_state == IvState::InUse {
-                // The message was started under another key: it is restarted.
-                self.iv_state = IvState::Fresh;
+                // The message has ended. Its IV is not used again, because the new key may be the same.
+                self.iv_state = IvState::Used;
             }
             self.records = 0;
         }

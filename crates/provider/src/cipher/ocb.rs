@@ -44,7 +44,12 @@ pub(crate) struct Ocb {
     /// The tag: the result of encryption, or the tag to compare with.
     tag: Block,
     tag_len: usize,
+    /// True if `tag` is the tag to compare with.
     tag_is_set: bool,
+    /// True if `tag` is the tag of the last encrypted message and no other message has been started.
+    tag_is_made: bool,
+    /// True if a partial block has been processed, after which only the tag follows.
+    data_has_ended: bool,
 }
 
 /// Whole blocks of OCB: the passes of the buffer, which are those of ECB, stand for the masked blocks of OCB.
@@ -91,6 +96,8 @@ impl Cipher for Ocb {
             tag: [0; 16],
             tag_len: 16,
             tag_is_set: false,
+            tag_is_made: false,
+            data_has_ended: false,
         }
     }
 
@@ -118,7 +125,7 @@ impl Cipher for Ocb {
             self.iv_len = iv.len();
             self.iv_state = IvState::Fresh;
             // A tag that was set for this message is kept; the tag of the previous encryption is discarded.
-            self.tag_is_set &= !encrypts;
+            self.tag_is_made = false;
         }
         if let Some(key) = key {
             if key.len() != self.algorithm.key_len {
@@ -128,8 +135,8 @@ impl Cipher for Ocb {
             let key = InlineKey::new(self.instance.kernel()?, key).ok_or(Reason::OutOfMemory)?;
             self.ocb = Some(InlineOcb::new(key));
             if self.iv_state == IvState::InUse {
-                // The message was started under another key: it is restarted.
-                self.iv_state = IvState::Fresh;
+                // The message has ended. Its IV is not used again, because the new key may be the same.
+                self.iv_state = IvState::Used;
             }
         }
         Ok(())
@@ -144,6 +151,9 @@ impl Cipher for Ocb {
     }
 
     fn update(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
+        if data.len() > 0 {
+            self.check_data_may_follow()?;
+        }
         self.ensure_started()?;
         let direction = if self.encrypts { Direction::Encrypt } else { Direction::Decrypt };
         let ocb = self.ocb.as_mut().ok_or(Reason::NoKey)?;
@@ -157,7 +167,7 @@ impl Cipher for Ocb {
 
     fn set_message_len(&mut self, _len: usize) -> Outcome<()> {
         // OCB does not need the length in advance.
-        Ok(())
+        if self.has_key() { Ok(()) } else { Err(Reason::NoKey) }
     }
 
     fn finish(&mut self, mut output: Buffers<'_>) -> Outcome<usize> {
@@ -180,7 +190,7 @@ impl Cipher for Ocb {
         self.iv_state = IvState::Used;
         if self.encrypts {
             self.tag = ocb.finish_seal();
-            self.tag_is_set = true;
+            (self.tag_is_set, self.tag_is_made) = (false, true);
         } else {
             self.tag_is_set = false;
             if !ocb.finish_open(&self.tag[..self.tag_len]) {
@@ -188,6 +198,27 @@ impl Cipher for Ocb {
             }
         }
         output.write(0, &last[..len]);
+        Ok(len)
+    }
+
+    /// Processes all bytes at once. A partial block ends the data.
+    fn one_shot(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
+        let len = data.len();
+        if data.room() < len {
+            return Err(Reason::OutputTooSmall);
+        }
+        self.check_data_may_follow()?;
+        self.ensure_started()?;
+        if !self.buffer.pending().is_empty() {
+            return Err(Reason::WrongFinalBlockLength);
+        }
+        let ocb = self.ocb.as_mut().ok_or(Reason::NoKey)?;
+        let (blocks, last) = data.whole()?.split_at(len & !15);
+        ocb.blocks(blocks);
+        if !last.is_empty() {
+            ocb.last(last);
+            self.data_has_ended = true;
+        }
         Ok(len)
     }
 
@@ -203,7 +234,7 @@ impl Cipher for Ocb {
                 param.octets(&self.iv[..self.iv_len])
             }
             b"tag" => {
-                if !self.encrypts || !self.tag_is_set {
+                if !self.encrypts || !self.tag_is_made {
                     return Err(Reason::NoTag);
                 }
                 if param.is_size_query() || param.room() != self.tag_len {
@@ -229,11 +260,13 @@ impl Cipher for Ocb {
                     Some(_) if len != self.tag_len => return Err(Reason::TagLength),
                     Some(tag) => {
                         self.tag[..len].copy_from_slice(tag);
-                        self.tag_is_set = true;
+                        (self.tag_is_set, self.tag_is_made) = (true, false);
                     }
                     None if self.iv_state == IvState::InUse && len != self.tag_len => {
                         return Err(Reason::TagLength);
                     }
+                    // A tag is not the beginning of a longer tag.
+                    None if self.tag_is_made && len != self.tag_len => return Err(Reason::TagLength),
                     None => self.tag_len = len,
                 }
             }
@@ -254,6 +287,11 @@ impl Cipher for Ocb {
 }
 
 impl Ocb {
+    /// Refuses data after a partial block.
+    fn check_data_may_follow(&self) -> Outcome<()> {
+        if self.iv_state == IvState::InUse && self.data_has_ended { Err(Reason::Finished) } else { Ok(()) }
+    }
+
     /// Starts the message if it has not started.
     fn ensure_started(&mut self) -> Outcome<&mut InlineOcb> {
         let ocb = self.ocb.as_mut().ok_or(Reason::NoKey)?;
@@ -263,6 +301,7 @@ impl Ocb {
             IvState::Fresh => {
                 ocb.start(self.encrypts, &self.iv[..self.iv_len], self.tag_len);
                 self.iv_state = IvState::InUse;
+                self.data_has_ended = false;
             }
             IvState::InUse => {}
         }

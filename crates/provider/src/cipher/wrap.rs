@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use lockstep::hazmat::mode::key_wrap::{self, CipherFunction, Semiblock};
 
+use zeroize::Zeroize;
+
 use super::Cipher;
 use super::streams::GETTABLE;
 use crate::algorithm::{Algorithm, Mode};
 use crate::ffi::buffers::Buffers;
 use crate::ffi::param::{GetParam, Kind, Parameters, SIZE, SetParam, UINT, entry, list};
 use crate::instance::Instance;
-use crate::key::ContextKey;
+use crate::key::{ContextKey, Inline};
 use crate::reason::{Outcome, Reason};
 
 /// A context of key wrap.
@@ -143,20 +145,25 @@ impl Wrap {
         self.icv.map_or(key_wrap::PADDED_ICV, |icv| [icv[0], icv[1], icv[2], icv[3]])
     }
 
-    fn wrap(&self, mut key: &ContextKey, mut data: Buffers<'_>) -> Outcome<usize> {
+    fn wrap(&self, key: &ContextKey, mut data: Buffers<'_>) -> Outcome<usize> {
+        // Single blocks, one after the other: never on a device.
+        let mut key = Inline(key.inline());
         let (len, wrapped) = (data.len(), self.wrapped_len(data.len()));
         let rest = data.copy_input(0, 8, len, wrapped - 8)?;
         let first = if self.algorithm.mode.pads_semiblocks() {
-            key_wrap::wrap_padded_in_place(&mut key, self.function(), &self.padded_icv(), len, rest)?
+            key_wrap::wrap_padded_in_place(&mut key, self.function(), &self.padded_icv(), len, rest)
         } else {
             let icv = self.icv.unwrap_or(key_wrap::ICV);
-            key_wrap::wrap_in_place(&mut key, self.function(), &icv, rest)?
+            key_wrap::wrap_in_place(&mut key, self.function(), &icv, rest)
         };
+        // The plaintext was copied to the output.
+        let first = first.inspect_err(|_| rest.zeroize())?;
         data.write(0, &first);
         Ok(wrapped)
     }
 
-    fn unwrap(&self, mut key: &ContextKey, mut data: Buffers<'_>) -> Outcome<usize> {
+    fn unwrap(&self, key: &ContextKey, mut data: Buffers<'_>) -> Outcome<usize> {
+        let mut key = Inline(key.inline());
         let rest_len = data.len() - 8;
         let mut first = Semiblock::default();
         data.read(0, &mut first);
