@@ -46,6 +46,9 @@ fn check(message: &AeadMessage<'_>) -> Result<()> {
     if let Data::Device { .. } | Data::Pinned { .. } | Data::Host(HostData::ReadOnly(_)) = message.data {
         return Err(Error::OutOfReach { device: CPU, what: "data that are not in host memory".into() });
     }
+    if !(1..=16).contains(&message.tag.len()) {
+        return Err(Error::TagLength { mode: "fused GCM", expected: "1 to 16", got: message.tag.len() });
+    }
     if message.nonce.len() != 12 {
         return Err(Error::IvLength { mode: "fused GCM", expected: "12", got: message.nonce.len() });
     }

@@ -1,5 +1,7 @@
 //! Increments of counter blocks, for CTR and for GCM.
 
+use zeroize::Zeroize;
+
 use crate::kernel::Block;
 
 /// The counter of a GCM message.
@@ -7,7 +9,18 @@ use crate::kernel::Block;
 pub(crate) struct GcmCounter {
     pub(crate) block: Block,
     /// True if the counter was not derived with the hash key. Branches may depend on it only then.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        allow(dead_code, reason = "only the fused loops of x86-64 have such branches")
+    )]
     pub(crate) is_public: bool,
+}
+
+impl Drop for GcmCounter {
+    /// A counter that was derived with the hash key reveals it.
+    fn drop(&mut self) {
+        self.block.zeroize();
+    }
 }
 
 /// A way to increment a counter block, which is a big-endian number.

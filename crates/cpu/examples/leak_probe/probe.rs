@@ -12,7 +12,7 @@ use lockstep_cpu::soft::{Soft, Width};
 use lockstep_cpu::{Cpu, CpuOptions};
 use lockstep_modes::cmac::{CmacMessage, cmac};
 use lockstep_modes::stream::{CipherStream, CmacStream, GcmStream, Padding};
-use lockstep_modes::{Cipher, CipherKey, Direction, Executor, Message, ccm, gcm, padding};
+use lockstep_modes::{Cipher, CipherKey, Direction, Executor, Message, ccm, gcm, gcm_siv, ocb, padding};
 use lockstep_planner::{Planner, Selection};
 
 use crate::valgrind::{hide, hide_shared, is_hidden, is_running, reports, reveal};
@@ -31,13 +31,15 @@ const MESSAGES: usize = 19;
 type Operation = fn(&Probe);
 
 /// The operations, by name.
-const OPERATIONS: [(&str, Operation); 9] = [
+const OPERATIONS: [(&str, Operation); 11] = [
     ("ciphers", Probe::ciphers),
     ("batches", Probe::batches),
     ("streams", Probe::streams),
     ("padding", Probe::padding),
     ("gcm", Probe::gcm),
     ("gcm-batches", Probe::gcm_batches),
+    ("gcm-siv", Probe::gcm_siv),
+    ("ocb", Probe::ocb),
     ("ccm", Probe::ccm),
     ("cmac", Probe::cmac),
     ("mac-streams", Probe::mac_streams),
@@ -267,6 +269,27 @@ impl Probe {
             gcm::seal(&self.planner, &mut messages).expect("valid arguments");
             data.iter_mut().for_each(|data| taken("GCM", data));
             tags.iter_mut().for_each(|tag| taken("GCM's tag", tag));
+        }
+    }
+
+    fn gcm_siv(&self) {
+        self.aead("GCM-SIV", gcm_siv::seal);
+    }
+
+    fn ocb(&self) {
+        self.aead("OCB", ocb::seal);
+    }
+
+    fn aead(&self, name: &str, seal: Batch) {
+        for key in [16, 24, 32] {
+            let key = secret_key(key);
+            let aad = secret(45);
+            let mut data = secret(16 * BLOCKS + 5);
+            let mut tag = [0; 16];
+            seal(&self.planner, &mut [message(&key, &[7; 12], &aad, &mut data, Tag::Write(&mut tag))])
+                .expect("valid arguments");
+            taken(name, &mut data);
+            taken(name, &mut tag);
         }
     }
 

@@ -47,6 +47,9 @@ impl InlineOcb {
     }
 
     /// Encrypts or decrypts whole blocks.
+    ///
+    /// # Panics
+    /// If the length is not a multiple of 16 bytes.
     pub fn blocks(&mut self, data: Span<'_>) {
         use crate::kernel::Kernel;
         with_form!(&self.key.0, (kernel, schedule) => {
@@ -54,8 +57,12 @@ impl InlineOcb {
         });
     }
 
-    /// Encrypts or decrypts the last, partial block of 1 to 15 bytes.
+    /// Encrypts or decrypts the last, partial block of 1 to 15 bytes. Only the tag may follow.
+    ///
+    /// # Panics
+    /// If the length is another one.
     pub fn last(&mut self, data: Span<'_>) {
+        assert!((1..=15).contains(&data.len()), "a partial block");
         with_form!(&self.key.0, (kernel, schedule) => {
             self.state.partial(*kernel, schedule, &self.masks, self.encrypts, data);
         });

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-use super::{Block, InlineGcm, InlineKernel, InlineKey, Span, advance_tweak};
+use super::{Block, InlineGcm, InlineKernel, InlineKey, InlineOcb, Span, advance_tweak};
 
 const UNKNOWN: u8 = 0;
 const PASSED: u8 = 1;
@@ -60,6 +60,7 @@ fn prove(kernel: InlineKernel) -> Option<()> {
         prove_parallel(&key)?;
         prove_serial(&key)?;
         prove_gcm(kernel, &key, &key_bytes[..len])?;
+        prove_ocb(key, len == 16)?;
     }
     Some(())
 }
@@ -251,6 +252,45 @@ fn prove_gcm(kernel: InlineKernel, key: &InlineKey, key_bytes: &[u8]) -> Option<
     wrong[7] ^= 1;
     let refused = gcm.start(false, iv) && gcm.aad(aad) && gcm.update(Span::in_place(&mut output));
     (refused && !gcm.finish_open(&wrong)).then_some(())
+}
+
+/// OCB3: an example of RFC 7253 (appendix A), for the key of 16 bytes; and two long pieces, of which the second does not begin
+/// with a step, compared with single blocks.
+fn prove_ocb(key: InlineKey, has_example: bool) -> Option<()> {
+    let input: [u8; LEN] = sample();
+    let nonce = &input[..12];
+    let mut ocb = InlineOcb::new(key);
+    if has_example {
+        let text: [u8; 8] = std::array::from_fn(|i| i as u8);
+        let mut output = text;
+        ocb.start(true, &[0xbb, 0xaa, 0x99, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0x01], 16);
+        ocb.aad(&text);
+        ocb.last(Span::in_place(&mut output));
+        let tag = 0x5725_bda0_d3b4_eb3a_257c_9af1_f8f0_3009u128;
+        let expected = 0x6820_b365_7b6f_615au64;
+        (u64::from_be_bytes(output) == expected && ocb.finish_seal() == tag.to_be_bytes()).then_some(())?;
+    }
+    let mut single = input;
+    ocb.start(true, nonce, 16);
+    ocb.aad(nonce);
+    single[..WHOLE].chunks_mut(16).for_each(|block| ocb.blocks(Span::in_place(block)));
+    ocb.last(Span::in_place(&mut single[WHOLE..]));
+    let tag = ocb.finish_seal();
+    let mut output = input;
+    let (head, tail) = output[..WHOLE].split_at_mut(16 * 37);
+    ocb.start(true, nonce, 16);
+    ocb.aad(nonce);
+    ocb.blocks(Span::in_place(head));
+    ocb.blocks(Span::in_place(tail));
+    ocb.last(Span::in_place(&mut output[WHOLE..]));
+    (output == single && ocb.finish_seal() == tag).then_some(())?;
+    ocb.start(false, nonce, 16);
+    ocb.aad(nonce);
+    ocb.blocks(Span::in_place(&mut output[..WHOLE]));
+    ocb.last(Span::in_place(&mut output[WHOLE..]));
+    let mut wrong = tag;
+    wrong[7] ^= 1;
+    (output == input && !ocb.finish_open(&wrong) && ocb.finish_open(&tag)).then_some(())
 }
 
 #[cfg(test)]

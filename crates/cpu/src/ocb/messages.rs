@@ -1,36 +1,53 @@
 //! Fused OCB3 tasks: batches of whole messages.
 
-use lockstep_core::Result;
 use lockstep_core::gcm::settle;
 use lockstep_core::key::Key;
 use lockstep_core::work::{AeadMessage, Status, Tag};
+use lockstep_core::{Error, Result};
 use zeroize::Zeroizing;
 
 use super::{OcbHash, OcbKey, OcbState};
-use crate::kernel::Kernel;
+use crate::inline::SingleStreamKernel;
 use crate::passes::{check_host, host, schedule};
 use crate::threads;
 
 /// Seals the messages that have a tag to write, and opens those that have a tag to compare with. The output of a message with
 /// a wrong tag is zeroed before the call returns.
-pub(crate) fn run<K: Kernel>(kernel: K, messages: &mut [AeadMessage<'_>], threads: usize) -> Result<()> {
-    messages.iter().try_for_each(|message| check_host(&message.data, false))?;
+pub(crate) fn run<K: SingleStreamKernel>(
+    kernel: K,
+    messages: &mut [AeadMessage<'_>],
+    threads: usize,
+) -> Result<()> {
+    messages.iter().try_for_each(check)?;
     threads::spread_messages(messages, threads, &|messages| {
         messages.iter_mut().for_each(|message| run_one(kernel, message));
     });
     Ok(())
 }
 
+/// Checks that the data are in host memory and writable, and the lengths of nonce and tag.
+fn check(message: &AeadMessage<'_>) -> Result<()> {
+    check_host(&message.data, false)?;
+    let (nonce, tag) = (message.nonce.len(), message.tag.len());
+    if !(1..=15).contains(&nonce) {
+        return Err(Error::IvLength { mode: "OCB", expected: "1 to 15", got: nonce });
+    }
+    if !(1..=16).contains(&tag) {
+        return Err(Error::TagLength { mode: "OCB", expected: "1 to 16", got: tag });
+    }
+    Ok(())
+}
+
 /// The masks of an AES key. They are the same for all kernels.
-fn masks<K: Kernel>(kernel: K, key: &Key) -> &OcbKey {
+fn masks<K: SingleStreamKernel>(kernel: K, key: &Key) -> &OcbKey {
     key.prepared(|key| {
-        let mut star = Zeroizing::new([[0; 16]]);
-        kernel.encrypt_each(&[schedule(kernel, key)], &mut *star);
-        OcbKey::new(&star[0])
+        let mut star = Zeroizing::new([0; 16]);
+        kernel.encrypt_block(schedule(kernel, key), &mut star);
+        OcbKey::new(&star)
     })
 }
 
-fn run_one<K: Kernel>(kernel: K, message: &mut AeadMessage<'_>) {
+fn run_one<K: SingleStreamKernel>(kernel: K, message: &mut AeadMessage<'_>) {
     let (schedule, key) = (schedule(kernel, message.key), masks(kernel, message.key));
     let encrypts = matches!(message.tag, Tag::Write(_));
     let mut state = OcbState::start(kernel, schedule, message.nonce, message.tag.len());

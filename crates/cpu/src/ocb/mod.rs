@@ -5,6 +5,7 @@ pub(crate) mod messages;
 use lockstep_core::ocb::{Masks, first_offset, nonce_block, xor};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
+use crate::inline::SingleStreamKernel;
 use crate::kernel::{Block, Kernel, Span};
 
 /// Number of blocks that are masked at once if the kernel has no loop for OCB3; they stay in the L1 cache.
@@ -17,8 +18,8 @@ pub(crate) const STEP: usize = 32;
 pub struct OcbKey {
     pub(crate) masks: Masks,
     /// The differences between the offset before a block whose number is a multiple of [`STEP`] and the offsets of the next
-    /// [`STEP`] blocks. The last difference is too small by the mask that depends on the number of the block; it contains
-    /// L_5, which is that mask for the first step.
+    /// [`STEP`] blocks. The mask of the last block depends on its number: the last difference contains L_5, the mask of block
+    /// 32, which a step replaces by the mask of its own last block.
     pub(crate) steps: Steps,
 }
 
@@ -59,20 +60,20 @@ pub struct OcbState {
 
 impl OcbState {
     /// The state before the first block.
-    pub(crate) fn start<K: Kernel>(
+    pub(crate) fn start<K: SingleStreamKernel>(
         kernel: K,
         schedule: &K::Schedule,
         nonce: &[u8],
         tag_len: usize,
     ) -> OcbState {
         let (block, bottom) = nonce_block(nonce, tag_len);
-        let mut ktop = Zeroizing::new([block]);
-        kernel.encrypt_each(&[schedule], &mut *ktop);
-        OcbState { offset: first_offset(&ktop[0], bottom), checksum: [0; 16], blocks: 0 }
+        let mut ktop = Zeroizing::new(block);
+        kernel.encrypt_block(schedule, &mut ktop);
+        OcbState { offset: first_offset(&ktop, bottom), checksum: [0; 16], blocks: 0 }
     }
 
     /// Encrypts or decrypts the last, partial block of 1 to 15 bytes.
-    pub(crate) fn partial<K: Kernel>(
+    pub(crate) fn partial<K: SingleStreamKernel>(
         &mut self,
         kernel: K,
         schedule: &K::Schedule,
@@ -82,14 +83,14 @@ impl OcbState {
     ) {
         let len = data.len();
         xor(&mut self.offset, &key.masks.star);
-        let mut pad = Zeroizing::new([self.offset]);
-        kernel.encrypt_each(&[schedule], &mut *pad);
+        let mut pad = Zeroizing::new(self.offset);
+        kernel.encrypt_block(schedule, &mut pad);
         let mut plaintext = Zeroizing::new([0; 16]);
         for i in 0..len {
             // SAFETY: the byte lies in the span, which is valid for reads and writes.
             unsafe {
                 let text = data.src().add(i).read();
-                let result = text ^ pad[0][i];
+                let result = text ^ pad[i];
                 plaintext[i] = if encrypts { text } else { result };
                 data.dst().add(i).write(result);
             }
@@ -99,19 +100,19 @@ impl OcbState {
     }
 
     /// The tag of 16 bytes. `hash` is that of the associated data.
-    pub(crate) fn tag<K: Kernel>(
+    pub(crate) fn tag<K: SingleStreamKernel>(
         &self,
         kernel: K,
         schedule: &K::Schedule,
         key: &OcbKey,
         hash: &Block,
     ) -> Zeroizing<Block> {
-        let mut tag = Zeroizing::new([self.checksum]);
-        xor(&mut tag[0], &self.offset);
-        xor(&mut tag[0], &key.masks.dollar);
-        kernel.encrypt_each(&[schedule], &mut *tag);
-        xor(&mut tag[0], hash);
-        Zeroizing::new(tag[0])
+        let mut tag = Zeroizing::new(self.checksum);
+        xor(&mut tag, &self.offset);
+        xor(&mut tag, &key.masks.dollar);
+        kernel.encrypt_block(schedule, &mut tag);
+        xor(&mut tag, hash);
+        tag
     }
 }
 
@@ -128,7 +129,7 @@ pub(crate) struct OcbHash {
 
 impl OcbHash {
     /// Adds bytes.
-    pub(crate) fn update<K: Kernel>(
+    pub(crate) fn update<K: SingleStreamKernel>(
         &mut self,
         kernel: K,
         schedule: &K::Schedule,
@@ -153,7 +154,13 @@ impl OcbHash {
         self.partial_len = tail.len();
     }
 
-    fn whole<K: Kernel>(&mut self, kernel: K, schedule: &K::Schedule, key: &OcbKey, blocks: &[u8]) {
+    fn whole<K: SingleStreamKernel>(
+        &mut self,
+        kernel: K,
+        schedule: &K::Schedule,
+        key: &OcbKey,
+        blocks: &[u8],
+    ) {
         let mut masked = Zeroizing::new([[0; 16]; CHUNK]);
         for chunk in blocks.as_chunks().0.chunks(CHUNK) {
             for (masked, block) in masked.iter_mut().zip(chunk) {
@@ -168,7 +175,7 @@ impl OcbHash {
     }
 
     /// The hash of all bytes so far.
-    pub(crate) fn finish<K: Kernel>(
+    pub(crate) fn finish<K: SingleStreamKernel>(
         &self,
         kernel: K,
         schedule: &K::Schedule,
@@ -176,13 +183,13 @@ impl OcbHash {
     ) -> Zeroizing<Block> {
         let mut sum = Zeroizing::new(self.sum);
         if self.partial_len > 0 {
-            let mut last = Zeroizing::new([[0; 16]]);
-            last[0][..self.partial_len].copy_from_slice(&self.partial[..self.partial_len]);
-            last[0][self.partial_len] = 0x80;
-            xor(&mut last[0], &self.offset);
-            xor(&mut last[0], &key.masks.star);
-            kernel.encrypt_each(&[schedule], &mut *last);
-            xor(&mut sum, &last[0]);
+            let mut last = Zeroizing::new([0; 16]);
+            last[..self.partial_len].copy_from_slice(&self.partial[..self.partial_len]);
+            last[self.partial_len] = 0x80;
+            xor(&mut last, &self.offset);
+            xor(&mut last, &key.masks.star);
+            kernel.encrypt_block(schedule, &mut last);
+            xor(&mut sum, &last);
         }
         sum
     }
@@ -197,6 +204,7 @@ pub(crate) fn ocb_by_ecb<K: Kernel>(
     encrypts: bool,
     data: Span<'_>,
 ) {
+    assert!(data.len().is_multiple_of(16), "whole blocks");
     let mut offsets = Zeroizing::new([[0; 16]; CHUNK]);
     let mut rest = data;
     while !rest.is_empty() {

@@ -95,6 +95,7 @@ pub(super) unsafe fn ocb<V: Vector, D: Direction>(
     state: &mut OcbState,
     data: Span<'_>,
 ) {
+    assert!(data.len().is_multiple_of(16), "whole blocks");
     let (keys, rounds) = (D::keys(schedule), schedule.rounds());
     // Blocks before the first step, and blocks after the last whole vector.
     let head = data.len().min(16 * (state.blocks.wrapping_neg() as usize % STEP));
