@@ -146,16 +146,27 @@ pub enum FusedAead {
     OcbSeal,
     /// OCB3 decryption (RFC 7253, 4.3) with a nonce of 1 to 15 bytes: the same conditions as for `GcmOpen`.
     OcbOpen,
+    /// GCM-SIV encryption (RFC 8452, section 4) with a nonce of 12 bytes and a tag of 16 bytes.
+    GcmSivSeal,
+    /// GCM-SIV decryption (RFC 8452, section 5) with a nonce of 12 bytes and a tag of 16 bytes: the same conditions as for
+    /// `GcmOpen`.
+    GcmSivOpen,
 }
 
 impl FusedAead {
     /// All fused AEADs.
-    pub const ALL: [FusedAead; 4] =
-        [FusedAead::GcmSeal, FusedAead::GcmOpen, FusedAead::OcbSeal, FusedAead::OcbOpen];
+    pub const ALL: [FusedAead; 6] = [
+        FusedAead::GcmSeal,
+        FusedAead::GcmOpen,
+        FusedAead::OcbSeal,
+        FusedAead::OcbOpen,
+        FusedAead::GcmSivSeal,
+        FusedAead::GcmSivOpen,
+    ];
 
     /// True for decryption.
     pub const fn opens(self) -> bool {
-        matches!(self, FusedAead::GcmOpen | FusedAead::OcbOpen)
+        matches!(self, FusedAead::GcmOpen | FusedAead::OcbOpen | FusedAead::GcmSivOpen)
     }
 
     /// The encryption of the same AEAD.
@@ -163,6 +174,7 @@ impl FusedAead {
         match self {
             FusedAead::GcmSeal | FusedAead::GcmOpen => FusedAead::GcmSeal,
             FusedAead::OcbSeal | FusedAead::OcbOpen => FusedAead::OcbSeal,
+            FusedAead::GcmSivSeal | FusedAead::GcmSivOpen => FusedAead::GcmSivSeal,
         }
     }
 

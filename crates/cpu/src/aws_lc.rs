@@ -36,10 +36,10 @@ impl AnyKernel for AwsLc {
         }
     }
 
-    fn run(&self, task: Task<'_, '_>, threads: usize) -> Result<()> {
+    fn run(&self, task: &mut Task<'_, '_>, threads: usize) -> Result<()> {
         let operation = task.operation();
         let messages = match task {
-            Task::Fused(fused, messages) if fused.is_gcm() => messages,
+            Task::Fused(fused, messages) if fused.is_gcm() => &mut **messages,
             _ => return Err(operation.unsupported_by(Self::NAME)),
         };
         for message in &*messages {

@@ -6,7 +6,7 @@ use lockstep_core::backend::{
     Backend, Completion, Cost, Device, DeviceId, Discovery, KernelId, KernelInfo, Unit,
 };
 use lockstep_core::work::{Operation, Task, Work};
-use lockstep_core::{Error, KeySize, Result};
+use lockstep_core::{KeySize, Result};
 
 use crate::aws_lc::AwsLc;
 use crate::inline::SingleStreamKernel;
@@ -51,8 +51,9 @@ pub(crate) trait AnyKernel: Send + Sync {
     /// The cost of an operation; `None` if the kernel does not support it.
     fn cost(&self, operation: Operation, key: KeySize) -> Option<Cost>;
 
-    /// Runs a task on at most `threads` threads.
-    fn run(&self, task: Task<'_, '_>, threads: usize) -> Result<()>;
+    /// Runs a task on at most `threads` threads. The task is passed by reference, because a copy that follows the stores of its
+    /// fields has to wait for them.
+    fn run(&self, task: &mut Task<'_, '_>, threads: usize) -> Result<()>;
 }
 
 /// The processor.
@@ -134,13 +135,12 @@ impl Device for Cpu {
         self.kernel(kernel)?.cost(operation, key)
     }
 
-    fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
-        let unsupported = || Error::Unsupported {
-            kernel: self.infos.get(usize::from(kernel.0)).map_or("this processor", |info| info.name),
-            operation: work.task.operation().to_string(),
+    fn submit<'w, 'd: 'w>(&self, kernel: KernelId, mut work: Work<'w, 'd>) -> Result<Completion<'w>> {
+        let Some(runner) = self.kernel(kernel) else {
+            let name = self.infos.get(usize::from(kernel.0)).map_or("this processor", |info| info.name);
+            return Err(work.task.operation().unsupported_by(name));
         };
-        let runner = self.kernel(kernel).ok_or_else(unsupported)?;
-        runner.run(work.task, self.threads)?;
+        runner.run(&mut work.task, self.threads)?;
         Ok(Completion::Done)
     }
 }

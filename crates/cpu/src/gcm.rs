@@ -10,7 +10,7 @@ use crate::partial;
 use crate::wiped::Wiped;
 
 /// Number of bytes that one call of CTR and one call of GHASH process; they stay in the L1 cache.
-const CHUNK: usize = 16 << 10;
+pub(crate) const CHUNK: usize = 16 << 10;
 
 /// A CTR function that the caller supplies, for whole blocks.
 pub(crate) type Ctr32<'a> = &'a mut dyn FnMut(&mut Block, Span<'_>);
@@ -33,7 +33,7 @@ pub(crate) struct MessageKey<'k, K: SingleStreamKernel> {
 impl<K: SingleStreamKernel> MessageKey<'_, K> {
     /// The hash key with the powers that a call on `blocks` blocks needs.
     #[inline]
-    fn hash_key(&mut self, blocks: usize) -> &K::HashKey {
+    pub(crate) fn hash_key(&mut self, blocks: usize) -> &K::HashKey {
         match &mut self.powers {
             Powers::All(key) => key,
             Powers::Some(key) => {

@@ -16,6 +16,7 @@ mod aws_lc;
 mod boxed;
 pub mod device;
 mod gcm;
+mod gcm_siv;
 pub mod inline;
 pub mod kernel;
 mod ocb;

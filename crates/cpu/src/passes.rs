@@ -3,14 +3,14 @@
 use lockstep_core::backend::Cost;
 use lockstep_core::data::{Data, HostData};
 use lockstep_core::key::{Block, Key};
-use lockstep_core::work::{Operation, Pass, Segment, Task};
+use lockstep_core::work::{FusedAead, Operation, Pass, Segment, Task};
 use lockstep_core::{Error, KeySize, Result};
 use zeroize::Zeroizing;
 
 use crate::device::{AnyKernel, CPU};
 use crate::inline::SingleStreamKernel;
 use crate::kernel::{Kernel, Span};
-use crate::{aead, ocb, serial, threads, tweak};
+use crate::{aead, gcm_siv, ocb, serial, threads, tweak};
 
 /// Runs passes on a kernel.
 pub(crate) struct Passes<K>(K);
@@ -67,17 +67,21 @@ impl<K: SingleStreamKernel> AnyKernel for Passes<K> {
     fn cost(&self, operation: Operation, key: KeySize) -> Option<Cost> {
         match operation {
             Operation::Pass(pass) => pass.takes_key(key).then(|| pass_cost(K::NAME, pass, key)),
-            Operation::Fused(fused) if fused.is_gcm() => Some(fused_cost(K::NAME, key)),
-            // One AES step for each block, as in ECB.
-            Operation::Fused(_) => Some(pass_cost(K::NAME, Pass::EcbEncrypt, key)),
+            Operation::Fused(fused) => Some(match fused.sealing() {
+                // One AES step for each block, as in ECB.
+                FusedAead::OcbSeal => pass_cost(K::NAME, Pass::EcbEncrypt, key),
+                // GCM-SIV prepares two keys for each message.
+                FusedAead::GcmSivSeal => Cost { fixed_ns: 300.0, ..fused_cost(K::NAME, key) },
+                _ => fused_cost(K::NAME, key),
+            }),
         }
     }
 
-    fn run(&self, task: Task<'_, '_>, threads: usize) -> Result<()> {
+    fn run(&self, task: &mut Task<'_, '_>, threads: usize) -> Result<()> {
         match task {
             Task::Pass(pass, segments) => {
-                check(K::NAME, pass, segments)?;
-                threads::spread(pass, segments, threads, &|pass, segments| {
+                check(K::NAME, *pass, segments)?;
+                threads::spread(*pass, segments, threads, &|pass, segments| {
                     if pass.is_serial() {
                         serial::run(self.0, pass, segments);
                     } else {
@@ -86,8 +90,11 @@ impl<K: SingleStreamKernel> AnyKernel for Passes<K> {
                 });
                 Ok(())
             }
-            Task::Fused(fused, messages) if fused.is_gcm() => aead::run(self.0, messages, threads),
-            Task::Fused(_, messages) => ocb::messages::run(self.0, messages, threads),
+            Task::Fused(fused, messages) => match fused.sealing() {
+                FusedAead::OcbSeal => ocb::messages::run(self.0, messages, threads),
+                FusedAead::GcmSivSeal => gcm_siv::run(self.0, messages, threads),
+                _ => aead::run(self.0, messages, threads),
+            },
             Task::Table(..) => {
                 Err(Error::Unsupported { kernel: K::NAME, operation: task.operation().to_string() })
             }

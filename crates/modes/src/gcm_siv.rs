@@ -14,7 +14,7 @@ use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
 use lockstep_core::gcm::settle;
 use lockstep_core::key::{Block, Key, KeySize};
-use lockstep_core::work::{AeadMessage, Pass, Segment, Status};
+use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status};
 
 /// The maximum number of bytes of plaintext and of associated data (RFC 8452, section 6).
 pub const MAX_DATA: u64 = 1 << 36;
@@ -28,6 +28,9 @@ pub const MAX_DATA: u64 = 1 << 36;
 pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     check_all(messages, Direction::Encrypt)?;
     by_key_size(messages, |messages| {
+        if executor.run_fused(FusedAead::GcmSivSeal, messages)? {
+            return Ok(());
+        }
         let mut states = State::derive(executor, messages)?;
         tags(executor, messages, &mut states, Side::Input)?;
         for (message, state) in messages.iter_mut().zip(&states) {
@@ -48,7 +51,11 @@ pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
 pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     check_all(messages, Direction::Decrypt)?;
     by_key_size(messages, |messages| {
-        let outcome = open_checked(executor, messages);
+        let outcome = match executor.run_fused(FusedAead::GcmSivOpen, messages) {
+            Ok(true) => return Ok(()),
+            Ok(false) => open_checked(executor, messages),
+            Err(error) => Err(error),
+        };
         // The plaintext exists before its tag is checked. It must be zeroed if the check fails or does not happen.
         outcome.and(zero_failed(executor, messages))
     })?;

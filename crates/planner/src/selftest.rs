@@ -152,8 +152,9 @@ fn run_fused(device: &dyn Device, kernel: KernelId, fused: FusedAead, size: KeyS
     let aad = bytes(3, 37);
     let mut data = lengths(Operation::Fused(fused)).map(|len| bytes(10 + len as u8, len));
     let mut tags = [[0; 16]; 3];
-    if fused == FusedAead::OcbOpen {
-        submit_fused(device, kernel, FusedAead::OcbSeal, &keys, &aad, &mut data, &mut tags)?;
+    if matches!(fused, FusedAead::OcbOpen | FusedAead::GcmSivOpen) {
+        // The tag depends on the plaintext, so the kernel makes the ciphertexts. The tag of the last message is wrong.
+        submit_fused(device, kernel, fused.sealing(), &keys, &aad, &mut data, &mut tags)?;
         tags[2][15] ^= 1;
     }
     if fused == FusedAead::GcmOpen {
@@ -199,7 +200,7 @@ mod tests {
     /// print the differences.
     #[test]
     fn answers_are_the_oracles() {
-        let behaviour = lockstep_testkit::mock::Behaviour { ocb: true, ..Default::default() };
+        let behaviour = lockstep_testkit::mock::Behaviour { ocb: true, gcm_siv: true, ..Default::default() };
         let oracle = lockstep_testkit::mock::MockAsyncDevice::new(behaviour);
         let kernel = KernelId(0);
         let mut wrong = false;

@@ -64,6 +64,10 @@ const DIGESTS: [[u64; 3]; Operation::COUNT] = [
     [0x3e3f_4b00_0512_6875, 0x716e_6a86_3656_0a34, 0x66db_5f18_b515_1e29],
     // OcbOpen
     [0x55cb_f73e_adb8_15bf, 0x460f_3935_9854_3e71, 0x0a65_f4c9_7144_e87e],
+    // GcmSivSeal
+    [0x613a_065a_f23b_d856, 0x3cdf_6cc4_4f79_b0ce, 0x88c6_077a_a9df_fda3],
+    // GcmSivOpen
+    [0x9e92_6d3f_5e85_fae3, 0x60f5_a2a0_466e_3e1a, 0x6a42_753d_ab9e_7ac8],
 ];
 
 const OPEN_TAGS: [[Block; 3]; 3] = [

@@ -42,6 +42,8 @@ pub struct Behaviour {
     pub fused: bool,
     /// True if the device offers OCB3 as a fused AEAD. The results of such a device cannot be verified yet.
     pub ocb: bool,
+    /// True if the device offers GCM-SIV as a fused AEAD. The results of such a device cannot be verified yet.
+    pub gcm_siv: bool,
 }
 
 /// True if a device with the default [`Behaviour`] offers the operation.
@@ -58,6 +60,7 @@ impl Default for Behaviour {
             corrupt_at: None,
             fused: true,
             ocb: false,
+            gcm_siv: false,
         }
     }
 }
@@ -198,13 +201,11 @@ impl Device for MockAsyncDevice {
         let fixed = self.behaviour.delay.as_nanos() as f64 + 10_000.0;
         let offered = match operation {
             Operation::Pass(pass) => pass.takes_key(key),
-            Operation::Fused(fused) => {
-                if fused.is_gcm() {
-                    self.behaviour.fused
-                } else {
-                    self.behaviour.ocb
-                }
-            }
+            Operation::Fused(fused) => match fused.sealing() {
+                FusedAead::OcbSeal => self.behaviour.ocb,
+                FusedAead::GcmSivSeal => self.behaviour.gcm_siv,
+                _ => self.behaviour.fused,
+            },
         };
         (kernel.0 == 0 && offered).then(|| Cost::new(fixed, rate / 1e9))
     }

@@ -6,7 +6,7 @@ use clap::Args;
 use lockstep::Engine;
 use lockstep::hazmat::KeySize;
 use lockstep::hazmat::backend::{Device, DeviceProperties, KernelId, KernelInfo};
-use lockstep::hazmat::work::{Operation, Pass};
+use lockstep::hazmat::work::{FusedAead, Operation, Pass};
 use lockstep_report::hang;
 use serde_json::{Value, json};
 
@@ -147,11 +147,17 @@ impl Choice {
             considered.into_iter().find(|choice| choice.is_chosen)
         });
         // A fused AEAD that no kernel supports is composed of passes, if there are kernels for them.
-        let supports = |pass| engine.planner().supports(Operation::Pass(pass), KeySize::Aes256);
+        let supports = |pass| {
+            let pass = Operation::Pass(pass);
+            engine.planner().supports(pass, pass.largest_key())
+        };
         let is_composed = match operation {
             Operation::Pass(_) => false,
-            Operation::Fused(fused) if fused.is_gcm() => supports(Pass::Ctr32) && supports(Pass::Ghash),
-            Operation::Fused(_) => supports(Pass::EcbEncrypt) && supports(Pass::EcbDecrypt),
+            Operation::Fused(fused) => match fused.sealing() {
+                FusedAead::OcbSeal => supports(Pass::EcbEncrypt) && supports(Pass::EcbDecrypt),
+                FusedAead::GcmSivSeal => supports(Pass::CtrLittle32) && supports(Pass::Polyval),
+                _ => supports(Pass::Ctr32) && supports(Pass::Ghash),
+            },
         };
         let without = if is_composed { COMPOSED } else { NONE };
         let kernels = chosen.each_ref().map(|one| one.as_ref().map_or(without, |one| one.kernel).to_owned());

@@ -27,6 +27,19 @@ pub(crate) trait SingleStreamKernel: Kernel {
         unreachable!("GCM_STEP is 0")
     }
 
+    /// CTR with a little-endian counter and POLYVAL of the output, in one loop: opening of GCM-SIV. The conditions are those of
+    /// [`SingleStreamKernel::gcm`].
+    fn gcm_siv_open(
+        self,
+        _key: &Self::Schedule,
+        _hash_key: &Self::HashKey,
+        _counter: &mut Block,
+        _state: &mut Block,
+        _data: Span<'_>,
+    ) {
+        unreachable!("GCM_STEP is 0")
+    }
+
     /// Like [`Kernel::expand`], but `None` if memory cannot be allocated.
     fn try_expand(self, key: &[u8]) -> Option<Self::Schedule> {
         Some(self.expand(key))

@@ -1,14 +1,16 @@
-//! GCM's CTR and GHASH in one loop, since they use different execution units.
+//! GCM's CTR and GHASH in one loop, since they use different execution units. The same loop opens messages of GCM-SIV, with
+//! its counter and POLYVAL.
 //!
-//! A step is N vectors: eight with 32 registers, six with 16 registers, so that no value is copied to the stack. The products of GHASH are computed between the rounds of CTR, one vector after
-//! each round. When encrypting, they use the ciphertext of the previous step; when decrypting, the ciphertext of the current
-//! step. As in [`super::ghash`], each place of a vector holds a separate hash, and all places are multiplied by the same
+//! A step is N vectors: eight with 32 registers, six with 16 registers, so that no value is copied to the stack. The products
+//! of the hash are computed between the rounds of CTR, one vector after each round. If the output is hashed (GCM encryption
+//! and GCM-SIV decryption), they use the output of the previous step; if the input is hashed (GCM decryption), the input of
+//! the current step. As in [`super::ghash`], each place of a vector holds a separate hash, and all places are multiplied by the same
 //! power of H. The blocks of the last step are multiplied by different powers.
 
 use std::arch::x86_64::__m128i;
 
 use super::cipher::{extra_rounds, for_each, in_memory, opaque, opaque_number};
-use super::ghash::{HashKey, MODULUS, Sum};
+use super::ghash::{HashKey, MODULUS, Sum, ordered};
 use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
 use crate::counter::{Counting, GcmCounter, Low32};
@@ -36,7 +38,9 @@ pub(super) fn is_aligned<V: Vector, const N: usize>(counter: &GcmCounter) -> boo
     V::REGISTERS == 32 && V::BLOCKS * N == 32 && counter.is_public && counter.block[15] % 32 == 2
 }
 
-struct Gcm<V: Vector, const N: usize, const ALIGNED: bool> {
+/// GHASH is set for GCM. Otherwise, the loop is that of GCM-SIV: the counter is little-endian, and the bytes of hashed blocks
+/// are not reversed.
+struct Gcm<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> {
     keys: *const __m128i,
     rounds: usize,
     hash_key: *const HashKey<V::Raw>,
@@ -53,7 +57,7 @@ struct Gcm<V: Vector, const N: usize, const ALIGNED: bool> {
     hash: V,
 }
 
-impl<V: Vector, const N: usize, const ALIGNED: bool> Gcm<V, N, ALIGNED> {
+impl<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> Gcm<V, N, ALIGNED, GHASH> {
     /// The state of a step. With 16 registers, the state stays in memory, where [`crypt`] wipes it. Without this function,
     /// the compiler would copy some of it to the stack.
     #[inline(always)]
@@ -82,7 +86,7 @@ impl<V: Vector, const N: usize, const ALIGNED: bool> Gcm<V, N, ALIGNED> {
         } else {
             let mut counters = self.counters;
             for_each!(I < N => {
-                x[I] = first.xor(counters.reversed());
+                x[I] = first.xor(if GHASH { counters.reversed() } else { counters });
                 counters = counters.add32(self.stride);
             });
             self.counters = counters;
@@ -90,7 +94,7 @@ impl<V: Vector, const N: usize, const ALIGNED: bool> Gcm<V, N, ALIGNED> {
         x
     }
 
-    /// Encrypts or decrypts a step, and adds the step of ciphertext at `hashed` to the hash. Whether `hashed` is `None` is
+    /// Encrypts or decrypts a step, and adds the step of text at `hashed` to the hash. Whether `hashed` is `None` is
     /// known at compile time.
     ///
     /// # Safety
@@ -115,7 +119,7 @@ impl<V: Vector, const N: usize, const ALIGNED: bool> Gcm<V, N, ALIGNED> {
             let keys = opaque(keys.add(this.rounds - 10));
             // Most powers of H stay in memory for the same reason as the round keys.
             let hash_key = opaque(this.hash_key);
-            // One round, and the product of one vector of ciphertext. The first vector is hashed last, because it depends on
+            // One round, and the product of one vector of text. The first vector is hashed last, because it depends on
             // the hash of the previous step.
             macro_rules! round {
                 ($vector:expr, $kept:expr) => {{
@@ -123,7 +127,7 @@ impl<V: Vector, const N: usize, const ALIGNED: bool> Gcm<V, N, ALIGNED> {
                     let key = V::broadcast(keys.add(number));
                     for_each!(I < N => x[I] = x[I].aesenc(key));
                     if let Some(hashed) = hashed {
-                        let mut text = V::load(hashed.add($vector * V::BYTES)).reversed();
+                        let mut text = ordered::<V, GHASH>(V::load(hashed.add($vector * V::BYTES)));
                         if $vector == 0 {
                             text = text.xor(this.hash);
                         }
@@ -162,7 +166,7 @@ impl<V: Vector, const N: usize, const ALIGNED: bool> Gcm<V, N, ALIGNED> {
         }
     }
 
-    /// Adds the last step of ciphertext to the hash, each block with its own power, and returns the GHASH state.
+    /// Adds the last step of text to the hash, each block with its own power, and returns the state of the hash.
     ///
     /// # Safety
     ///
@@ -175,7 +179,7 @@ impl<V: Vector, const N: usize, const ALIGNED: bool> Gcm<V, N, ALIGNED> {
             let mut sum = Sum::zero(this.hash);
             let mut vector = 0;
             while vector < opaque_number(N) {
-                let text = V::load(hashed.add(vector * V::BYTES)).reversed().xor(this.hash);
+                let text = ordered::<V, GHASH>(V::load(hashed.add(vector * V::BYTES))).xor(this.hash);
                 this.hash = text.xor(text);
                 sum = sum.plus(Sum::product(text, (*this.hash_key).powers((N - vector) * V::BLOCKS)));
                 vector += 1;
@@ -185,14 +189,29 @@ impl<V: Vector, const N: usize, const ALIGNED: bool> Gcm<V, N, ALIGNED> {
     }
 }
 
-/// Encrypts or decrypts one or more whole steps, and adds the ciphertext to the GHASH state. The counter is advanced.
+/// The counter as a number whose last 32 bits are incremented; and the counter block after `blocks` blocks.
+#[inline(always)]
+fn counters<const GHASH: bool>(counter: &Block, blocks: u128) -> (u128, Block) {
+    let start = if GHASH { u128::from_be_bytes(*counter) } else { u128::from_le_bytes(*counter) };
+    let after = Low32::advance(start, blocks);
+    (start, if GHASH { after.to_be_bytes() } else { after.to_le_bytes() })
+}
+
+/// Encrypts or decrypts one or more whole steps, and adds the output (if OUTPUT is set) or the input to the state of the hash.
+/// The counter is advanced.
 ///
 /// # Safety
 ///
 /// The same as for [`Vector`]. In addition, the hash key has the powers for N vectors, which are at most eight. If ALIGNED is
-/// set, [`is_aligned`] is true.
+/// set, [`is_aligned`] is true and GHASH is set.
 #[inline(always)]
-pub(super) unsafe fn crypt<V: Vector, const N: usize, const ENCRYPT: bool, const ALIGNED: bool>(
+pub(super) unsafe fn crypt<
+    V: Vector,
+    const N: usize,
+    const OUTPUT: bool,
+    const ALIGNED: bool,
+    const GHASH: bool,
+>(
     schedule: &Schedule,
     hash_key: &HashKey<V::Raw>,
     counter: &mut Block,
@@ -202,11 +221,11 @@ pub(super) unsafe fn crypt<V: Vector, const N: usize, const ENCRYPT: bool, const
     let step = N * V::BYTES;
     let steps = data.len() / step;
     assert!(data.len().is_multiple_of(step) && steps > 0, "whole steps");
-    let start = u128::from_be_bytes(*counter);
-    *counter = Low32::advance(start, data.len() as u128 / 16).to_be_bytes();
+    let (start, after) = counters::<GHASH>(counter, data.len() as u128 / 16);
+    *counter = after;
     let (src, dst) = (data.src(), data.dst());
-    // SAFETY: the caller guarantees that the processor has the instructions. Each step lies in the span. When encrypting,
-    // ciphertext is hashed after it is written. When decrypting, it is hashed before it is overwritten.
+    // SAFETY: the caller guarantees that the processor has the instructions. Each step lies in the span. Output is hashed
+    // after it is written. Input is hashed before it is overwritten.
     unsafe {
         let stride = if ALIGNED { 32 } else { V::BLOCKS as u128 };
         let stride = V::numbers([stride; 4]);
@@ -221,7 +240,7 @@ pub(super) unsafe fn crypt<V: Vector, const N: usize, const ENCRYPT: bool, const
         if V::REGISTERS == 32 {
             for_each!(I < N => powers[I] = hash_key.power((I + 1) * V::BLOCKS).whole);
         }
-        let mut gcm = Gcm::<V, N, ALIGNED> {
+        let mut gcm = Gcm::<V, N, ALIGNED, GHASH> {
             keys: schedule.encrypt(),
             rounds: schedule.rounds(),
             hash_key,
@@ -230,10 +249,10 @@ pub(super) unsafe fn crypt<V: Vector, const N: usize, const ENCRYPT: bool, const
             stride,
             base,
             modulus: V::numbers([MODULUS; 4]),
-            hash: V::widen(Xmm::load(state.as_ptr()).reversed()),
+            hash: V::widen(ordered::<_, GHASH>(Xmm::load(state.as_ptr()))),
         };
         let last = step * (steps - 1);
-        let hash = if ENCRYPT {
+        let hash = if OUTPUT {
             gcm.step(src, dst, None);
             for at in (step..data.len()).step_by(step) {
                 gcm.step(src.add(at), dst.add(at), Some(dst.add(at - step).cast_const()));
@@ -247,7 +266,7 @@ pub(super) unsafe fn crypt<V: Vector, const N: usize, const ENCRYPT: bool, const
             gcm.step(src.add(last), dst.add(last), None);
             hash
         };
-        hash.reversed().store(state.as_mut_ptr());
+        ordered::<_, GHASH>(hash).store(state.as_mut_ptr());
         let this = gcm.in_place();
         (this.hash, this.counters, this.base) = (stride, stride, stride);
         this.in_place();

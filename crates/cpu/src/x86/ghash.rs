@@ -280,7 +280,7 @@ pub(super) unsafe fn ensure_powers<V: Vector>(key: &mut HashKey<V::Raw>, blocks:
 
 /// The bytes of each block in reverse for GHASH, unchanged for POLYVAL.
 #[inline(always)]
-fn ordered<V: Vector, const GHASH: bool>(blocks: V) -> V {
+pub(super) fn ordered<V: Vector, const GHASH: bool>(blocks: V) -> V {
     if GHASH { blocks.reversed() } else { blocks }
 }
 

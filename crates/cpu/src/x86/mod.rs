@@ -235,9 +235,9 @@ macro_rules! kernel {
                         data: Span<'_>
                     ) -> () {
                         if gcm::is_aligned::<V, $gcm_vectors>(counter) {
-                            gcm::crypt::<V, $gcm_vectors, true, true>(key, hash_key, &mut counter.block, state, data)
+                            gcm::crypt::<V, $gcm_vectors, true, true, true>(key, hash_key, &mut counter.block, state, data)
                         } else {
-                            gcm::crypt::<V, $gcm_vectors, true, false>(key, hash_key, &mut counter.block, state, data)
+                            gcm::crypt::<V, $gcm_vectors, true, false, true>(key, hash_key, &mut counter.block, state, data)
                         }
                     }
                     fn gcm_decrypt(
@@ -248,10 +248,19 @@ macro_rules! kernel {
                         data: Span<'_>
                     ) -> () {
                         if gcm::is_aligned::<V, $gcm_vectors>(counter) {
-                            gcm::crypt::<V, $gcm_vectors, false, true>(key, hash_key, &mut counter.block, state, data)
+                            gcm::crypt::<V, $gcm_vectors, false, true, true>(key, hash_key, &mut counter.block, state, data)
                         } else {
-                            gcm::crypt::<V, $gcm_vectors, false, false>(key, hash_key, &mut counter.block, state, data)
+                            gcm::crypt::<V, $gcm_vectors, false, false, true>(key, hash_key, &mut counter.block, state, data)
                         }
+                    }
+                    fn siv_decrypt(
+                        key: &Schedule,
+                        hash_key: &HashKey<$raw>,
+                        counter: &mut Block,
+                        state: &mut Block,
+                        data: Span<'_>
+                    ) -> () {
+                        gcm::crypt::<V, $gcm_vectors, true, false, false>(key, hash_key, counter, state, data)
                     }
                 }
             }
@@ -334,6 +343,17 @@ macro_rules! kernel {
                     } else {
                         self.gcm_decrypt(key, hash_key, counter, state, data);
                     }
+                }
+
+                fn gcm_siv_open(
+                    self,
+                    key: &Schedule,
+                    hash_key: &HashKey<$raw>,
+                    counter: &mut Block,
+                    state: &mut Block,
+                    data: Span<'_>,
+                ) {
+                    self.siv_decrypt(key, hash_key, counter, state, data);
                 }
 
                 entries! { $features,

@@ -1,0 +1,211 @@
+//! The AEADs of a kernel compared with its CTR: `cargo run --release -p lockstep-cpu --example aead_speed [filter...]`.
+//!
+//! One thread, in place, one message with one key in each call. "task" is the task of the device, and "mode" is the function
+//! of the modes with a planner, as the library calls it. The rows of a size alternate in many short rounds, because other
+//! programs may run on the machine. Each figure is the median of the rounds; the ratios are medians of the ratios of
+//! neighbouring measurements. `KERNEL` selects a kernel, and `SIZES` lists sizes.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lockstep_core::Key;
+use lockstep_core::backend::{Device, KernelId, kernel_by_name};
+use lockstep_core::data::Data;
+use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status, Tag, Task};
+use lockstep_cpu::{Cpu, CpuOptions};
+use lockstep_modes::{Cipher, CipherKey, Direction, gcm, gcm_siv, ocb};
+use lockstep_planner::{Planner, Selection};
+
+const ROUNDS: usize = 101;
+const ROUND: Duration = Duration::from_micros(300);
+
+type Call<'a> = Box<dyn FnMut() + 'a>;
+type Mode = fn(&dyn lockstep_modes::Executor, &mut [AeadMessage<'_>]) -> lockstep_core::Result<()>;
+
+/// A call of a task, in place. Messages that are opened are sealed in place first, and the ciphertext is copied back before
+/// each call by the caller's choice of key stream: the tag is wrong after the first call, which costs the same.
+fn task<'a>(cpu: &'a Cpu, kernel: KernelId, fused: FusedAead, key: &'a Key, size: usize) -> Call<'a> {
+    let (mut data, mut tag) = (vec![1; size], [0; 16]);
+    let mut output = vec![0; size];
+    run_task(cpu, kernel, fused.sealing(), key, &mut data, None, &mut tag);
+    Box::new(move || {
+        let to = fused.opens().then_some(&mut output[..]);
+        run_task(cpu, kernel, fused, key, black_box(&mut data), to, &mut tag);
+    })
+}
+
+fn run_task(
+    cpu: &Cpu,
+    kernel: KernelId,
+    fused: FusedAead,
+    key: &Key,
+    data: &mut [u8],
+    to: Option<&mut [u8]>,
+    tag: &mut [u8; 16],
+) {
+    let mut messages = [message(fused.opens(), key, data, to, tag)];
+    cpu.submit(kernel, Task::Fused(fused, &mut messages).into()).expect("supported").wait().expect("host");
+}
+
+fn message<'a>(
+    opens: bool,
+    key: &'a Key,
+    data: &'a mut [u8],
+    to: Option<&'a mut [u8]>,
+    tag: &'a mut [u8; 16],
+) -> AeadMessage<'a> {
+    AeadMessage {
+        key,
+        nonce: &[5; 12],
+        aad: &[],
+        data: match to {
+            Some(to) => Data::copy(data, to).expect("equal lengths"),
+            None => Data::in_place(data),
+        },
+        tag: if opens { Tag::Expect(tag) } else { Tag::Write(tag) },
+        status: Status::Pending,
+    }
+}
+
+/// A call of a mode; opening is not in place.
+fn mode<'a>(
+    planner: &'a Planner,
+    (seal, open): (Mode, Mode),
+    opens: bool,
+    key: &'a Key,
+    size: usize,
+) -> Call<'a> {
+    let (mut data, mut tag) = (vec![1; size], [0; 16]);
+    let mut output = vec![0; size];
+    seal(planner, &mut [message(false, key, &mut data, None, &mut tag)]).expect("supported");
+    Box::new(move || {
+        let to = opens.then_some(&mut output[..]);
+        let run = if opens { open } else { seal };
+        run(planner, &mut [message(opens, key, black_box(&mut data), to, &mut tag)]).expect("the right tag");
+    })
+}
+
+fn calls<'a>(
+    cpu: &'a Cpu,
+    planner: &'a Planner,
+    kernel: KernelId,
+    key: &'a Key,
+    cipher_key: &'a CipherKey,
+    size: usize,
+) -> Vec<(String, Call<'a>)> {
+    let mut all: Vec<(String, Call<'a>)> = Vec::new();
+    let mut data = vec![1; size];
+    all.push((
+        "ctr task".into(),
+        Box::new(move || {
+            let mut state = [3; 16];
+            let data = Data::in_place(black_box(&mut data));
+            let mut segments = [Segment { key, tweak: None, state: &mut state, data }];
+            cpu.submit(kernel, Task::Pass(Pass::Ctr, &mut segments).into())
+                .expect("supported")
+                .wait()
+                .expect("host");
+        }),
+    ));
+    let mut data = vec![1; size];
+    all.push((
+        "ctr mode".into(),
+        Box::new(move || {
+            let data = Data::in_place(black_box(&mut data));
+            Cipher::Ctr.one(planner, Direction::Encrypt, cipher_key, &mut [3; 16], data).expect("supported");
+        }),
+    ));
+    let mut data = vec![1; size];
+    all.push((
+        "ghash task".into(),
+        Box::new(move || {
+            let mut state = [3; 16];
+            let data = Data::read_only(black_box(&mut data));
+            let mut segments = [Segment { key, tweak: None, state: &mut state, data }];
+            cpu.submit(kernel, Task::Pass(Pass::Ghash, &mut segments).into())
+                .expect("supported")
+                .wait()
+                .expect("host");
+        }),
+    ));
+    for fused in FusedAead::ALL {
+        if cpu.cost(kernel, lockstep_core::work::Operation::Fused(fused), key.size()).is_some() {
+            all.push((format!("{fused:?} task"), task(cpu, kernel, fused, key, size)));
+        }
+    }
+    if let Ok(aws) = kernel_by_name(cpu, "cpu/aws-lc") {
+        all.push(("GcmSeal AWS-LC".into(), task(cpu, aws, FusedAead::GcmSeal, key, size)));
+    }
+    let modes: [(&str, (Mode, Mode)); 3] = [
+        ("Gcm", (gcm::seal, gcm::open)),
+        ("Ocb", (ocb::seal, ocb::open)),
+        ("GcmSiv", (gcm_siv::seal, gcm_siv::open)),
+    ];
+    for (name, functions) in modes {
+        all.push((format!("{name}Seal mode"), mode(planner, functions, false, key, size)));
+        all.push((format!("{name}Open mode"), mode(planner, functions, true, key, size)));
+    }
+    all
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn measure(bits: usize, size: usize, calls: &mut [(String, Call<'_>)]) {
+    let mut counts = Vec::new();
+    for (_, call) in &mut *calls {
+        let mut count = 1u32;
+        loop {
+            let start = Instant::now();
+            (0..count).for_each(|_| call());
+            if start.elapsed() > ROUND / 2 {
+                break;
+            }
+            count *= 2;
+        }
+        counts.push(count);
+    }
+    let mut found = vec![Vec::new(); calls.len()];
+    for _ in 0..ROUNDS {
+        for (((_, call), &count), found) in calls.iter_mut().zip(&counts).zip(&mut found) {
+            let start = Instant::now();
+            (0..count).for_each(|_| call());
+            found.push(start.elapsed().as_nanos() as f64 / f64::from(count));
+        }
+    }
+    for ((name, _), times) in calls.iter().zip(&found) {
+        let ratios = times.iter().zip(&found[0]).map(|(time, ctr)| ctr / time).collect();
+        let ns = median(times.clone());
+        let (rate, ratio) = (size as f64 / ns, median(ratios));
+        println!("{bits:4} {size:8}  {name:16} {ns:10.1} ns {rate:7.2} GB/s {ratio:6.3} of CTR");
+    }
+}
+
+fn main() {
+    let filters: Vec<String> = std::env::args().skip(1).collect();
+    let cpu = Arc::new(Cpu::new(&CpuOptions { threads: Some(1) }));
+    let kernel = std::env::var("KERNEL").ok();
+    let best = cpu.kernels().iter().find(|info| info.missing.is_none()).expect("one runs everywhere").name;
+    let name = kernel.as_deref().unwrap_or(best);
+    let id = kernel_by_name(&*cpu, name).expect("a kernel of this processor");
+    let selection = Selection { device: None, kernel: kernel.as_ref().map(|name| name.as_str().into()) };
+    let planner = Planner::new(vec![Arc::clone(&cpu) as Arc<dyn Device>], &selection).expect("the CPU");
+    println!("{name}");
+    let sizes = std::env::var("SIZES").unwrap_or("64,1024,16384,1048576".into());
+    for bits in [128, 256] {
+        for size in sizes.split(',').map(|size| size.parse().expect("a number")) {
+            let key = Key::new(&vec![7; bits / 8]).expect("a length of AES");
+            let cipher_key = CipherKey::new(Cipher::Ctr, &vec![7; bits / 8]).expect("a length of AES");
+            let mut calls = calls(&cpu, &planner, id, &key, &cipher_key, size);
+            calls.retain(|(name, _)| {
+                name == "ctr task"
+                    || filters.is_empty()
+                    || filters.iter().any(|filter| name.contains(filter.as_str()))
+            });
+            measure(bits, size, &mut calls);
+        }
+    }
+}
