@@ -19,6 +19,13 @@ impl<const N: usize> Wiped<N> {
     }
 }
 
+impl<const N: usize> Default for Wiped<N> {
+    #[inline(always)]
+    fn default() -> Self {
+        Wiped::zero()
+    }
+}
+
 impl<const N: usize> Deref for Wiped<N> {
     type Target = [Block; N];
 

@@ -6,6 +6,7 @@ use zeroize::Zeroizing;
 use super::key::{InlineKey, with_form};
 use crate::kernel::{Block, Span};
 use crate::ocb::{OcbHash, OcbKey, OcbState};
+use crate::wiped::Wiped;
 
 /// Incremental OCB3; keys and state are zeroed on drop.
 ///
@@ -70,18 +71,18 @@ impl InlineOcb {
 
     /// Ends an encryption and returns the tag, of which the first bytes are used, as many as were stated at the start.
     pub fn finish_seal(&mut self) -> Block {
-        *self.tag()
+        self.tag()[0]
     }
 
     /// Ends a decryption. True if `tag` has the right value. The comparison is constant-time.
     pub fn finish_open(&mut self, tag: &[u8]) -> bool {
-        tags_match(&self.tag(), tag)
+        tags_match(&self.tag()[0], tag)
     }
 
-    fn tag(&mut self) -> Zeroizing<Block> {
+    fn tag(&mut self) -> Wiped<1> {
         with_form!(&self.key.0, (kernel, schedule) => {
             let hash = self.hash.finish(*kernel, schedule, &self.masks);
-            self.state.tag(*kernel, schedule, &self.masks, &hash)
+            self.state.tag(*kernel, schedule, &self.masks, &hash[0])
         })
     }
 

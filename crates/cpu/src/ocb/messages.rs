@@ -4,12 +4,12 @@ use lockstep_core::gcm::settle;
 use lockstep_core::key::Key;
 use lockstep_core::work::{AeadMessage, Status, Tag};
 use lockstep_core::{Error, Result};
-use zeroize::Zeroizing;
 
 use super::{OcbHash, OcbKey, OcbState};
 use crate::inline::SingleStreamKernel;
 use crate::passes::{check_host, host, schedule};
 use crate::threads;
+use crate::wiped::Wiped;
 
 /// Seals the messages that have a tag to write, and opens those that have a tag to compare with. The output of a message with
 /// a wrong tag is zeroed before the call returns.
@@ -41,9 +41,9 @@ fn check(message: &AeadMessage<'_>) -> Result<()> {
 /// The masks of an AES key. They are the same for all kernels.
 fn masks<K: SingleStreamKernel>(kernel: K, key: &Key) -> &OcbKey {
     key.prepared(|key| {
-        let mut star = Zeroizing::new([0; 16]);
-        kernel.encrypt_block(schedule(kernel, key), &mut star);
-        OcbKey::new(&star)
+        let mut star = Wiped::<1>::zero();
+        kernel.encrypt_block(schedule(kernel, key), &mut star[0]);
+        OcbKey::new(&star[0])
     })
 }
 
@@ -61,8 +61,8 @@ fn run_one<K: SingleStreamKernel>(kernel: K, message: &mut AeadMessage<'_>) {
     if !tail.is_empty() {
         state.partial(kernel, schedule, key, encrypts, tail);
     }
-    let computed = state.tag(kernel, schedule, key, &hash);
-    message.status = settle(&mut message.tag, &computed);
+    let computed = state.tag(kernel, schedule, key, &hash[0]);
+    message.status = settle(&mut message.tag, &computed[0]);
     if message.status != Status::Done {
         data.output().fill(0);
     }

@@ -7,6 +7,8 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::inline::SingleStreamKernel;
 use crate::kernel::{Block, Kernel, Span};
+use crate::partial;
+use crate::wiped::Wiped;
 
 /// Number of blocks that are masked at once if the kernel has no loop for OCB3; they stay in the L1 cache.
 const CHUNK: usize = 64;
@@ -48,12 +50,12 @@ impl OcbKey {
 }
 
 /// The state between two calls on whole blocks.
-#[derive(Clone, Default, Zeroize, ZeroizeOnDrop)]
+#[derive(Clone, Default)]
 pub struct OcbState {
     /// The offset of the last block, or of the nonce before the first block.
-    pub(crate) offset: Block,
+    pub(crate) offset: Wiped<1>,
     /// The XOR of all plaintext blocks.
-    pub(crate) checksum: Block,
+    pub(crate) checksum: Wiped<1>,
     /// Number of blocks so far.
     pub(crate) blocks: u64,
 }
@@ -67,9 +69,12 @@ impl OcbState {
         tag_len: usize,
     ) -> OcbState {
         let (block, bottom) = nonce_block(nonce, tag_len);
-        let mut ktop = Zeroizing::new(block);
-        kernel.encrypt_block(schedule, &mut ktop);
-        OcbState { offset: first_offset(&ktop, bottom), checksum: [0; 16], blocks: 0 }
+        let mut ktop = Wiped::<1>::zero();
+        ktop[0] = block;
+        kernel.encrypt_block(schedule, &mut ktop[0]);
+        let mut state = OcbState::default();
+        state.offset[0] = first_offset(&ktop[0], bottom);
+        state
     }
 
     /// Encrypts or decrypts the last, partial block of 1 to 15 bytes.
@@ -82,21 +87,19 @@ impl OcbState {
         data: Span<'_>,
     ) {
         let len = data.len();
-        xor(&mut self.offset, &key.masks.star);
-        let mut pad = Zeroizing::new(self.offset);
-        kernel.encrypt_block(schedule, &mut pad);
-        let mut plaintext = Zeroizing::new([0; 16]);
-        for i in 0..len {
-            // SAFETY: the byte lies in the span, which is valid for reads and writes.
-            unsafe {
-                let text = data.src().add(i).read();
-                let result = text ^ pad[i];
-                plaintext[i] = if encrypts { text } else { result };
-                data.dst().add(i).write(result);
-            }
-        }
-        plaintext[len] = 0x80;
-        xor(&mut self.checksum, &plaintext);
+        debug_assert!((1..=15).contains(&len), "a partial block");
+        xor(&mut self.offset[0], &key.masks.star);
+        let mut pad = self.offset.clone();
+        kernel.encrypt_block(schedule, &mut pad[0]);
+        // SAFETY: the span is valid for reads and writes of its length, which is less than 16.
+        let (text, result) = unsafe {
+            let text = partial::load(data.src(), len);
+            let result = text ^ u128::from_le_bytes(pad[0]);
+            partial::store(result, data.dst(), len);
+            (text, result)
+        };
+        let plaintext = if encrypts { text } else { result & ((1 << (8 * len)) - 1) };
+        xor(&mut self.checksum[0], &(plaintext | 0x80 << (8 * len)).to_le_bytes());
     }
 
     /// The tag of 16 bytes. `hash` is that of the associated data.
@@ -106,24 +109,24 @@ impl OcbState {
         schedule: &K::Schedule,
         key: &OcbKey,
         hash: &Block,
-    ) -> Zeroizing<Block> {
-        let mut tag = Zeroizing::new(self.checksum);
-        xor(&mut tag, &self.offset);
-        xor(&mut tag, &key.masks.dollar);
-        kernel.encrypt_block(schedule, &mut tag);
-        xor(&mut tag, hash);
+    ) -> Wiped<1> {
+        let mut tag = self.checksum.clone();
+        xor(&mut tag[0], &self.offset[0]);
+        xor(&mut tag[0], &key.masks.dollar);
+        kernel.encrypt_block(schedule, &mut tag[0]);
+        xor(&mut tag[0], hash);
         tag
     }
 }
 
 /// HASH of associated data (RFC 7253, section 4.1), in pieces.
-#[derive(Clone, Default, Zeroize, ZeroizeOnDrop)]
+#[derive(Clone, Default)]
 pub(crate) struct OcbHash {
-    offset: Block,
-    sum: Block,
+    offset: Wiped<1>,
+    sum: Wiped<1>,
     blocks: u64,
     /// A block that is not complete.
-    partial: Block,
+    partial: Wiped<1>,
     partial_len: usize,
 }
 
@@ -138,19 +141,19 @@ impl OcbHash {
     ) {
         if self.partial_len > 0 {
             let (head, rest) = bytes.split_at(bytes.len().min(16 - self.partial_len));
-            self.partial[self.partial_len..][..head.len()].copy_from_slice(head);
+            self.partial[0][self.partial_len..][..head.len()].copy_from_slice(head);
             self.partial_len += head.len();
             bytes = rest;
             if self.partial_len < 16 {
                 return;
             }
             self.partial_len = 0;
-            let block = self.partial;
-            self.whole(kernel, schedule, key, &block);
+            let block = self.partial.clone();
+            self.whole(kernel, schedule, key, &block[0]);
         }
         let (blocks, tail) = bytes.split_at(bytes.len() & !15);
         self.whole(kernel, schedule, key, blocks);
-        self.partial[..tail.len()].copy_from_slice(tail);
+        self.partial[0][..tail.len()].copy_from_slice(tail);
         self.partial_len = tail.len();
     }
 
@@ -161,16 +164,19 @@ impl OcbHash {
         key: &OcbKey,
         blocks: &[u8],
     ) {
-        let mut masked = Zeroizing::new([[0; 16]; CHUNK]);
+        if blocks.is_empty() {
+            return;
+        }
+        let mut masked = Wiped::<CHUNK>::zero();
         for chunk in blocks.as_chunks().0.chunks(CHUNK) {
             for (masked, block) in masked.iter_mut().zip(chunk) {
                 self.blocks += 1;
-                key.masks.advance(&mut self.offset, self.blocks);
+                key.masks.advance(&mut self.offset[0], self.blocks);
                 *masked = *block;
-                xor(masked, &self.offset);
+                xor(masked, &self.offset[0]);
             }
             kernel.ecb_encrypt(schedule, Span::in_place(masked[..chunk.len()].as_flattened_mut()));
-            masked[..chunk.len()].iter().for_each(|block| xor(&mut self.sum, block));
+            masked[..chunk.len()].iter().for_each(|block| xor(&mut self.sum[0], block));
         }
     }
 
@@ -180,16 +186,16 @@ impl OcbHash {
         kernel: K,
         schedule: &K::Schedule,
         key: &OcbKey,
-    ) -> Zeroizing<Block> {
-        let mut sum = Zeroizing::new(self.sum);
+    ) -> Wiped<1> {
+        let mut sum = self.sum.clone();
         if self.partial_len > 0 {
-            let mut last = Zeroizing::new([0; 16]);
-            last[..self.partial_len].copy_from_slice(&self.partial[..self.partial_len]);
-            last[self.partial_len] = 0x80;
-            xor(&mut last, &self.offset);
-            xor(&mut last, &key.masks.star);
-            kernel.encrypt_block(schedule, &mut last);
-            xor(&mut sum, &last);
+            let mut last = Wiped::<1>::zero();
+            last[0][..self.partial_len].copy_from_slice(&self.partial[0][..self.partial_len]);
+            last[0][self.partial_len] = 0x80;
+            xor(&mut last[0], &self.offset[0]);
+            xor(&mut last[0], &key.masks.star);
+            kernel.encrypt_block(schedule, &mut last[0]);
+            xor(&mut sum[0], &last[0]);
         }
         sum
     }
@@ -205,7 +211,7 @@ pub(crate) fn ocb_by_ecb<K: Kernel>(
     data: Span<'_>,
 ) {
     assert!(data.len().is_multiple_of(16), "whole blocks");
-    let mut offsets = Zeroizing::new([[0; 16]; CHUNK]);
+    let mut offsets = Wiped::<CHUNK>::zero();
     let mut rest = data;
     while !rest.is_empty() {
         let len = rest.len().min(16 * CHUNK);
@@ -213,12 +219,12 @@ pub(crate) fn ocb_by_ecb<K: Kernel>(
         let offsets = &mut offsets[..len / 16];
         for offset in &mut *offsets {
             state.blocks += 1;
-            key.masks.advance(&mut state.offset, state.blocks);
-            *offset = state.offset;
+            key.masks.advance(&mut state.offset[0], state.blocks);
+            *offset = state.offset[0];
         }
         let mut piece = piece.into_host();
         if encrypts {
-            piece.input().as_chunks().0.iter().for_each(|block| xor(&mut state.checksum, block));
+            piece.input().as_chunks().0.iter().for_each(|block| xor(&mut state.checksum[0], block));
         }
         piece.xor_with(offsets.as_flattened());
         let output = piece.output();
@@ -230,7 +236,7 @@ pub(crate) fn ocb_by_ecb<K: Kernel>(
         for (block, offset) in output.as_chunks_mut().0.iter_mut().zip(&*offsets) {
             xor(block, offset);
             if !encrypts {
-                xor(&mut state.checksum, block);
+                xor(&mut state.checksum[0], block);
             }
         }
         rest = after;

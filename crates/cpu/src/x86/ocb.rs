@@ -106,14 +106,14 @@ pub(super) unsafe fn ocb<V: Vector, D: Direction>(
     unsafe {
         singles::<D>(keys, rounds, key, state, head);
         if !body.is_empty() {
-            let offset = Xmm::load(state.offset.as_ptr());
+            let offset = Xmm::load(state.offset[0].as_ptr());
             let zero = V::splat(offset.xor(offset));
             let (blocks, direction) = (state.blocks, PhantomData::<D>);
             let pass = Ocb { keys, rounds, key, offset, blocks, checksum: zero, direction };
             let pass = drive::<V, _>(pass, body);
-            pass.offset.store(state.offset.as_mut_ptr());
-            let checksum = Xmm::load(state.checksum.as_ptr()).xor(pass.checksum.folded());
-            checksum.store(state.checksum.as_mut_ptr());
+            pass.offset.store(state.offset[0].as_mut_ptr());
+            let checksum = Xmm::load(state.checksum[0].as_ptr()).xor(pass.checksum.folded());
+            checksum.store(state.checksum[0].as_mut_ptr());
             state.blocks = pass.blocks;
         }
         singles::<D>(keys, rounds, key, state, tail);
@@ -137,8 +137,8 @@ unsafe fn singles<D: Direction>(
     // SAFETY: the caller guarantees that the processor has the instructions; the blocks lie in the span.
     unsafe {
         let (first, last) = (Xmm::broadcast(keys), Xmm::broadcast(keys.add(rounds)));
-        let mut offset = Xmm::load(state.offset.as_ptr());
-        let mut checksum = Xmm::load(state.checksum.as_ptr());
+        let mut offset = Xmm::load(state.offset[0].as_ptr());
+        let mut checksum = Xmm::load(state.checksum[0].as_ptr());
         for at in (0..data.len()).step_by(16) {
             state.blocks += 1;
             offset = offset.xor(l(key, state.blocks.trailing_zeros()));
@@ -149,7 +149,7 @@ unsafe fn singles<D: Direction>(
             checksum = checksum.xor(if D::ENCRYPTS { text } else { result });
             result.store(dst.add(at));
         }
-        offset.store(state.offset.as_mut_ptr());
-        checksum.store(state.checksum.as_mut_ptr());
+        offset.store(state.offset[0].as_mut_ptr());
+        checksum.store(state.checksum[0].as_mut_ptr());
     }
 }
