@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use crate::planner::MIN_SPEEDUP;
 use crate::selection::Selection;
 use crate::selftest;
 use crate::timing::{Shape, Timing};
@@ -45,10 +46,37 @@ pub(crate) struct DeviceEntry {
 #[derive(Default)]
 pub(crate) struct Choice {
     pub(crate) candidates: Vec<Candidate>,
+    /// Indices of the candidates that may be the fastest as long as no times are measured: the others are slower than a
+    /// candidate of the same device for work of every shape.
+    leaders: Vec<usize>,
+    /// The only leader, if its device is trusted and its self-test has succeeded.
+    sole: OnceLock<Sole>,
     /// Measured times, by candidate.
     pub(crate) measured: OnceLock<Vec<Measured>>,
     /// Estimated nanoseconds that this operation took so far.
     pub(crate) spent: AtomicU64,
+}
+
+/// What a candidate is wanted for.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) operation: Operation,
+    pub(crate) key: KeySize,
+    pub(crate) shape: Shape,
+    /// The device whose memory holds the data.
+    pub(crate) resident: Option<DeviceId>,
+}
+
+/// The only candidate that may be chosen.
+pub(crate) struct Sole {
+    entry: Arc<DeviceEntry>,
+    pub(crate) kernel: KernelId,
+}
+
+impl Sole {
+    pub(crate) fn device(&self) -> &dyn Device {
+        &*self.entry.device
+    }
 }
 
 /// A kernel that can do an operation.
@@ -127,6 +155,7 @@ impl CandidateTable {
                 }
             }
         }
+        choices.iter_mut().flatten().for_each(Choice::find_leaders);
         CandidateTable { devices, entries, choices, forced, has_failures: AtomicBool::new(false) }
     }
 
@@ -163,6 +192,74 @@ impl CandidateTable {
         self.entry_of(candidate).prove(candidate.kernel, operation)
     }
 
+    /// The index of the fastest candidate, and its time in nanoseconds. If `gives_up` is true, devices that have failed too
+    /// often are left out.
+    pub(crate) fn fastest(&self, wanted: Wanted, gives_up: bool) -> Option<(usize, f64)> {
+        let choice = self.choice(wanted.operation, wanted.key);
+        if choice.measured.get().is_none() && !gives_up {
+            let (best, has_failed) = self.fastest_of(choice.leaders.iter().copied(), wanted, gives_up);
+            if !has_failed {
+                self.find_sole(choice, wanted.operation);
+                return best;
+            }
+        }
+        self.fastest_of(0..choice.candidates.len(), wanted, gives_up).0
+    }
+
+    /// The fastest of the candidates with these indices, and whether a candidate failed its self-test.
+    fn fastest_of(
+        &self,
+        indices: impl Iterator<Item = usize>,
+        wanted: Wanted,
+        gives_up: bool,
+    ) -> (Option<(usize, f64)>, bool) {
+        let Wanted { operation, key, shape, resident } = wanted;
+        let choice = self.choice(operation, key);
+        let mut has_failed = false;
+        let mut best: Option<(usize, f64)> = None;
+        let mut best_entry = usize::MAX;
+        for index in indices {
+            let candidate = &choice.candidates[index];
+            let entry = self.entry_of(candidate);
+            if resident.is_some_and(|id| entry.device.id() != id) || (gives_up && self.is_given_up(candidate))
+            {
+                continue;
+            }
+            let mut ns = choice.ns(index, shape, resident.is_some());
+            if !entry.is_trusted {
+                // The CPU runs on the caller's thread. Any other device works for one caller at a time, so its queued work
+                // adds to the time.
+                ns += entry.queued_ns.load(Ordering::Relaxed) as f64;
+            }
+            let is_same_device =
+                candidate.entry == best_entry && choice.is_measured(index, resident.is_some());
+            let factor = if is_same_device { MIN_SPEEDUP } else { 1.0 };
+            if factor * ns >= best.map_or(f64::INFINITY, |(_, least)| least) {
+                continue;
+            }
+            if self.prove(candidate, operation).is_ok() {
+                best = Some((index, ns));
+                best_entry = candidate.entry;
+            } else {
+                has_failed = true;
+            }
+        }
+        (best, has_failed)
+    }
+
+    /// Remembers the only leader of an operation once it has been proven.
+    fn find_sole(&self, choice: &Choice, operation: Operation) {
+        if let [index] = choice.leaders[..]
+            && choice.sole.get().is_none()
+        {
+            let candidate = &choice.candidates[index];
+            let entry = &self.entries[candidate.entry];
+            if entry.is_trusted && matches!(self.proof(candidate, operation), Some(Ok(()))) {
+                let _ = choice.sole.set(Sole { entry: Arc::clone(entry), kernel: candidate.kernel });
+            }
+        }
+    }
+
     /// The outcome of a self-test, if it has run.
     pub(crate) fn proof(&self, candidate: &Candidate, operation: Operation) -> Option<&Result<()>> {
         self.entry_of(candidate).proofs[usize::from(candidate.kernel.0)][operation.index()].get()
@@ -193,6 +290,26 @@ impl CandidateTable {
 }
 
 impl Choice {
+    fn find_leaders(&mut self) {
+        let all = &self.candidates;
+        // Of two equal candidates, the first is chosen.
+        let is_led = |index: usize| {
+            (0..all.len()).any(|other| {
+                let (one, two) = (&all[other], &all[index]);
+                one.entry == two.entry
+                    && one.stated.is_at_most(&two.stated)
+                    && (other < index || !two.stated.is_at_most(&one.stated))
+            })
+        };
+        self.leaders = (0..all.len()).filter(|&index| !is_led(index)).collect();
+    }
+
+    /// The only candidate that may be chosen, if it is known.
+    #[inline]
+    pub(crate) fn sole(&self) -> Option<&Sole> {
+        self.sole.get().filter(|_| self.measured.get().is_none())
+    }
+
     /// The time of a candidate for work of a shape, in nanoseconds. Measured and stated times are not comparable: once some
     /// candidates have been measured, the others come last.
     pub(crate) fn ns(&self, index: usize, shape: Shape, is_resident: bool) -> f64 {

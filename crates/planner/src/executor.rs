@@ -12,15 +12,23 @@ impl Executor for Planner {
     fn run_pass(&self, pass: Pass, segments: &mut [Segment<'_>]) -> Result<()> {
         let Some(first) = segments.first() else { return Ok(()) };
         let shape = Shape::of(segments.iter().map(|segment| segment.data.len()));
-        let plan = self.plan(Operation::Pass(pass), first.key.size(), shape, first.data.device())?;
-        plan.run(Task::Pass(pass, segments))
+        let (key, resident) = (first.key.size(), first.data.device());
+        match self.run_sole(Task::Pass(pass, segments), key, shape.bytes, resident) {
+            Ok(outcome) => outcome,
+            Err(task) => self.plan(Operation::Pass(pass), key, shape, resident)?.run(task),
+        }
     }
 
     fn run_fused(&self, fused: FusedAead, messages: &mut [AeadMessage<'_>]) -> Result<bool> {
         let Some(first) = messages.first() else { return Ok(true) };
         let shape = Shape::of(messages.iter().map(|message| message.data.len()));
-        match self.plan(Operation::Fused(fused), first.key.size(), shape, first.data.device()) {
-            Ok(plan) => plan.run(Task::Fused(fused, messages)).map(|()| true),
+        let (key, resident) = (first.key.size(), first.data.device());
+        let task = match self.run_sole(Task::Fused(fused, messages), key, shape.bytes, resident) {
+            Ok(outcome) => return outcome.map(|()| true),
+            Err(task) => task,
+        };
+        match self.plan(Operation::Fused(fused), key, shape, resident) {
+            Ok(plan) => plan.run(task).map(|()| true),
             // No kernel supports the fused AEAD for this memory, or all such kernels failed the self-test. The mode then
             // composes the AEAD of passes.
             Err(Error::Unsupported { .. } | Error::SelfTest { .. }) => Ok(false),

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
 use crate::calibrate::{Calibrator, CandidateRunner, Finding};
-use crate::candidates::{Candidate, CandidateTable, DeviceEntry, LAST_RESORT_NS};
+use crate::candidates::{Candidate, CandidateTable, DeviceEntry, LAST_RESORT_NS, Wanted};
 use crate::selection::{self, Selection};
 use crate::target::{IncidentLog, Target};
 use crate::timing::Shape;
@@ -144,13 +144,7 @@ impl<'p> Plan<'p> {
         let _queued = self.queued.map(|(entry, ns)| Queued::new(entry, ns));
         match self.planner.verifier(self.device) {
             Some(verifier) => verify::run(self.target(), &verifier, work),
-            None => {
-                let outcome = self.target().submit(work).and_then(Completion::wait);
-                if let Err(Error::DeviceFailed { device, .. }) = &outcome {
-                    self.planner.table().count_failure(*device);
-                }
-                outcome
-            }
+            None => self.planner.finished(self.target().submit(work)),
         }
     }
 }
@@ -366,6 +360,54 @@ impl Planner {
         self.plan_shape(operation, key, work.into(), resident)
     }
 
+    /// Does work on the caller's device if there is nothing to choose: a trusted device has the only kernel that may be the
+    /// fastest, and the time of the work is not counted. Short work would otherwise take longer to plan than to do. Returns
+    /// the task if there is a choice.
+    #[inline]
+    pub(crate) fn run_sole<'w, 'd: 'w>(
+        &self,
+        task: Task<'w, 'd>,
+        key: KeySize,
+        bytes: usize,
+        resident: Option<DeviceId>,
+    ) -> std::result::Result<Result<()>, Task<'w, 'd>> {
+        let table = self.table();
+        let Some(sole) = table.choice(task.operation(), key).sole() else { return Err(task) };
+        let is_counted = bytes >= MIN_COUNTED_BYTES && !self.counts_nothing();
+        if is_counted
+            || resident.is_some()
+            || table.has_rivals()
+            || table.has_failures()
+            || self.decisions.is_some()
+        {
+            return Err(task);
+        }
+        Ok(self.finished(sole.device().submit(sole.kernel, task.into())))
+    }
+
+    /// True if the time of work no longer changes what the planner does, provided that there is only one device.
+    fn counts_nothing(&self) -> bool {
+        self.recalled.is_completed() && (self.discovery.is_none() || self.all.get().is_some())
+    }
+
+    /// Waits for work and counts the failure of its device. The device has usually finished; the result, which is large, is
+    /// not copied then.
+    #[inline]
+    fn finished(&self, submitted: Result<Completion<'_>>) -> Result<()> {
+        let error = match submitted {
+            Ok(Completion::Done) => return Ok(()),
+            Ok(pending) => match pending.wait() {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            },
+            Err(error) => error,
+        };
+        if let Error::DeviceFailed { device, .. } = &error {
+            self.table().count_failure(*device);
+        }
+        Err(error)
+    }
+
     fn plan_shape(
         &self,
         operation: Operation,
@@ -415,37 +457,9 @@ impl Planner {
         shape: Shape,
         resident: Option<DeviceId>,
     ) -> Option<(usize, f64)> {
-        let choice = table.choice(operation, key);
-        let among = |gives_up: bool| {
-            let mut best: Option<(usize, f64)> = None;
-            let mut best_entry = usize::MAX;
-            for (index, candidate) in choice.candidates.iter().enumerate() {
-                let entry = table.entry_of(candidate);
-                if resident.is_some_and(|id| entry.device.id() != id)
-                    || (gives_up && table.is_given_up(candidate))
-                {
-                    continue;
-                }
-                let mut ns = choice.ns(index, shape, resident.is_some());
-                if !entry.is_trusted {
-                    // The CPU runs on the caller's thread. Any other device works for one caller at a time, so its queued
-                    // work adds to the time.
-                    ns += entry.queued_ns.load(Ordering::Relaxed) as f64;
-                }
-                let is_same_device =
-                    candidate.entry == best_entry && choice.is_measured(index, resident.is_some());
-                let factor = if is_same_device { MIN_SPEEDUP } else { 1.0 };
-                if factor * ns < best.map_or(f64::INFINITY, |(_, least)| least)
-                    && table.prove(candidate, operation).is_ok()
-                {
-                    best = Some((index, ns));
-                    best_entry = candidate.entry;
-                }
-            }
-            best
-        };
         // If there is no other device, a device that has failed too often is still used.
         let gives_up = resident.is_none() && !self.is_narrowed && table.has_failures();
+        let among = |gives_up| table.fastest(Wanted { operation, key, shape, resident }, gives_up);
         among(gives_up).or_else(|| among(false))
     }
 

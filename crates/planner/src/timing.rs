@@ -91,6 +91,18 @@ impl Timing {
         }
     }
 
+    /// True if this time is at most the other time for work of every shape. False if this is not certain.
+    pub(crate) fn is_at_most(&self, other: &Timing) -> bool {
+        let have_same_bytes =
+            self.points.iter().map(|point| point.bytes).eq(other.points.iter().map(|point| point.bytes));
+        have_same_bytes
+            && self.points.iter().zip(&other.points).all(|(one, two)| one.ns <= two.ns)
+            && self.last_slope() <= other.last_slope()
+            && self.per_message_ns <= other.per_message_ns
+            && self.wide_ns_per_byte.is_none()
+            && other.wide_ns_per_byte.is_none()
+    }
+
     fn single(&self, bytes: f64) -> f64 {
         let first = self.points[0];
         if bytes <= first.bytes {
