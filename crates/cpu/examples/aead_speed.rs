@@ -116,12 +116,12 @@ fn calls<'a>(
             Cipher::Ctr.one(planner, Direction::Encrypt, cipher_key, &mut [3; 16], data).expect("supported");
         }),
     ));
-    let mut data = vec![1; size];
+    let data = vec![1; size];
     all.push((
         "ghash task".into(),
         Box::new(move || {
             let mut state = [3; 16];
-            let data = Data::read_only(black_box(&mut data));
+            let data = Data::read_only(black_box(&data));
             let mut segments = [Segment { key, tweak: None, state: &mut state, data }];
             cpu.submit(kernel, Task::Pass(Pass::Ghash, &mut segments).into())
                 .expect("supported")

@@ -7,7 +7,7 @@
 //! the current step. As in [`super::ghash`], each place of a vector holds a separate hash, and all places are multiplied by the same
 //! power of H. The blocks of the last step are multiplied by different powers.
 
-use std::arch::x86_64::__m128i;
+use std::arch::x86_64::{__m128i, _MM_HINT_T0, _mm_prefetch};
 
 use super::cipher::{extra_rounds, for_each, in_memory, opaque, opaque_number};
 use super::ghash::{HashKey, MODULUS, Sum, ordered};
@@ -15,6 +15,11 @@ use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
 use crate::counter::{Counting, GcmCounter, Low32};
 use crate::kernel::{Block, Span};
+
+/// The number of bytes by which input is prefetched if it is hashed. The vectors of a step are hashed from the last to the
+/// first, and the prefetchers of the processor do not recognise this order: without the instructions, opening 4 MiB out of
+/// place takes 2.6 times as long on Zen 5.
+const AHEAD: usize = 4096;
 
 /// The last byte of each counter block of an aligned step, which starts with block 2 of 32. The last two are blocks 0 and 1 of
 /// the next 32.
@@ -102,12 +107,15 @@ impl<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> Gcm<V, N
     /// The same as for [`Vector`]. In addition, the three pointers are valid for a step, there are `rounds` + 1 keys, and the
     /// hash key has the powers for a step.
     #[inline(always)]
-    unsafe fn step(&mut self, src: *const u8, dst: *mut u8, hashed: Option<*const u8>) {
+    unsafe fn step<const PREFETCH: bool>(&mut self, src: *const u8, dst: *mut u8, hashed: Option<*const u8>) {
         let this = self.in_place();
         // SAFETY: the caller guarantees the conditions of this function.
         unsafe {
             let keys = opaque(this.keys);
             let first = V::broadcast(keys);
+            if PREFETCH {
+                for_each!(I < N => _mm_prefetch::<_MM_HINT_T0>(src.wrapping_add(AHEAD + I * V::BYTES).cast()));
+            }
             let mut x = this.next_blocks(first);
             let mut sum = Sum::zero(first);
             // The additional rounds come first, so that the other rounds and the code that uses their result form one basic
@@ -253,17 +261,17 @@ pub(super) unsafe fn crypt<
         };
         let last = step * (steps - 1);
         let hash = if OUTPUT {
-            gcm.step(src, dst, None);
+            gcm.step::<false>(src, dst, None);
             for at in (step..data.len()).step_by(step) {
-                gcm.step(src.add(at), dst.add(at), Some(dst.add(at - step).cast_const()));
+                gcm.step::<false>(src.add(at), dst.add(at), Some(dst.add(at - step).cast_const()));
             }
             gcm.last(dst.add(last).cast_const())
         } else {
             for at in (0..last).step_by(step) {
-                gcm.step(src.add(at), dst.add(at), Some(src.add(at)));
+                gcm.step::<true>(src.add(at), dst.add(at), Some(src.add(at)));
             }
             let hash = gcm.last(src.add(last));
-            gcm.step(src.add(last), dst.add(last), None);
+            gcm.step::<false>(src.add(last), dst.add(last), None);
             hash
         };
         ordered::<_, GHASH>(hash).store(state.as_mut_ptr());
