@@ -9,15 +9,16 @@
 //! are not detected, the machine is too noisy for a result.
 
 use std::hint::black_box;
+use std::sync::Arc;
 
 use lockstep_core::backend::Device;
 use lockstep_core::data::Data;
 use lockstep_core::work::{AeadMessage, Status, Tag};
 use lockstep_core::{Block, Key};
-use lockstep_cpu::kernel::{Kernel, Span};
+use lockstep_cpu::kernel::{Kernel, OcbKey, OcbState, Span};
 use lockstep_cpu::soft::Soft;
 use lockstep_cpu::{Cpu, CpuOptions};
-use lockstep_modes::gcm;
+use lockstep_modes::{gcm, gcm_siv};
 use lockstep_planner::{Planner, Selection};
 use lockstep_reference as reference;
 
@@ -44,6 +45,9 @@ fn main() {
     tag_check(None, count);
     for info in Cpu::new(&CpuOptions::default()).kernels().iter().filter(|info| info.missing.is_none()) {
         tag_check(Some(info.name), count);
+        if info.name != "cpu/aws-lc" {
+            gcm_siv_seal(info.name, count);
+        }
     }
     controls(count);
 }
@@ -104,13 +108,55 @@ fn kernel<K: Kernel>(count: usize) {
         kernel.ghash(&hash_key, &mut state, data);
         black_box(state);
     });
+    measure(K::NAME, "POLYVAL of data", count, &mut random, blocks, |data| {
+        let mut state = [0; 16];
+        kernel.polyval(&hash_key, &mut state, data);
+        black_box(state);
+    });
+    let masks = OcbKey::new(&[0x42; 16]);
+    for encrypts in [true, false] {
+        let what = if encrypts { "OCB3 encryption of data" } else { "OCB3 decryption of data" };
+        measure(K::NAME, what, count, &mut random, blocks, |data| {
+            let mut data = *data;
+            kernel.ocb(&schedule, &masks, &mut OcbState::default(), encrypts, Span::in_place(&mut data));
+            black_box(data);
+        });
+    }
+}
+
+/// Sealing with GCM-SIV: random plaintexts and a fixed one, under random keys and a fixed one.
+fn gcm_siv_seal(kernel: &str, count: usize) {
+    let device: Arc<dyn Device> = Arc::new(Cpu::new(&CpuOptions { threads: Some(1) }));
+    let selection = Selection { device: None, kernel: Some(kernel.into()) };
+    let Ok(planner) = Planner::new(vec![device], &selection) else { return };
+    let input = |random: &mut Random, fixed: bool| {
+        let bytes: [u8; 32] = if fixed { [0x5a; 32] } else { random.bytes() };
+        let data: [u8; 1040] = if fixed { [0; 1040] } else { random.bytes() };
+        let key = Key::new(&bytes).expect("32 bytes");
+        // The schedule is made before the measurement.
+        let mut tag = [0; 16];
+        let mut message = [message(&key, &mut [], Tag::Write(&mut tag))];
+        gcm_siv::seal(&planner, &mut message).expect("valid arguments");
+        (key, data)
+    };
+    measure(kernel, "GCM-SIV under keys", count, &mut Random(5), input, |(key, data)| {
+        let mut data = *data;
+        let mut tag = [0; 16];
+        let mut messages = [message(key, &mut data, Tag::Write(&mut tag))];
+        black_box(gcm_siv::seal(&planner, &mut messages).is_err());
+        black_box((data, tag));
+    });
+}
+
+fn message<'d>(key: &'d Key, data: &'d mut [u8], tag: Tag<'d>) -> AeadMessage<'d> {
+    AeadMessage { key, nonce: &[1; 12], aad: b"", data: Data::in_place(data), tag, status: Status::Pending }
 }
 
 /// Tags with a wrong first byte against tags with a wrong last byte.
 fn tag_check(kernel: Option<&str>, count: usize) {
-    let device = Box::new(Cpu::new(&CpuOptions { threads: Some(1) }));
+    let device: Arc<dyn Device> = Arc::new(Cpu::new(&CpuOptions { threads: Some(1) }));
     let selection = Selection { device: None, kernel: kernel.map(Into::into) };
-    let planner = match Planner::new(vec![std::sync::Arc::from(device as Box<dyn Device>)], &selection) {
+    let planner = match Planner::new(vec![device], &selection) {
         Ok(planner) => planner,
         Err(error) => return println!("{error}"),
     };
@@ -127,14 +173,7 @@ fn tag_check(kernel: Option<&str>, count: usize) {
     measure(name, "GCM's check of tags", count, &mut Random(2), wrong, |tag| {
         let mut data = [0; 48];
         data.copy_from_slice(&secret);
-        let mut messages = [AeadMessage {
-            key: &key,
-            nonce: &[1; 12],
-            aad: b"",
-            data: Data::in_place(&mut data),
-            tag: Tag::Expect(tag),
-            status: Status::Pending,
-        }];
+        let mut messages = [message(&key, &mut data, Tag::Expect(tag))];
         black_box(gcm::open(&planner, &mut messages).is_err());
     });
 }

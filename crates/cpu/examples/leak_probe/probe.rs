@@ -31,7 +31,7 @@ const MESSAGES: usize = 19;
 type Operation = fn(&Probe);
 
 /// The operations, by name.
-const OPERATIONS: [(&str, Operation); 11] = [
+const OPERATIONS: [(&str, Operation); 13] = [
     ("ciphers", Probe::ciphers),
     ("batches", Probe::batches),
     ("streams", Probe::streams),
@@ -39,7 +39,9 @@ const OPERATIONS: [(&str, Operation); 11] = [
     ("gcm", Probe::gcm),
     ("gcm-batches", Probe::gcm_batches),
     ("gcm-siv", Probe::gcm_siv),
+    ("gcm-siv-batches", Probe::gcm_siv_batches),
     ("ocb", Probe::ocb),
+    ("ocb-batches", Probe::ocb_batches),
     ("ccm", Probe::ccm),
     ("cmac", Probe::cmac),
     ("mac-streams", Probe::mac_streams),
@@ -256,8 +258,12 @@ impl Probe {
         }
     }
 
-    /// Fused GCM of messages that each have their own key: groups of keys, short messages, steps of the fused loop.
     fn gcm_batches(&self) {
+        self.aead_batches("GCM", gcm::seal);
+    }
+
+    /// A fused AEAD of messages that each have their own key: groups of keys, short messages, steps of the fused loop.
+    fn aead_batches(&self, name: &str, seal: Batch) {
         for size in [16, 24, 32] {
             let keys: Vec<_> = (0..MESSAGES).map(|_| secret_key(size)).collect();
             let aad = secret(13);
@@ -266,14 +272,22 @@ impl Probe {
             let work = keys.iter().zip(&mut data).zip(&mut tags);
             let mut messages: Vec<_> =
                 work.map(|((key, data), tag)| message(key, &[7; 12], &aad, data, Tag::Write(tag))).collect();
-            gcm::seal(&self.planner, &mut messages).expect("valid arguments");
-            data.iter_mut().for_each(|data| taken("GCM", data));
-            tags.iter_mut().for_each(|tag| taken("GCM's tag", tag));
+            seal(&self.planner, &mut messages).expect("valid arguments");
+            data.iter_mut().for_each(|data| taken(name, data));
+            tags.iter_mut().for_each(|tag| taken(name, tag));
         }
     }
 
     fn gcm_siv(&self) {
         self.aead("GCM-SIV", gcm_siv::seal);
+    }
+
+    fn gcm_siv_batches(&self) {
+        self.aead_batches("GCM-SIV", gcm_siv::seal);
+    }
+
+    fn ocb_batches(&self) {
+        self.aead_batches("OCB", ocb::seal);
     }
 
     fn ocb(&self) {
@@ -372,28 +386,56 @@ fn verdicts() {
     }
     constant("unpad", &unpads);
 
-    let probe = Probe::new("cpu/soft");
-    for (what, seal, open) in [("GCM", gcm::seal as Batch, gcm::open as Batch), ("CCM", ccm::seal, ccm::open)]
-    {
+    let kernels: &[&str] = if has_aes() { &["cpu/soft", "cpu/aesni"] } else { &["cpu/soft"] };
+    for kernel in kernels {
+        let probe = Probe::new(kernel);
+        let modes: [(&str, Batch, Batch); 4] = [
+            ("GCM", gcm::seal, gcm::open),
+            ("CCM", ccm::seal, ccm::open),
+            ("GCM-SIV", gcm_siv::seal, gcm_siv::open),
+            ("OCB", ocb::seal, ocb::open),
+        ];
+        for (what, seal, open) in modes {
+            // The number of reports must not depend on the length either: the longer messages enter the widest loops.
+            let mut opens = Vec::new();
+            for len in [40, 16 * BLOCKS + 5] {
+                probe.open(len, seal, open, &mut opens);
+            }
+            constant(&format!("{kernel} {what}"), &opens);
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_aes() -> bool {
+    std::arch::is_x86_feature_detected!("aes")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_aes() -> bool {
+    false
+}
+
+impl Probe {
+    /// Opens a message with its tag and with wrong ones, and adds the verdicts.
+    fn open(&self, len: usize, seal: Batch, open: Batch, opens: &mut Vec<(bool, (bool, u64))>) {
         let plain_key = Key::new(&[8; 16]).expect("16 bytes");
-        let mut sealed = [1; 40];
+        let mut sealed = vec![1; len];
         let mut tag = [0; 16];
-        seal(&probe.planner, &mut [message(&plain_key, &[7; 12], b"", &mut sealed, Tag::Write(&mut tag))])
+        seal(&self.planner, &mut [message(&plain_key, &[7; 12], b"", &mut sealed, Tag::Write(&mut tag))])
             .expect("valid arguments");
-        let mut opens = Vec::new();
         for wrong in [None, Some(0), Some(1), Some(7), Some(14), Some(15)] {
             let mut bytes = [8; 16];
             hide(&mut bytes);
             let key = Key::new(&bytes).expect("16 bytes");
-            let mut data = sealed;
+            let mut data = sealed.clone();
             let mut tag = tag;
             if let Some(wrong) = wrong {
                 tag[wrong] ^= 1;
             }
             let mut messages = [message(&key, &[7; 12], b"", &mut data, Tag::Expect(&tag))];
-            opens.push((wrong.is_none(), count(|| open(&probe.planner, &mut messages).is_ok())));
+            opens.push((wrong.is_none(), count(|| open(&self.planner, &mut messages).is_ok())));
         }
-        constant(what, &opens);
     }
 }
 

@@ -1,11 +1,15 @@
 //! What the planner chooses, and what it chooses only by name.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lockstep_core::backend::{Completion, Cost, Device, DeviceId, HardwareId, KernelId, KernelInfo, Unit};
-use lockstep_core::work::{FusedAead, Operation, Pass, Work};
-use lockstep_core::{Error, KeySize, Result};
+use lockstep_core::data::Data;
+use lockstep_core::work::{FusedAead, Operation, Pass, Segment, Work};
+use lockstep_core::{Error, Key, KeySize, Result};
+use lockstep_modes::Executor;
 use lockstep_planner::{Planner, Selection};
+use lockstep_reference::{Aes, ctr};
 use lockstep_testkit::mock::{Behaviour, MockAsyncDevice};
 
 /// A device with the kernels and costs that a test sets.
@@ -16,6 +20,9 @@ struct Pretend {
     /// Indices of kernels that compute wrongly.
     broken: Vec<usize>,
     hardware: Option<HardwareId>,
+    is_trusted: bool,
+    /// The kernel of the last submission.
+    last: Arc<AtomicUsize>,
     right: MockAsyncDevice,
     wrong: MockAsyncDevice,
 }
@@ -35,6 +42,8 @@ impl Pretend {
             costs: kernels.iter().map(|&(_, _, cost)| cost).collect(),
             broken: broken.into(),
             hardware: None,
+            is_trusted: false,
+            last: Arc::default(),
             right: MockAsyncDevice::default(),
             wrong: MockAsyncDevice::new(Behaviour { corrupt_at: Some(0), ..Behaviour::default() }),
         }
@@ -44,6 +53,9 @@ impl Pretend {
 impl Device for Pretend {
     fn id(&self) -> DeviceId {
         self.id
+    }
+    fn is_trusted(&self) -> bool {
+        self.is_trusted
     }
     fn description(&self) -> String {
         "for tests".into()
@@ -61,6 +73,7 @@ impl Device for Pretend {
         }
     }
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
+        self.last.store(usize::from(kernel.0), Ordering::Relaxed);
         let is_broken = self.broken.contains(&usize::from(kernel.0));
         let oracle = if is_broken { &self.wrong } else { &self.right };
         oracle.submit(KernelId(0), work)
@@ -118,6 +131,39 @@ fn a_kernel_that_fails_its_self_test_is_not_used() {
     assert!(matches!(&auto.failures()[..], [Error::SelfTest { kernel, .. }] if kernel == "gpu/hot"));
     let forced = planner(vec![device()], None, Some("gpu/hot")).unwrap();
     assert!(matches!(forced.plan(CTR, KeySize::Aes128, 16, None).err(), Some(Error::SelfTest { .. })));
+}
+
+/// The kernel that runs each of two calls of the executor, on a trusted device.
+fn run_by(costs: [Cost; 2], broken: &[usize], bytes: usize) -> [usize; 2] {
+    let kernels = [("mock-cpu/first", false, costs[0]), ("mock-cpu/second", false, costs[1])];
+    let device = Pretend { is_trusted: true, ..Pretend::new("mock-cpu", &kernels, broken) };
+    let last = Arc::clone(&device.last);
+    let planner = planner(vec![device], None, None).unwrap();
+    [(), ()].map(|()| {
+        let (key, mut state, mut data) = (Key::new(&[7; 16]).unwrap(), [3; 16], vec![1; bytes]);
+        let expected = ctr::apply(&Aes::new(key.bytes()), &[3; 16], &data);
+        let data_of_segment = Data::in_place(&mut data);
+        let segment = Segment { key: &key, tweak: None, state: &mut state, data: data_of_segment };
+        planner.run_pass(Pass::Ctr, &mut [segment]).unwrap();
+        assert!(data == expected);
+        last.load(Ordering::Relaxed)
+    })
+}
+
+#[test]
+fn a_kernel_that_is_always_faster_is_used_unless_it_fails() {
+    let faster = Cost { fixed_ns: 5.0, ns_per_byte: 0.5 };
+    for bytes in [16, 100, 20_000] {
+        assert_eq!(run_by([SLOW, faster], &[], bytes), [1, 1]);
+        assert_eq!(run_by([faster, SLOW], &[], bytes), [0, 0]);
+        // Of two equal kernels, the first is used.
+        assert_eq!(run_by([SLOW, SLOW], &[], bytes), [0, 0]);
+        assert_eq!(run_by([SLOW, faster], &[1], bytes), [0, 0]);
+        assert_eq!(run_by([faster, SLOW], &[0], bytes), [1, 1]);
+    }
+    // Neither is always faster.
+    assert_eq!(run_by([SLOW, FAST], &[], 16), [0, 0]);
+    assert_eq!(run_by([SLOW, FAST], &[], 20_000), [1, 1]);
 }
 
 #[test]
