@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::planner::MIN_SPEEDUP;
 use crate::selection::Selection;
 use crate::selftest;
 use crate::timing::{Shape, Timing};
@@ -15,6 +14,11 @@ use lockstep_core::work::Operation;
 /// After this number of failures, a device is no longer chosen, unless the user named it. A single failure may be an
 /// accident. Each failure costs time, because the CPU repeats the work.
 const MAX_FAILURES: u32 = 3;
+
+/// A kernel is preferred to an earlier kernel in the list of its device only if it was measured to be faster by this factor.
+/// Repeated measurements of one kernel differ by up to 10 % at lengths up to 4 KiB
+/// (docs/measured/2026-11-22-zen4-2vcpu-calibrate.md).
+pub const MIN_SPEEDUP: f64 = 1.1;
 
 /// Added to times that are not comparable with the other times. It is longer than any work takes (30 years).
 pub(crate) const LAST_RESORT_NS: f64 = 1e18;

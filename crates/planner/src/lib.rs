@@ -20,5 +20,6 @@ mod target;
 pub mod timing;
 pub mod verify;
 
-pub use planner::{Considered, Decision, Discover, MIN_SPEEDUP, Plan, Planner};
+pub use candidates::MIN_SPEEDUP;
+pub use planner::{Considered, Decision, Discover, Plan, Planner};
 pub use selection::Selection;

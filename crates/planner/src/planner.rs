@@ -46,11 +46,6 @@ const REDISCOVERY_AFTER_NS: u64 = 200_000_000;
 /// (docs/measured/2026-11-22-zen4-2vcpu-calibrate.md).
 const CALIBRATION_AFTER_NS: u64 = 50_000_000;
 
-/// A kernel is preferred to an earlier kernel in the list of its device only if it was measured to be faster by this factor.
-/// Repeated measurements of one kernel differ by up to 10 % at lengths up to 4 KiB
-/// (docs/measured/2026-11-22-zen4-2vcpu-calibrate.md).
-pub const MIN_SPEEDUP: f64 = 1.1;
-
 /// Limits the memory of the list, because a device may fail in every call.
 const MAX_INCIDENTS: usize = 64;
 

@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use clap::Args;
 use lockstep::Engine;
-use lockstep::hazmat::KeySize;
 use lockstep::hazmat::backend::{Device, DeviceProperties, KernelId, KernelInfo};
 use lockstep::hazmat::work::{FusedAead, Operation, Pass};
 use lockstep_report::hang;
