@@ -1,7 +1,7 @@
 //! The AEADs of a kernel compared with its CTR: `cargo run --release -p lockstep-cpu --example aead_speed [filter...]`.
 //!
-//! One thread, in place, one message with one key in each call. "task" is the task of the device, and "mode" is the function
-//! of the modes with a planner, as the library calls it. The rows of a size alternate in many short rounds, because other
+//! One thread and one key; one message in each call. "task" is the task of the device, and "mode" is the function
+//! of the modes with a planner, as the library calls it; "batch" is a task of 16 messages, per message. The rows of a size alternate in many short rounds, because other
 //! programs may run on the machine. Each figure is the median of the rounds; the ratios are medians of the ratios of
 //! neighbouring measurements. `KERNEL` selects a kernel, and `SIZES` lists sizes.
 
@@ -17,14 +17,16 @@ use lockstep_cpu::{Cpu, CpuOptions};
 use lockstep_modes::{Cipher, CipherKey, Direction, gcm, gcm_siv, ocb};
 use lockstep_planner::{Planner, Selection};
 
+/// Number of messages of a batch.
+const BATCH: usize = 16;
+
 const ROUNDS: usize = 101;
 const ROUND: Duration = Duration::from_micros(300);
 
 type Call<'a> = Box<dyn FnMut() + 'a>;
 type Mode = fn(&dyn lockstep_modes::Executor, &mut [AeadMessage<'_>]) -> lockstep_core::Result<()>;
 
-/// A call of a task, in place. Messages that are opened are sealed in place first, and the ciphertext is copied back before
-/// each call by the caller's choice of key stream: the tag is wrong after the first call, which costs the same.
+/// A call of a task. Sealing is in place, and opening is not, so that each call has the same input.
 fn task<'a>(cpu: &'a Cpu, kernel: KernelId, fused: FusedAead, key: &'a Key, size: usize) -> Call<'a> {
     let (mut data, mut tag) = (vec![1; size], [0; 16]);
     let mut output = vec![0; size];
@@ -46,6 +48,17 @@ fn run_task(
 ) {
     let mut messages = [message(fused.opens(), key, data, to, tag)];
     cpu.submit(kernel, Task::Fused(fused, &mut messages).into()).expect("supported").wait().expect("host");
+}
+
+/// A call of a task that seals several messages under one key.
+fn batch<'a>(cpu: &'a Cpu, kernel: KernelId, fused: FusedAead, key: &'a Key, size: usize) -> Call<'a> {
+    let mut messages = vec![(vec![1; size], [0; 16]); BATCH];
+    Box::new(move || {
+        let messages = black_box(&mut messages).iter_mut();
+        let mut messages: Vec<_> = messages.map(|(data, tag)| message(false, key, data, None, tag)).collect();
+        let task = Task::Fused(fused, &mut messages);
+        cpu.submit(kernel, task.into()).expect("supported").wait().expect("host");
+    })
 }
 
 fn message<'a>(
@@ -132,6 +145,9 @@ fn calls<'a>(
     for fused in FusedAead::ALL {
         if cpu.cost(kernel, lockstep_core::work::Operation::Fused(fused), key.size()).is_some() {
             all.push((format!("{fused:?} task"), task(cpu, kernel, fused, key, size)));
+            if !fused.opens() {
+                all.push((format!("{fused:?} batch"), batch(cpu, kernel, fused, key, size)));
+            }
         }
     }
     if let Ok(aws) = kernel_by_name(cpu, "cpu/aws-lc") {
@@ -177,8 +193,9 @@ fn measure(bits: usize, size: usize, calls: &mut [(String, Call<'_>)]) {
         }
     }
     for ((name, _), times) in calls.iter().zip(&found) {
-        let ratios = times.iter().zip(&found[0]).map(|(time, ctr)| ctr / time).collect();
-        let ns = median(times.clone());
+        let messages = if name.ends_with("batch") { BATCH as f64 } else { 1.0 };
+        let ratios = times.iter().zip(&found[0]).map(|(time, ctr)| messages * ctr / time).collect();
+        let ns = median(times.clone()) / messages;
         let (rate, ratio) = (size as f64 / ns, median(ratios));
         println!("{bits:4} {size:8}  {name:16} {ns:10.1} ns {rate:7.2} GB/s {ratio:6.3} of CTR");
     }

@@ -2,9 +2,13 @@
 //!
 //! Each message has its own keys, which are derived from its nonce. The keys of a group of messages are expanded interleaved,
 //! in memory that is reused.
+//!
+//! A message can be encrypted only after it has been hashed, and the two use different execution units. If the kernel has a
+//! fused loop, a message of a group is therefore encrypted while the next one is hashed.
 
 use std::slice::from_mut;
 
+use lockstep_core::data::Data;
 use lockstep_core::gcm::settle;
 use lockstep_core::key::{Block, Key, KeySize};
 use lockstep_core::work::{AeadMessage, Status, Tag};
@@ -139,7 +143,8 @@ fn run_group<K: SingleStreamKernel>(
         let key = &derived.encryption.as_flattened()[..message.key.size().bytes()];
         kernel.expand_each(&[key], from_mut(schedule));
         kernel.hash_keys_into(&*derived.hash, from_mut(hash_key));
-        return run_one(MessageKey { kernel, schedule, powers: Powers::Some(hash_key) }, message);
+        let powers = Powers::Some(hash_key);
+        return run_one(&mut Polyval::new(MessageKey { kernel, schedule, powers }), message, None);
     }
     let mut hash = Wiped::<GROUP>::zero();
     let mut encryption: [Wiped<2>; GROUP] = std::array::from_fn(|_| Wiped::zero());
@@ -154,26 +159,37 @@ fn run_group<K: SingleStreamKernel>(
     });
     kernel.expand_each(&keys[..count], schedules);
     kernel.hash_keys_into(&hash[..count], hash_keys);
-    for ((message, schedule), hash_key) in messages.iter_mut().zip(schedules).zip(hash_keys) {
-        run_one(MessageKey { kernel, schedule, powers: Powers::Some(hash_key) }, message);
+    let mut hashes = schedules.iter().zip(hash_keys).map(|(schedule, hash_key)| {
+        Polyval::new(MessageKey { kernel, schedule, powers: Powers::Some(hash_key) })
+    });
+    let (mut messages, mut next) = (messages, hashes.next());
+    while let (Some((message, later)), Some(mut polyval)) = (messages.split_first_mut(), next) {
+        next = hashes.next();
+        run_one(&mut polyval, message, next.as_mut().zip(later.first()));
+        messages = later;
     }
 }
 
-/// Processes a message with its derived keys.
-fn run_one<K: SingleStreamKernel>(key: MessageKey<'_, K>, message: &mut AeadMessage<'_>) {
+/// Processes a message. `beside` is the next message, with its hash.
+fn run_one<K: SingleStreamKernel>(
+    polyval: &mut Polyval<'_, K>,
+    message: &mut AeadMessage<'_>,
+    beside: Option<(&mut Polyval<'_, K>, &AeadMessage<'_>)>,
+) {
     let nonce = nonce(message);
-    let mut polyval = Polyval { key, hash: Wiped::zero(), pending: Wiped::zero(), len: 0 };
     let mut data = host(&mut message.data);
     let lengths = (message.aad.len(), data.len());
-    polyval.absorb(message.aad);
-    polyval.pad();
+    if polyval.hashed == 0 {
+        polyval.absorb(message.aad);
+        polyval.pad();
+    }
     // The right tag of a forged message is a secret.
     let mut computed = Wiped::<1>::zero();
     match &message.tag {
         Tag::Write(_) => {
-            polyval.absorb(data.input());
+            polyval.absorb(&data.input()[polyval.hashed..]);
             computed[0] = polyval.tag(lengths, nonce);
-            encrypt(&polyval.key, &computed[0], data.reborrow().into_span());
+            encrypt(&polyval.key, &computed[0], data.reborrow().into_span(), beside);
         }
         Tag::Expect(tag) => {
             let tag: &Block = (*tag).try_into().expect("checked");
@@ -192,9 +208,31 @@ fn first_counter(tag: &Block) -> Block {
     (u128::from_le_bytes(*tag) | 1 << 127).to_le_bytes()
 }
 
-/// CTR over the data of a message.
-fn encrypt<K: SingleStreamKernel>(key: &MessageKey<'_, K>, tag: &Block, data: Span<'_>) {
-    key.kernel.ctr_little32(key.schedule, &mut first_counter(tag), data);
+/// CTR over the data of a message. As much of the next message as possible is hashed in the same loop, if it is sealed too.
+fn encrypt<K: SingleStreamKernel>(
+    key: &MessageKey<'_, K>,
+    tag: &Block,
+    mut data: Span<'_>,
+    beside: Option<(&mut Polyval<'_, K>, &AeadMessage<'_>)>,
+) {
+    let (kernel, schedule, mut counter) = (key.kernel, key.schedule, first_counter(tag));
+    if let Some((polyval, next)) = beside
+        && let (Data::Host(text), Tag::Write(_)) = (&next.data, &next.tag)
+        && K::GCM_STEP > 0
+        && data.len().min(text.len()) >= K::GCM_STEP
+    {
+        let at = data.len().min(text.len()) / K::GCM_STEP * K::GCM_STEP;
+        let (steps, rest) = data.split_at(at);
+        polyval.absorb(next.aad);
+        polyval.pad();
+        polyval.flush();
+        let hash_key = polyval.key.hash_key(K::GCM_STEP / 16);
+        let text = &text.input()[..at];
+        kernel.gcm_siv_seal(schedule, &mut counter, steps, hash_key, &mut polyval.hash[0], text);
+        polyval.hashed = at;
+        data = rest;
+    }
+    kernel.ctr_little32(schedule, &mut counter, data);
 }
 
 /// Number of bytes that wait to be hashed. With the block of lengths, they are two vectors of the largest size.
@@ -209,9 +247,16 @@ struct Polyval<'k, K: SingleStreamKernel> {
     pending: Wiped<{ PENDING / 16 + 1 }>,
     /// Number of pending bytes, at most [`PENDING`]. The last block may be incomplete.
     len: usize,
+    /// Number of bytes of the plaintext that were hashed while the message before was encrypted. If it is not 0, the
+    /// additional data have been hashed too.
+    hashed: usize,
 }
 
-impl<K: SingleStreamKernel> Polyval<'_, K> {
+impl<'k, K: SingleStreamKernel> Polyval<'k, K> {
+    fn new(key: MessageKey<'k, K>) -> Self {
+        Polyval { key, hash: Wiped::zero(), pending: Wiped::zero(), len: 0, hashed: 0 }
+    }
+
     /// Adds whole blocks to the hash.
     fn hash(&mut self, blocks: &[u8]) {
         if !blocks.is_empty() {

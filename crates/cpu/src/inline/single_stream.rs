@@ -40,6 +40,20 @@ pub(crate) trait SingleStreamKernel: Kernel {
         unreachable!("GCM_STEP is 0")
     }
 
+    /// CTR with a little-endian counter over the data of one message, and POLYVAL of the text of another message, which has the
+    /// same length, in one loop: sealing of GCM-SIV. The conditions are those of [`SingleStreamKernel::gcm`].
+    fn gcm_siv_seal(
+        self,
+        _key: &Self::Schedule,
+        _counter: &mut Block,
+        _data: Span<'_>,
+        _hash_key: &Self::HashKey,
+        _state: &mut Block,
+        _text: &[u8],
+    ) {
+        unreachable!("GCM_STEP is 0")
+    }
+
     /// Like [`Kernel::expand`], but `None` if memory cannot be allocated.
     fn try_expand(self, key: &[u8]) -> Option<Self::Schedule> {
         Some(self.expand(key))

@@ -1,5 +1,5 @@
 //! GCM's CTR and GHASH in one loop, since they use different execution units. The same loop opens messages of GCM-SIV, with
-//! its counter and POLYVAL.
+//! its counter and POLYVAL, and encrypts one message of GCM-SIV while it hashes the next.
 //!
 //! A step is N vectors: eight with 32 registers, six with 16 registers, so that no value is copied to the stack. The products
 //! of the hash are computed between the rounds of CTR, one vector after each round. If the output is hashed (GCM encryption
@@ -113,8 +113,10 @@ impl<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> Gcm<V, N
         unsafe {
             let keys = opaque(this.keys);
             let first = V::broadcast(keys);
-            if PREFETCH {
-                for_each!(I < N => _mm_prefetch::<_MM_HINT_T0>(src.wrapping_add(AHEAD + I * V::BYTES).cast()));
+            if let (true, Some(hashed)) = (PREFETCH, hashed) {
+                for_each!(I < N => {
+                    _mm_prefetch::<_MM_HINT_T0>(hashed.wrapping_add(AHEAD + I * V::BYTES).cast());
+                });
             }
             let mut x = this.next_blocks(first);
             let mut sum = Sum::zero(first);
@@ -205,13 +207,14 @@ fn counters<const GHASH: bool>(counter: &Block, blocks: u128) -> (u128, Block) {
     (start, if GHASH { after.to_be_bytes() } else { after.to_le_bytes() })
 }
 
-/// Encrypts or decrypts one or more whole steps, and adds the output (if OUTPUT is set) or the input to the state of the hash.
-/// The counter is advanced.
+/// Encrypts or decrypts one or more whole steps, and adds the output (if OUTPUT is set) or the text at `hashed` to the state of
+/// the hash. The counter is advanced.
 ///
 /// # Safety
 ///
 /// The same as for [`Vector`]. In addition, the hash key has the powers for N vectors, which are at most eight. If ALIGNED is
-/// set, [`is_aligned`] is true and GHASH is set.
+/// set, [`is_aligned`] is true and GHASH is set. If OUTPUT is not set, `hashed` is valid for reads of the length of the data;
+/// it is the source of the data, or the data are not written to it.
 #[inline(always)]
 pub(super) unsafe fn crypt<
     V: Vector,
@@ -225,6 +228,7 @@ pub(super) unsafe fn crypt<
     counter: &mut Block,
     state: &mut Block,
     data: Span<'_>,
+    hashed: *const u8,
 ) {
     let step = N * V::BYTES;
     let steps = data.len() / step;
@@ -268,9 +272,9 @@ pub(super) unsafe fn crypt<
             gcm.last(dst.add(last).cast_const())
         } else {
             for at in (0..last).step_by(step) {
-                gcm.step::<true>(src.add(at), dst.add(at), Some(src.add(at)));
+                gcm.step::<true>(src.add(at), dst.add(at), Some(hashed.add(at)));
             }
-            let hash = gcm.last(src.add(last));
+            let hash = gcm.last(hashed.add(last));
             gcm.step::<false>(src.add(last), dst.add(last), None);
             hash
         };

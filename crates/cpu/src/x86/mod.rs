@@ -234,10 +234,11 @@ macro_rules! kernel {
                         state: &mut Block,
                         data: Span<'_>
                     ) -> () {
+                        let text = data.src();
                         if gcm::is_aligned::<V, $gcm_vectors>(counter) {
-                            gcm::crypt::<V, $gcm_vectors, true, true, true>(key, hash_key, &mut counter.block, state, data)
+                            gcm::crypt::<V, $gcm_vectors, true, true, true>(key, hash_key, &mut counter.block, state, data, text)
                         } else {
-                            gcm::crypt::<V, $gcm_vectors, true, false, true>(key, hash_key, &mut counter.block, state, data)
+                            gcm::crypt::<V, $gcm_vectors, true, false, true>(key, hash_key, &mut counter.block, state, data, text)
                         }
                     }
                     fn gcm_decrypt(
@@ -247,10 +248,11 @@ macro_rules! kernel {
                         state: &mut Block,
                         data: Span<'_>
                     ) -> () {
+                        let text = data.src();
                         if gcm::is_aligned::<V, $gcm_vectors>(counter) {
-                            gcm::crypt::<V, $gcm_vectors, false, true, true>(key, hash_key, &mut counter.block, state, data)
+                            gcm::crypt::<V, $gcm_vectors, false, true, true>(key, hash_key, &mut counter.block, state, data, text)
                         } else {
-                            gcm::crypt::<V, $gcm_vectors, false, false, true>(key, hash_key, &mut counter.block, state, data)
+                            gcm::crypt::<V, $gcm_vectors, false, false, true>(key, hash_key, &mut counter.block, state, data, text)
                         }
                     }
                     fn siv_decrypt(
@@ -260,7 +262,20 @@ macro_rules! kernel {
                         state: &mut Block,
                         data: Span<'_>
                     ) -> () {
-                        gcm::crypt::<V, $gcm_vectors, true, false, false>(key, hash_key, counter, state, data)
+                        let text = data.src();
+                        gcm::crypt::<V, $gcm_vectors, true, false, false>(key, hash_key, counter, state, data, text)
+                    }
+                    fn siv_encrypt(
+                        key: &Schedule,
+                        hash_key: &HashKey<$raw>,
+                        counter: &mut Block,
+                        state: &mut Block,
+                        data: Span<'_>,
+                        text: &[u8]
+                    ) -> () {
+                        assert_eq!(text.len(), data.len(), "as many steps");
+                        let text = text.as_ptr();
+                        gcm::crypt::<V, $gcm_vectors, false, false, false>(key, hash_key, counter, state, data, text)
                     }
                 }
             }
@@ -354,6 +369,18 @@ macro_rules! kernel {
                     data: Span<'_>,
                 ) {
                     self.siv_decrypt(key, hash_key, counter, state, data);
+                }
+
+                fn gcm_siv_seal(
+                    self,
+                    key: &Schedule,
+                    counter: &mut Block,
+                    data: Span<'_>,
+                    hash_key: &HashKey<$raw>,
+                    state: &mut Block,
+                    text: &[u8],
+                ) {
+                    self.siv_encrypt(key, hash_key, counter, state, data, text);
                 }
 
                 entries! { $features,

@@ -132,7 +132,7 @@ fn each_kernel(test: impl Fn(&Cpu, &str)) {
 fn lengths() -> Vec<usize> {
     let steps =
         [96, 128, 192, 512, 1024].into_iter().flat_map(|step| [step - 1, step, step + 1, 2 * step + 17]);
-    (0..=34).chain(steps).chain([0, 4096, 20_011]).collect()
+    (0..=34).chain(steps).chain([0, 4096, 20_011, 700, 3000, 3000, 600, 90]).collect()
 }
 
 #[test]
