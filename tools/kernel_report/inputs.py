@@ -51,7 +51,7 @@ FAMILIES = {
 # Not counted per byte: these kernels process no data, or one block per tile.
 HELPERS = {"edges", "set_registers", "table_segments", "table_results", "gcm_tags", "gcm_zero", "gcm_messages", "uniform_tiles", "gather"}
 # Constant time, since they belong to the default family; others.py runs them.
-SERIAL = {"chain_keys", "chain_encrypt", "chain_decrypt", "ghash_powers", "ghash_tiles", "ghash_each"}
+SERIAL = {"chain_keys", "chain_encrypt", "chain_decrypt", "ghash_powers", "ghash_tiles", "ghash_each", "ghash_matrices", "ghash_tensor_tiles"}
 
 # Structures of common/work.cuh and ghash/ghash.cu: bytes, where pointers to secrets lie, and where registers do.
 STRUCTURES = {"segments": (SEGMENT_BYTES, [(0, 16)], [(48, 80)]), "extras": (48, [(0, 8), (16, 32), (40, 48)], []), "addresses": (8, [(0, 8)], [])}
@@ -67,7 +67,8 @@ PARAMETERS = [
     (re.compile(r"table_segments$"), {o: "public" for o in (0, 8, 16, 72, 80, 96)} | {64: "segments", 88: "segments"}),
     (re.compile(r"table_results$"), {0: "segments", 8: "public", 16: "public"}),
     (re.compile(r"ghash_powers$"), {0: "secret", 8: "secret"}),
-    (re.compile(r"ghash_tiles$"), {0: "segments", 8: "public", 16: "public", 24: "secret", 32: "secret", 40: "secret", 48: "extras"}),
+    (re.compile(r"ghash_matrices$"), {0: "secret", 8: "secret"}),
+    (re.compile(r"ghash_(tensor_)?tiles$"), {0: "segments", 8: "public", 16: "public"} | {o: "secret" for o in (24, 32, 40, 56)} | {48: "extras"}),
     (re.compile(r"ghash_each$"), {0: "segments", 8: "secret", 16: "extras"}),
     (re.compile(r"gcm_tags$"), {0: "segments", 8: "extras", 16: "public"}),
     (re.compile(r"gcm_zero$"), {0: "segments", 8: "public"}),
@@ -110,10 +111,11 @@ def family_of(name):
 
 
 class Measured:
-    """Counts for `units` (bytes, or keys). `seen`: where in a Segment which instruction loaded."""
+    """Counts for `units` (bytes, or keys). `seen`: where in a Segment which instruction loaded. `moved`: bytes read and written
+    for each byte of data."""
 
-    def __init__(self, counts, unit, units, text, seen):
-        self.counts, self.unit, self.units, self.input, self.seen = counts, unit, units, text, seen
+    def __init__(self, counts, unit, units, text, seen, moved=2):
+        self.counts, self.unit, self.units, self.input, self.seen, self.moved = counts, unit, units, text, seen, moved
 
 
 def program_of(name, functions, image):

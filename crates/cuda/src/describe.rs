@@ -11,9 +11,9 @@ use lockstep_gpu_host::{Kind, Messages, Piece, PieceKeys};
 
 use crate::chunk::Task;
 use crate::gpu::Stream;
-use crate::kernel::{Family, GHASH_ROWS, Tiling};
+use crate::kernel::{Family, GHASH_MATRICES_BYTES, GHASH_ROWS, Tiling};
 use crate::launch;
-use crate::passes::{Batch, Extra, Gcm, Hashing, Level, Levels, Tiled, Tweaks, chain_scratch};
+use crate::passes::{Batch, Extra, Gcm, Hashing, Level, Levels, Tiled, Tweaks, by_matrices, chain_scratch};
 use crate::staging::{Layout, Staging};
 
 /// Places in a staging buffer, in bytes. The parts that the host fills come first.
@@ -42,6 +42,7 @@ pub(crate) struct Places {
     schedules: usize,
     scratch: usize,
     rows: usize,
+    matrices: usize,
     level_outputs: Vec<usize>,
     /// The end of the last part.
     pub(crate) len: usize,
@@ -144,6 +145,12 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         self.pieces.iter().map(|piece| self.tiling.tiles(piece.range.len())).sum()
     }
 
+    /// True if the tiles of level 0 of GHASH are hashed by matrices.
+    fn by_matrices(&self) -> bool {
+        let tiles = self.levels().first().map_or(0, |level| Levels::tiles(level));
+        by_matrices(self.task.gpu().limits(), tiles, self.keys.all.len() as u64)
+    }
+
     fn levels(&self) -> &[Vec<u64>] {
         self.levels.as_ref().map_or(&[], Levels::first_tiles)
     }
@@ -198,6 +205,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
             schedules: layout.section(keys * self.family.schedule(self.task.size)),
             scratch: layout.section(scratch),
             rows: layout.section(if self.levels.is_some() { GHASH_ROWS * keys } else { 0 }),
+            matrices: layout.section(if self.by_matrices() { GHASH_MATRICES_BYTES * keys } else { 0 }),
             level_outputs: (self.levels().iter())
                 .map(|level| layout.section(16 * Levels::tiles(level) as usize))
                 .collect(),
@@ -264,6 +272,8 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
                 stride: 16,
                 levels: levels.collect(),
                 rows: address(places.rows),
+                matrices: self.by_matrices().then(|| address(places.matrices)),
+                polyval: false,
             }),
             gcm: is_gcm.then(|| Gcm { extras: address(places.extras), status: address(places.statuses) }),
             bytes: self.pieces.iter().map(|piece| piece.range.len() as u64).sum(),

@@ -388,6 +388,10 @@ pub(crate) const GHASH_WARPS: u32 = 4;
 pub(crate) const GHASH_LEVELS: usize = 4;
 /// Bytes of the powers of a hash key: 33 blocks for each level.
 pub(crate) const GHASH_ROWS: usize = GHASH_LEVELS * 33 * 16;
+/// Bytes of the matrices of a hash key: 16 matrices of 128 x 128 bits.
+pub(crate) const GHASH_MATRICES_BYTES: usize = 16 * 128 * 128 / 8;
+/// Threads that make the matrices of a hash key: one for each input bit of each matrix.
+pub(crate) const GHASH_MATRICES_THREADS: u64 = 16 * 128;
 
 /// Kernels that all families share.
 pub(crate) mod helper {
@@ -401,6 +405,9 @@ pub(crate) mod helper {
     pub(crate) const GHASH_POWERS: Entry = Entry { module: "ghash", name: "ghash_powers" };
     pub(crate) const GHASH_TILES: Entry = Entry { module: "ghash", name: "ghash_tiles" };
     pub(crate) const GHASH_EACH: Entry = Entry { module: "ghash", name: "ghash_each" };
+    /// Multiplications by powers of hash keys as matrices of bits, and GHASH by tiles with these.
+    pub(crate) const GHASH_MATRICES: Entry = Entry { module: "ghash_tensor", name: "ghash_matrices" };
+    pub(crate) const GHASH_TENSOR_TILES: Entry = Entry { module: "ghash_tensor", name: "ghash_tensor_tiles" };
     /// The first kernel makes or compares tags. The second kernel zeroes the output of messages with wrong tags.
     pub(crate) const GCM_TAGS: Entry = Entry { module: "ghash", name: "gcm_tags" };
     pub(crate) const GCM_ZERO: Entry = Entry { module: "ghash", name: "gcm_zero" };
@@ -432,7 +439,7 @@ mod tests {
     use super::*;
     use crate::machine::emulator::{constant, kernels};
 
-    const ALL: Limits = Limits { multiprocessors: 1, shared: 1 << 20 };
+    const ALL: Limits = Limits { multiprocessors: 1, shared: 1 << 20, tensor_bits: true };
 
     /// Every function that is named here exists in the kernels.
     #[test]
@@ -463,6 +470,8 @@ mod tests {
             GHASH_POWERS,
             GHASH_TILES,
             GHASH_EACH,
+            GHASH_MATRICES,
+            GHASH_TENSOR_TILES,
             GCM_TAGS,
             GCM_ZERO,
             GCM_MESSAGES,
@@ -493,6 +502,8 @@ mod tests {
         assert_eq!(exported("ghash_block_tiles"), u64::from(GHASH_WARPS));
         assert_eq!(exported("ghash_levels"), GHASH_LEVELS as u64);
         assert_eq!(exported("ghash_rows_bytes"), GHASH_ROWS as u64);
+        assert_eq!(exported("ghash_matrices_bytes"), GHASH_MATRICES_BYTES as u64);
+        assert_eq!(exported("ghash_matrices_threads"), GHASH_MATRICES_THREADS);
         for (name, tiling) in [("bitslice", BITSLICE), ("bitslice_lane", BITSLICE_LANE)] {
             assert_eq!(exported(&format!("{name}_tile_bytes")), tiling.tile as u64);
             assert_eq!(exported(&format!("{name}_tile_threads")), u64::from(tiling.tile_threads));
@@ -517,7 +528,7 @@ mod tests {
 
     #[test]
     fn small_shared_memory_selects_the_small_table() {
-        let limits = Limits { multiprocessors: 46, shared: 99 * 1024 };
+        let limits = Limits { multiprocessors: 46, shared: 99 * 1024, tensor_bits: true };
         let tiling = FAMILIES[1].tiling(&limits, &LaunchOptions::default(), 1, 1 << 20);
         assert_eq!(tiling.entry(Part::Ctr, KeySize::Aes128).name, "table_small_ctr_128");
         assert_eq!(tiling.shape(&limits, 1 << 20).unwrap().grid, 46);

@@ -14,7 +14,7 @@ mod ghash;
 
 pub(crate) use chain::scratch as chain_scratch;
 pub(crate) use gcm::{Extra, Gcm};
-pub(crate) use ghash::{Hashing, Level, Levels, by_messages};
+pub(crate) use ghash::{Hashing, Level, Levels, by_matrices, by_messages};
 
 /// Segments on the device, and their tiles.
 #[derive(Debug, Clone, Copy)]

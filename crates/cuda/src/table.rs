@@ -10,10 +10,12 @@ use lockstep_gpu_host::{InFlight, Kind};
 
 use crate::chunk::Task;
 use crate::gpu::{Event, Gpu, Stream};
-use crate::kernel::{Family, GHASH_ROWS, GHASH_TILE_BLOCKS, Tiling, helper, one_each};
+use crate::kernel::{Family, GHASH_MATRICES_BYTES, GHASH_ROWS, GHASH_TILE_BLOCKS, Tiling, helper, one_each};
 use crate::launch::{Parameters, Segment};
 use crate::machine::{Hold, Limits};
-use crate::passes::{Batch, Extra, Gcm, Hashing, Level, Tiled, Tweaks, by_messages, chain_scratch};
+use crate::passes::{
+    Batch, Extra, Gcm, Hashing, Level, Tiled, Tweaks, by_matrices, by_messages, chain_scratch,
+};
 use crate::staging::{Layout, Staging};
 
 /// A table in flight.
@@ -66,6 +68,7 @@ struct Places {
     scratch: usize,
     extras: usize,
     rows: usize,
+    matrices: usize,
     /// The places of the first tiles and of the results of each level.
     levels: Vec<(usize, usize)>,
     len: usize,
@@ -153,6 +156,12 @@ impl<'t> Shape<'t> {
         })
     }
 
+    /// True if the tiles of level 0 of GHASH are hashed by matrices.
+    fn by_matrices(&self) -> bool {
+        let tiles = self.levels.first().map_or(0, |each| each * u64::from(self.count));
+        by_matrices(self.task.gpu().limits(), tiles, self.keys as u64)
+    }
+
     fn places(&self) -> Result<Places> {
         let (count, gpu) = (self.count as usize, self.task.gpu());
         let scratch = match self.task.kind() {
@@ -176,6 +185,7 @@ impl<'t> Shape<'t> {
             scratch: layout.section(scratch),
             extras: layout.section(if self.gcm { Extra::SIZE * count } else { 0 }),
             rows: layout.section(if self.levels.is_empty() { 0 } else { GHASH_ROWS * self.keys }),
+            matrices: layout.section(if self.by_matrices() { GHASH_MATRICES_BYTES * self.keys } else { 0 }),
             levels: (self.levels.iter())
                 .map(|&each| (layout.section(8 * (count + 1)), layout.section(16 * each as usize * count)))
                 .collect(),
@@ -253,6 +263,8 @@ impl<'t> Shape<'t> {
             stride: 16 * self.blocks_each.max(1) as u32,
             levels: self.levels.iter().zip(&places.levels).map(level).collect(),
             rows: at(places.rows),
+            matrices: self.by_matrices().then(|| at(places.matrices)),
+            polyval: false,
         });
         let batch = self.batch(hashing.as_ref(), places, base, stream);
         batch.launch(

@@ -79,6 +79,10 @@ fn every_kernel_runs() {
     let hash = |state| Segment { key: &key, tweak: None, state, data: Data::read_only(&[2; 32]) };
     let mut segments: Vec<_> = states.iter_mut().map(hash).collect();
     device.submit(KernelId(0), Task::Pass(Pass::Ghash, &mut segments).into()).unwrap().wait().unwrap();
+    // A long message, which is hashed by matrices.
+    let (long, mut state) = (vec![3; 400 << 10], [1; 16]);
+    let mut segments = [Segment { key: &key, tweak: None, state: &mut state, data: Data::read_only(&long) }];
+    device.submit(KernelId(0), Task::Pass(Pass::Ghash, &mut segments).into()).unwrap().wait().unwrap();
     let memory = device.memory().unwrap();
     let buffer = memory.allocate(100).unwrap();
     let parts = [buffer.slice().slice(3..99), buffer.slice().slice(0..1)];
