@@ -18,7 +18,7 @@ FROM, TO, SCHEDULES, SEGMENTS, FIRST_TILE, SCRATCH, KEYS = range(1, 8)
 SEGMENT_BYTES = 80
 SECTOR = 4096
 
-PASSES = "ecb_encrypt|ecb_decrypt|ctr32|ctr|cbc_decrypt|cfb_decrypt|xts_encrypt|xts_decrypt"
+PASSES = "ecb_encrypt|ecb_decrypt|ctr_little32|ctr32|ctr|cbc_decrypt|cfb_decrypt|xts_encrypt|xts_decrypt"
 PASS = re.compile(rf"(?P<family>\w+?)_(?P<name>{PASSES})_(?P<bits>128|192|256)$")
 EXPAND = re.compile(r"(?P<family>\w+?)_expand_(?P<bits>128|192|256)$")
 
@@ -78,7 +78,7 @@ PARAMETERS = [
     (re.compile(r"gather$"), {0: "addresses", 8: "public", 16: "public", 24: "secret"}),
 ]
 # Segment.reg and next of these are IVs, counters and ciphertext; elsewhere an encrypted tweak or a hash.
-PUBLIC_REGISTERS = re.compile(r"\w+_(ecb_encrypt|ecb_decrypt|ctr|ctr32|cbc_decrypt|cfb_decrypt)_\d+$|edges$|set_registers$|table_")
+PUBLIC_REGISTERS = re.compile(r"\w+_(ecb_encrypt|ecb_decrypt|ctr|ctr32|ctr_little32|cbc_decrypt|cfb_decrypt)_\d+$|edges$|set_registers$|table_")
 # Kernels whose shared memory is an array of structures of so many bytes, one a thread, that hold pointers as well.
 SHARED_STRUCTURES = {"chain_encrypt": 40, "chain_decrypt": 40}
 

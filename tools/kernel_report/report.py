@@ -49,6 +49,9 @@ BARS = [
 MODES = [
     ("GCM-128", ["bitslice_ctr32_128", "ghash_tensor_tiles"], 300),
     ("GCM-256", ["bitslice_ctr32_256", "ghash_tensor_tiles"], None),
+    # POLYVAL is hashed by the kernels of GHASH.
+    ("GCM-SIV-128", ["bitslice_ctr_little32_128", "ghash_tensor_tiles"], 230),
+    ("GCM-SIV-256", ["bitslice_ctr_little32_256", "ghash_tensor_tiles"], None),
     ("GCM-128 without tensor units", ["bitslice_ctr32_128", "ghash_tiles"], None),
 ]
 

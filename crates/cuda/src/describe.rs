@@ -112,6 +112,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         let hash_keys = 0..keys.all.len() as u32;
         let prelude: Vec<u32> = match task.kind() {
             Kind::Ghash => hash_keys.collect(),
+            Kind::Polyval => Vec::new(),
             Kind::Gcm { .. } => hash_keys.chain(keys.numbers.iter().map(|&(key, _)| key)).collect(),
             _ if task.kind().tweaks() => keys.numbers.iter().map(|&(_, tweak_key)| tweak_key).collect(),
             _ => Vec::new(),
@@ -242,7 +243,8 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         }
         let keys = self.keys.all.len();
         let hashes = self.task.kind().hashes();
-        if hashes {
+        let is_polyval = self.task.kind() == Kind::Polyval;
+        if hashes && !is_polyval {
             // A hash key is the encryption of a zero block.
             host[places.states..places.states + 16 * keys].fill(0);
         }
@@ -269,11 +271,12 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
             scratch: address(places.scratch),
             hashing: hashes.then(|| Hashing {
                 keys: keys as u32,
+                hash_keys: address(if is_polyval { places.keys } else { places.states }),
                 stride: 16,
                 levels: levels.collect(),
                 rows: address(places.rows),
                 matrices: self.by_matrices().then(|| address(places.matrices)),
-                polyval: false,
+                polyval: is_polyval,
             }),
             gcm: is_gcm.then(|| Gcm { extras: address(places.extras), status: address(places.statuses) }),
             bytes: self.pieces.iter().map(|piece| piece.range.len() as u64).sum(),

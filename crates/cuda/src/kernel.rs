@@ -13,6 +13,7 @@ pub(crate) enum Part {
     EcbDecrypt,
     Ctr,
     Ctr32,
+    CtrLittle32,
     CbcDecrypt,
     CfbDecrypt,
     XtsEncrypt,
@@ -25,9 +26,9 @@ impl Part {
         match kind {
             Kind::Tiles(pass) => Part::of(pass),
             Kind::Gcm { .. } => Part::Ctr32,
-            // Serial modes and GHASH use kernels that all families share. Requiring `EcbEncrypt` excludes no family,
+            // Serial modes, GHASH and POLYVAL use kernels that all families share. Requiring `EcbEncrypt` excludes no family,
             // because every family has it.
-            Kind::Chain(_) | Kind::Ghash => Part::EcbEncrypt,
+            Kind::Chain(_) | Kind::Ghash | Kind::Polyval => Part::EcbEncrypt,
         }
     }
 
@@ -41,6 +42,7 @@ impl Part {
             Pass::EcbDecrypt => Part::EcbDecrypt,
             Pass::Ctr => Part::Ctr,
             Pass::Ctr32 => Part::Ctr32,
+            Pass::CtrLittle32 => Part::CtrLittle32,
             Pass::CbcDecrypt => Part::CbcDecrypt,
             Pass::Cfb128Decrypt => Part::CfbDecrypt,
             Pass::XtsEncrypt => Part::XtsEncrypt,
@@ -51,7 +53,7 @@ impl Part {
 }
 
 /// Names of functions, by [`Part`] and key size.
-type Names = [[&'static str; 3]; 8];
+type Names = [[&'static str; 3]; 9];
 
 macro_rules! names {
     ($family:literal) => {
@@ -60,6 +62,7 @@ macro_rules! names {
             names!($family, "_ecb_decrypt_"),
             names!($family, "_ctr_"),
             names!($family, "_ctr32_"),
+            names!($family, "_ctr_little32_"),
             names!($family, "_cbc_decrypt_"),
             names!($family, "_cfb_decrypt_"),
             names!($family, "_xts_encrypt_"),
@@ -138,7 +141,7 @@ enum BlockLimit {
     Blocks(u32),
 }
 
-const MOST: &[Pass] = &[
+const TABLE_PASSES: &[Pass] = &[
     Pass::EcbEncrypt,
     Pass::EcbDecrypt,
     Pass::Ctr,
@@ -162,6 +165,9 @@ const MOST: &[Pass] = &[
     Pass::Ghash,
 ];
 
+/// All passes: those of the tables, and those of GCM-SIV.
+const BITSLICE_PASSES: &[Pass] = &Pass::ALL;
+
 const PAPER: &[Pass] = &[Pass::EcbEncrypt, Pass::EcbDecrypt, Pass::Ctr];
 
 const THESIS: &[Pass] = &[Pass::EcbEncrypt, Pass::Ctr];
@@ -172,7 +178,7 @@ pub(crate) static FAMILIES: [Family; 7] = [
         name: "cuda/bitslice",
         description: "bitsliced, 32 blocks a thread, state in registers",
         constant_time: true,
-        passes: MOST,
+        passes: BITSLICE_PASSES,
         expand: names!("bitslice", "_expand_"),
         expand_module: "bitslice",
         tilings: |options| [Some(BITSLICE), (!options.always_wide).then_some(BITSLICE_LANE)],
@@ -182,7 +188,7 @@ pub(crate) static FAMILIES: [Family; 7] = [
         name: "cuda/table",
         description: "T-tables, a private copy for each bank of shared memory",
         constant_time: false,
-        passes: MOST,
+        passes: TABLE_PASSES,
         expand: names!("table", "_expand_"),
         expand_module: "expand",
         tilings: |_| [Some(TABLE), Some(TABLE_SMALL)],

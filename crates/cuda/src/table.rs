@@ -121,7 +121,7 @@ impl<'t> Shape<'t> {
         let gcm = matches!(task.kind(), Kind::Gcm { .. });
         let hashes = task.kind().hashes();
         let keys = if arrays.shared { arrays.keys_each } else { arrays.keys_each * count };
-        let has_prelude = task.kind().tweaks() || hashes;
+        let has_prelude = task.kind().tweaks() || (hashes && task.kind() != Kind::Polyval);
         let blocks_each = if has_prelude && gcm && !arrays.shared { 2 } else { usize::from(has_prelude) };
         let (blocks, runs) = match task.kind() {
             _ if !has_prelude => (0, 0),
@@ -258,13 +258,15 @@ impl<'t> Shape<'t> {
             output: at(output),
             tiles: each * u64::from(self.count),
         };
+        let is_polyval = self.task.kind() == Kind::Polyval;
         let hashing = self.hashes.then(|| Hashing {
             keys: self.keys as u32,
+            hash_keys: if is_polyval { table.keys.offset() } else { at(places.states) },
             stride: 16 * self.blocks_each.max(1) as u32,
             levels: self.levels.iter().zip(&places.levels).map(level).collect(),
             rows: at(places.rows),
             matrices: self.by_matrices().then(|| at(places.matrices)),
-            polyval: false,
+            polyval: is_polyval,
         });
         let batch = self.batch(hashing.as_ref(), places, base, stream);
         batch.launch(
@@ -273,7 +275,9 @@ impl<'t> Shape<'t> {
             &self.segments(places, base),
             0,
         )?;
-        batch.expand(table.keys.offset(), self.keys as u32)?;
+        if !is_polyval {
+            batch.expand(table.keys.offset(), self.keys as u32)?;
+        }
         if let Kind::Gcm { opens } = self.task.kind() {
             let pairs = |place: usize| if self.arrays.shared { 0 } else { at(place) };
             let messages = Parameters::default()
@@ -286,7 +290,7 @@ impl<'t> Shape<'t> {
                 .word(self.count)
                 .word(opens.into());
             batch.launch(helper::GCM_MESSAGES, one_each(u64::from(self.count) + 1), &messages, 0)?;
-        } else if self.hashes {
+        } else if self.hashes && !is_polyval {
             // GHASH needs zero blocks here. The previous kernel may have written chaining states, which only XTS needs.
             gpu.zero(stream, &staging.device, places.states..places.states + 16 * self.blocks)?;
         }

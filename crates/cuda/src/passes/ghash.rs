@@ -1,4 +1,4 @@
-//! GHASH. ECB over zero blocks gives the hash keys. Then either one thread hashes each message, or messages are hashed
+//! GHASH and POLYVAL. ECB over zero blocks gives the hash keys of GHASH; those of POLYVAL are given. Then either one thread hashes each message, or messages are hashed
 //! in tiles, level by level. GCM uses the same hashing.
 
 use lockstep_core::Result;
@@ -99,6 +99,8 @@ pub(crate) struct Level {
 /// The parameters of GHASH other than the segments.
 pub(crate) struct Hashing {
     pub(crate) keys: u32,
+    /// Address of the hash keys. For GHASH they are computed before.
+    pub(crate) hash_keys: u64,
     /// Bytes from one hash key to the next.
     pub(crate) stride: u32,
     /// Empty if each message is hashed by one thread.
@@ -113,14 +115,14 @@ pub(crate) struct Hashing {
 
 /// Hashes the segments and writes the results to the segments. For GCM, also hashes the associated data and the
 /// lengths.
-pub(super) fn hash(batch: &Batch<'_>, hash_keys: u64) -> Result<()> {
+pub(super) fn hash(batch: &Batch<'_>) -> Result<()> {
     let Some(hashing) = batch.hashing else { return Ok(()) };
     let (segments, count) = (batch.work.segments, batch.work.count);
     let extras = batch.gcm.map_or(0, |gcm| gcm.extras);
     if hashing.levels.is_empty() {
         let parameters = Parameters::default()
             .long(segments)
-            .long(hash_keys)
+            .long(hashing.hash_keys)
             .long(extras)
             .word(count)
             .word(hashing.stride)
@@ -132,7 +134,7 @@ pub(super) fn hash(batch: &Batch<'_>, hash_keys: u64) -> Result<()> {
         return Err(batch.gpu.failed("a message is too long for GHASH on this device"));
     }
     let powers = Parameters::default()
-        .long(hash_keys)
+        .long(hashing.hash_keys)
         .long(hashing.rows)
         .word(hashing.keys)
         .word(wanted as u32)
