@@ -180,8 +180,9 @@ class Small(unittest.TestCase):
             for name in kernels:
                 good.setdefault(name, {"spill_stores": 0, "spill_loads": 0, "stack": 0, "local": 0, "by_secret": {}})["rate"] = 1000
         self.assertEqual(report.complaints(good), [])
+        # GCM and GCM-SIV both use this kernel, and both have a bar.
         good["ghash_tensor_tiles"]["rate"] = 100
-        self.assertEqual(len(report.complaints(good)), 1)
+        self.assertEqual(len(report.complaints(good)), sum("ghash_tensor_tiles" in kernels for _, kernels, bar in report.MODES if bar))
         good["ghash_tensor_tiles"]["rate"] = 1000
         good["bitslice_ctr_128"].update(alu=33.1, stack=8)
         good["bitslice_ctr_256"]["by_secret"] = {"branch": 1}
