@@ -106,6 +106,9 @@ def expected(name, key, reg, data, before, block):
     if name == "ctr32":
         low = (int.from_bytes(reg[12:], "big") + block) % (1 << 32)
         return xor(here, encrypt(keys, reg[:12] + low.to_bytes(4, "big")))
+    if name == "ctr_little32":
+        low = (int.from_bytes(reg[:4], "little") + block) % (1 << 32)
+        return xor(here, encrypt(keys, low.to_bytes(4, "little") + reg[4:]))
     if name == "cbc_decrypt":
         return xor(decrypt(keys, here), previous)
     if name == "cfb_decrypt":

@@ -18,7 +18,7 @@ FROM, TO, SCHEDULES, SEGMENTS, FIRST_TILE, SCRATCH, KEYS = range(1, 8)
 SEGMENT_BYTES = 80
 SECTOR = 4096
 
-PASSES = "ecb_encrypt|ecb_decrypt|ctr32|ctr|cbc_decrypt|cfb_decrypt|xts_encrypt|xts_decrypt"
+PASSES = "ecb_encrypt|ecb_decrypt|ctr_little32|ctr32|ctr|cbc_decrypt|cfb_decrypt|xts_encrypt|xts_decrypt"
 PASS = re.compile(rf"(?P<family>\w+?)_(?P<name>{PASSES})_(?P<bits>128|192|256)$")
 EXPAND = re.compile(r"(?P<family>\w+?)_expand_(?P<bits>128|192|256)$")
 
@@ -51,7 +51,7 @@ FAMILIES = {
 # Not counted per byte: these kernels process no data, or one block per tile.
 HELPERS = {"edges", "set_registers", "table_segments", "table_results", "gcm_tags", "gcm_zero", "gcm_messages", "uniform_tiles", "gather"}
 # Constant time, since they belong to the default family; others.py runs them.
-SERIAL = {"chain_keys", "chain_encrypt", "chain_decrypt", "ghash_powers", "ghash_tiles", "ghash_each"}
+SERIAL = {"chain_keys", "chain_encrypt", "chain_decrypt", "ghash_powers", "ghash_tiles", "ghash_each", "ghash_matrices", "ghash_tensor_tiles"}
 
 # Structures of common/work.cuh and ghash/ghash.cu: bytes, where pointers to secrets lie, and where registers do.
 STRUCTURES = {"segments": (SEGMENT_BYTES, [(0, 16)], [(48, 80)]), "extras": (48, [(0, 8), (16, 32), (40, 48)], []), "addresses": (8, [(0, 8)], [])}
@@ -67,7 +67,8 @@ PARAMETERS = [
     (re.compile(r"table_segments$"), {o: "public" for o in (0, 8, 16, 72, 80, 96)} | {64: "segments", 88: "segments"}),
     (re.compile(r"table_results$"), {0: "segments", 8: "public", 16: "public"}),
     (re.compile(r"ghash_powers$"), {0: "secret", 8: "secret"}),
-    (re.compile(r"ghash_tiles$"), {0: "segments", 8: "public", 16: "public", 24: "secret", 32: "secret", 40: "secret", 48: "extras"}),
+    (re.compile(r"ghash_matrices$"), {0: "secret", 8: "secret"}),
+    (re.compile(r"ghash_(tensor_)?tiles$"), {0: "segments", 8: "public", 16: "public"} | {o: "secret" for o in (24, 32, 40, 56)} | {48: "extras"}),
     (re.compile(r"ghash_each$"), {0: "segments", 8: "secret", 16: "extras"}),
     (re.compile(r"gcm_tags$"), {0: "segments", 8: "extras", 16: "public"}),
     (re.compile(r"gcm_zero$"), {0: "segments", 8: "public"}),
@@ -77,7 +78,7 @@ PARAMETERS = [
     (re.compile(r"gather$"), {0: "addresses", 8: "public", 16: "public", 24: "secret"}),
 ]
 # Segment.reg and next of these are IVs, counters and ciphertext; elsewhere an encrypted tweak or a hash.
-PUBLIC_REGISTERS = re.compile(r"\w+_(ecb_encrypt|ecb_decrypt|ctr|ctr32|cbc_decrypt|cfb_decrypt)_\d+$|edges$|set_registers$|table_")
+PUBLIC_REGISTERS = re.compile(r"\w+_(ecb_encrypt|ecb_decrypt|ctr|ctr32|ctr_little32|cbc_decrypt|cfb_decrypt)_\d+$|edges$|set_registers$|table_")
 # Kernels whose shared memory is an array of structures of so many bytes, one a thread, that hold pointers as well.
 SHARED_STRUCTURES = {"chain_encrypt": 40, "chain_decrypt": 40}
 
@@ -110,10 +111,11 @@ def family_of(name):
 
 
 class Measured:
-    """Counts for `units` (bytes, or keys). `seen`: where in a Segment which instruction loaded."""
+    """Counts for `units` (bytes, or keys). `seen`: where in a Segment which instruction loaded. `moved`: bytes read and written
+    for each byte of data."""
 
-    def __init__(self, counts, unit, units, text, seen):
-        self.counts, self.unit, self.units, self.input, self.seen = counts, unit, units, text, seen
+    def __init__(self, counts, unit, units, text, seen, moved=2):
+        self.counts, self.unit, self.units, self.input, self.seen, self.moved = counts, unit, units, text, seen, moved
 
 
 def program_of(name, functions, image):

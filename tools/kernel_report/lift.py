@@ -434,6 +434,39 @@ def vote(b, one):
             b.store(place, "o", False)
 
 
+def tensor(b, one):
+    """The product of matrices of bits that the whole warp holds (PTX ISA, "Matrix fragments for mma.m16n8k256")."""
+    if one.mods != ("168256", "AND", "POPC") or b.masked or b.guarded:
+        raise Problem(f"a tensor instruction that the interpreter does not know: {one.text}")
+    to, left, right, sums = one.operands
+
+    def registers(operand, count):
+        return ",".join("Z" if operand.number == RZ else f"R[{operand.number + i}]" for i in range(count))
+
+    b.add(f"n=product_of_bits(({registers(left, 4)}),({registers(right, 2)}),({registers(sums, 4)}))")
+    for i in range(4):
+        b.add(f"o=n[{i}]")
+        b.store(to, "o", True, i)
+
+
+def product_of_bits(left, right, sums):
+    def row(index):
+        low, high = index // 8, 2 + index // 8
+        words = [left[low][4 * (index % 8) + t] for t in range(4)] + [left[high][4 * (index % 8) + t] for t in range(4)]
+        return sum(word << 32 * i for i, word in enumerate(words))
+
+    def column(index):
+        return sum(right[i // 4][4 * index + i % 4] << 32 * i for i in range(8))
+
+    rows, columns = [row(i) for i in range(16)], [column(i) for i in range(8)]
+    result = [list(one) for one in sums]
+    for i, a in enumerate(rows):
+        for j, c in enumerate(columns):
+            lane, place = 4 * (i % 8) + j // 2, 2 * (i // 8) + j % 2
+            result[place][lane] = result[place][lane] + (a & c).bit_count() & FULL
+    return result
+
+
 def one_of(expression):
     def meaning(b, one):
         b.assign(one.operands[0], expression.format(*(b.value(x) for x in one.operands[1:] if not x.is_predicate())))
@@ -449,6 +482,7 @@ MEANING = {
     "LOP3": lop3, "IADD3": iadd3, "IMAD": imad, "SHF": shf, "ISETP": isetp, "LEA": lea, "PRMT": prmt_any, "PLOP3": plop3,
     "SEL": select, "VIADDMNMX": viaddmnmx, "IMNMX": imnmx, "VIMNMX": imnmx, "MOV": move, "LDC": move, "LDCU": move, "ULDC": move,
     "VIADD": viadd, "S2R": special, "S2UR": special, "CS2R": special, "R2UR": to_uniform, "SHFL": shuffle, "VOTE": vote,
+    "BMMA": tensor,
     "BREV": one_of("int(f'{{{0}:032b}}'[::-1],2)"), "POPC": one_of("({0}).bit_count()"),
 }  # fmt: skip
 MEANING["VOTEU"] = vote
@@ -490,6 +524,6 @@ def compiled(code, masked):
         lift(block, one)
     head = ["def run(w,m):", "R=w.R;U=w.U;P=w.P;V=w.V;K=w.constant;Z=w.zero;F=w.none;T=w.all"]
     source = "\n ".join(head + block.lines)
-    names = {"permuted": permuted, "shuffled": shuffled}
+    names = {"permuted": permuted, "shuffled": shuffled, "product_of_bits": product_of_bits}
     exec(source, names)  # our own lines, made above
     return names["run"]

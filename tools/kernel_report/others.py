@@ -12,7 +12,8 @@ from sass import Problem
 
 CBC_ENCRYPT, PCBC_DECRYPT = 0, 8  # enum Chain in chain/chain.cu
 MESSAGES, LANES, ROUNDS = 1024, 32, 10
-OUTPUT, ROWS = 8, 9
+OUTPUT, ROWS, MATRICES = 8, 9, 10
+MATRICES_BYTES = 16 * 128 * 128 // 8
 
 
 def segments(sizes, registers, keys):
@@ -96,31 +97,81 @@ def hashing(name, functions, image):
         count, size = 32, 1024
         data, registers = secret.randbytes(count * size), [secret.randbytes(16) for _ in range(count)]
         memory.update({FROM: bytearray(data), SEGMENTS: segments([size] * count, registers, [0] * count)})
-        parameters = struct.pack("<QQQII", SEGMENTS << REGION, KEYS << REGION, 0, count, 16)
+        parameters = struct.pack("<QQQIII", SEGMENTS << REGION, KEYS << REGION, 0, count, 16, 0)
         counts = machine.launch(program_of(name, functions, image), parameters, 1, count, 0, [0])
         for i in range(count):
             if memory[SEGMENTS][80 * i + 64 : 80 * i + 80] != ghash(key, registers[i], data[size * i : size * (i + 1)]):
                 raise Problem(f"{name}: the machine code's hash of message {i} is wrong")
-        return Measured(counts, "byte", count * size, f"messages of {size} bytes, a thread each", machine.seen)
-    parameters = struct.pack("<QQIII", KEYS << REGION, ROWS << REGION, 1, 1, 16)
+        return Measured(counts, "byte", count * size, f"messages of {size} bytes, a thread each", machine.seen, moved=1)
+    parameters = struct.pack("<QQIIII", KEYS << REGION, ROWS << REGION, 1, 1, 16, 0)
     made = machine.launch(program_of("ghash_powers", functions, image), parameters, 1, 32, 0, [0])
+    if name == "ghash_powers":
+        return Measured(made, "key", 1, "a key, one level", {})
+    return tiles(name, functions, image, machine, key, secret)
+
+
+def matrices(name, functions, image):
+    """ghash_matrices and ghash_tensor_tiles, with the powers that Python makes."""
+    secret = random.Random(name)
+    key = secret.randbytes(16)
+    # The first row: what lane j multiplies its sum with, and H^32; x^-1 times as `field.cuh` has them.
+    powers = [int.from_bytes(key, "big")]
+    for _ in range(31):
+        powers.append(product(powers[-1], powers[0]))
+    row = b"".join(times_x(power).to_bytes(16, "big") for power in powers + [powers[31]])
+    memory = {ROWS: bytearray(row + bytes(3 * 33 * 16)), MATRICES: bytearray(MATRICES_BYTES), GLOBALS >> REGION: image.variables}
+    machine = Machine(memory, (SEGMENTS, SEGMENT_BYTES))
+    parameters = struct.pack("<QQII", ROWS << REGION, MATRICES << REGION, 1, 0)
+    made = machine.launch(program_of("ghash_matrices", functions, image), parameters, 16, 128, 0, range(16))
+    if name == "ghash_tensor_tiles":
+        return tiles(name, functions, image, machine, key, secret)
+    for _ in range(4):
+        check_matrix(memory[MATRICES], secret.randrange(16), secret.randbytes(16), powers[31])
+    return Measured(made, "key", 1, "a key", {})
+
+
+def times_x(power):
+    """The form in which the kernels keep a power: H x of RFC 8452, appendix A; bits are in reverse."""
+    return (power << 1 & (1 << 128) - 1) ^ (0xC2000000_00000000_00000000_00000001 if power >> 127 else 0)
+
+
+def check_matrix(memory, power, block, stride):
+    """The product of a block and a matrix is the product in the field."""
+    number = int.from_bytes(block, "big")
+    for _ in range(power):
+        number = product(number, stride)
+    words = struct.unpack("<4I", block)
+    result = [0] * 4
+    for word in range(4):
+        for bit in range(32):
+            group, column = bit % 16, 2 * word + bit // 16
+            ones = 0
+            for t in range(4):
+                at = ((power // 2 * 8 + group // 2) * 32 + 4 * column + t) * 4 + 2 * (group % 2) + power % 2
+                ones += (words[t] & int.from_bytes(memory[4 * at : 4 * at + 4], "little")).bit_count()
+            result[word] |= (ones & 1) << bit
+    if struct.pack("<4I", *result) != number.to_bytes(16, "big"):
+        raise Problem(f"ghash_matrices: the matrix of power {power} is wrong")
+
+
+def tiles(name, functions, image, machine, key, secret):
     tile, tiles, warps = 8192, 8, 4
     data = secret.randbytes(tile * tiles)
+    memory = machine.regions
     memory.update({FROM: bytearray(data), SEGMENTS: segments([len(data)], [bytes(16)], [0])})
     memory.update({FIRST_TILE: bytearray(struct.pack("<QQ", 0, tiles)), OUTPUT: bytearray(16 * tiles)})
-    places = [SEGMENTS << REGION, FIRST_TILE << REGION, 0, 0, OUTPUT << REGION, ROWS << REGION, 0]
-    parameters = struct.pack("<QQQQQQQQII", *places, tiles, 1, 0)
+    places = [SEGMENTS << REGION, FIRST_TILE << REGION, 0, 0, OUTPUT << REGION, ROWS << REGION, 0, MATRICES << REGION]
+    parameters = struct.pack("<QQQQQQQQQIIII", *places, tiles, 1, 0, 0, 0)
     machine.seen.clear()
-    counts = machine.launch(program_of("ghash_tiles", functions, image), parameters, 2, 32 * warps, 0, [1])
+    counts = machine.launch(program_of(name, functions, image), parameters, 2, 32 * warps, 0, [1])
     for i in range(warps, 2 * warps):
         if memory[OUTPUT][16 * i : 16 * i + 16] != ghash(key, bytes(16), data[tile * i : tile * (i + 1)]):
             raise Problem(f"{name}: the machine code's hash of tile {i} is wrong")
-    if name == "ghash_powers":
-        return Measured(made, "key", 1, "a key, one level", {})
-    return Measured(counts, "byte", warps * tile, "a message of many tiles of 512 blocks", machine.seen)
+    return Measured(counts, "byte", warps * tile, "a message of many tiles of 512 blocks", machine.seen, moved=1)
 
 
 MEASURED = {
     "chain_keys": chain, "chain_encrypt": chain, "chain_decrypt": chain,
+    "ghash_matrices": matrices, "ghash_tensor_tiles": matrices,
     "ghash_powers": hashing, "ghash_tiles": hashing, "ghash_each": hashing,
 }  # fmt: skip

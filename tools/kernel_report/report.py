@@ -25,6 +25,9 @@ LANES = 32
 RATES = {
     "ALU": ("pipe:alu", 64 / LANES),
     "FMA": ("pipe:fma", 64 / LANES),
+    # mma.m16n8k256 for bits: 2 clocks of a multiprocessor on an A100 (4992 TOPS at 1.41 GHz and 108 multiprocessors). No rate
+    # is published for later architectures; this is taken for them too.
+    "tensor": ("pipe:tensor", 1 / 2),
     "shared memory": ("wavefronts:shared", 1),
     "load/store": ("pipe:mem", 1),
     "issue": ("issue:", 4),
@@ -41,6 +44,21 @@ BARS = [
     ("table_ctr_128", "shared_loads", 10),
     ("table_ctr_128", "alu", 18),
 ]
+
+# Modes of several kernels, one after the other, and the rate in GB/s that their bounds must allow together.
+MODES = [
+    ("GCM-128", ["bitslice_ctr32_128", "ghash_tensor_tiles"], 300),
+    ("GCM-256", ["bitslice_ctr32_256", "ghash_tensor_tiles"], None),
+    # POLYVAL is hashed by the kernels of GHASH.
+    ("GCM-SIV-128", ["bitslice_ctr_little32_128", "ghash_tensor_tiles"], 230),
+    ("GCM-SIV-256", ["bitslice_ctr_little32_256", "ghash_tensor_tiles"], None),
+    ("GCM-128 without tensor units", ["bitslice_ctr32_128", "ghash_tiles"], None),
+]
+
+
+def together(facts, kernels):
+    """The rate of kernels that run one after the other over the same data, in GB/s."""
+    return 1 / sum(1 / facts[name]["rate"] for name in kernels)
 
 
 def cache():
@@ -130,14 +148,14 @@ def examined(name, functions, image, arch):
             raise Problem(f"{name}: the load at {at:#x} is of another field of Segment than the taint analysis took it for")
     each = {key: value / measured.units for key, value in measured.counts.items()}
     facts["per"], facts["input"] = measured.unit, measured.input
-    for what in ("alu", "fma", "mem", "uniform", "control"):
+    for what in ("alu", "fma", "tensor", "mem", "uniform", "control"):
         facts[what] = rounded(LANES * each.get("pipe:" + what, 0))
     facts["issued"] = rounded(LANES * each["issue:"])
     facts["shared_loads"] = rounded(each.get("lanes:shared_load", 0))
     facts["shared_passes"] = rounded(LANES * each.get("wavefronts:shared", 0))
     facts["constant_passes"] = rounded(LANES * each.get("wavefronts:constant", 0))
     facts["opcodes"] = {op: rounded(LANES * n) for op, n in sorted(each.items()) if ":" not in op and LANES * n >= 0.005}
-    facts["limit"], facts["rate"] = bound(each, 2 if measured.unit == "byte" else each["bytes:global_load"] + each["bytes:global_store"])
+    facts["limit"], facts["rate"] = bound(each, measured.moved if measured.unit == "byte" else each["bytes:global_load"] + each["bytes:global_store"])
     return facts
 
 
@@ -152,7 +170,7 @@ def bound(each, memory_bytes):
         if each.get(name):
             rates[resource] = MULTIPROCESSORS * CLOCK * in_a_clock / each[name]
     limit = min(rates, key=rates.get)
-    return limit, round(rates[limit] / 1e9, 1)
+    return limit, round(rates[limit] / 1e9, 4)
 
 
 def complaints(facts, arch=ARCH):
@@ -175,6 +193,11 @@ def complaints(facts, arch=ARCH):
             result.append(f"{name}, which has a bar, is not there")
         elif facts[name][what] > bar:
             result.append(f"{name}: {facts[name][what]} {what} a byte, at most {bar} wanted")
+    for mode, kernels, bar in MODES:
+        if bar and (missing := [name for name in kernels if name not in facts]):
+            result.append(f"{mode}: {', '.join(missing)} is not there")
+        elif bar and together(facts, kernels) < bar:
+            result.append(f"{mode}: {together(facts, kernels):.0f} GB/s, at least {bar} wanted")
     return result
 
 
@@ -208,6 +231,9 @@ def as_markdown(facts):
         label = {"alu": "ALU instructions", "shared_loads": "loads from shared memory"}[what]
         rows.append([f"`{name}`", label, f"{facts[name][what]:.2f}" if name in facts else "missing", f"{bar}"])
     parts.append("## Bars\n\n" + table(["kernel", "a byte", "counted", "at most"], rows))
+    rows = [[mode, ", ".join(f"`{name}`" for name in kernels), f"{together(facts, kernels):.0f}", f"{bar or ''}"]
+            for mode, kernels, bar in MODES if all(name in facts for name in kernels)]  # fmt: skip
+    parts.append("## Modes of several kernels\n\nThe kernels run one after the other over the same data.\n\n" + table(["mode", "kernels", "GB/s", "at least"], rows))
     head = ["kernel", "registers", "spills", "ALU", "FMA", "shared loads", "shared passes", "issued", "limit", "GB/s", "by secret"]
     for title, names in (("Default kernels", default), ("Others", [n for n in passes if n not in default])):
         rows = [[*common(n, passes[n]), f"{passes[n]['shared_loads']:.2f}", f"{passes[n]['shared_passes']:.2f}",
@@ -243,6 +269,8 @@ Numbers are by the byte of data, of one thread: a warp instruction counts 32 for
 
 - **ALU**: logic, shifts, permutations, additions, comparisons; 64 lanes a clock and multiprocessor.
 - **FMA**: the multiplier, which also moves and shifts to the left; 64 lanes.
+- **tensor**: products of matrices of bits by the tensor units. Their rate is that of an A100, 2 clocks of a multiprocessor each:
+  none is published for an H100.
 - **shared loads**: lanes that load; **shared passes**: 32 for each clock of shared memory, which is more where lanes want
   different words of one bank, and less where they want the same word.
 - **issued**: all instructions; 4 warp instructions a clock.

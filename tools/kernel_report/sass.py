@@ -95,7 +95,8 @@ def plain_operand(text, whole):
         number = (63 if uniform else RZ) if match[2] == "Z" else int(match[2])
         result = Operand("UR" if uniform else "R", number, whole)
         result.wide = ".64" in match[3]
-        if match[3] not in ("", ".64"):
+        # Operands of tensor instructions name how a lane holds the matrix.
+        if match[3] not in ("", ".64", ".ROW", ".COL"):
             raise Problem(f"part of a register: {whole}")
         return result
     match = PREDICATE.match(text)
@@ -253,12 +254,13 @@ def successors(code):
 
 
 # What issues where on Hopper. `alu`: 64 lanes a multiprocessor and clock; `fma`: the multiplier's pipe, 64 lanes (the
-# heavy half); `mem`: loads and stores; `uniform`: one value a warp, beside; `control`: the rest.
+# heavy half); `tensor`: the tensor units; `mem`: loads and stores; `uniform`: one value a warp, beside; `control`: the rest.
 ALU = (
     "LOP3 SHF PRMT IADD3 SEL ISETP LEA MOV VIADD VIADDMNMX VIMNMX IMNMX PLOP3 BREV SGXT BMSK FLO IABS LOP IADD FSEL ISCADD "
     "FMNMX P2R R2P VIMNMX3 POPC I2F F2I MUFU VABSDIFF VABSDIFF4"
 ).split()
 FMA = "IMAD FFMA FMUL FADD HFMA2 HADD2 HMUL2 IDP IMUL".split()
+TENSOR = "BMMA".split()
 MEMORY = "LDG STG LDS STS LDC LDL STL LD ST ATOM ATOMS ATOMG RED LDSM LDGSTS REDUX SHFL".split()
 CONTROL = (
     "BRA EXIT BSSY BSYNC BREAK NOP WARPSYNC BAR CALL RET BMOV YIELD MEMBAR ERRBAR CCTL DEPBAR ENDCOLLECTIVE S2R S2UR CS2R R2UR "
@@ -272,6 +274,8 @@ def pipe(one):
         return "alu"
     if one.op in FMA:
         return "fma"
+    if one.op in TENSOR:
+        return "tensor"
     if one.op in MEMORY:
         return "mem"
     if one.op in CONTROL:

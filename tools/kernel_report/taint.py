@@ -12,7 +12,7 @@ exits that do; and loads and stores whose predicate does. A selection by a secre
 from math import gcd
 
 from inputs import STRUCTURES, has_public_registers, parameters_of, shared_structure
-from sass import PT, RZ, Problem, blocks, successors
+from sass import PT, RZ, TENSOR, Problem, blocks, successors
 
 SECRET, TO_SECRET, TO_PUBLIC = "secret", "to_secret", "to_public"
 # Only some bytes of a register are written: the compiler keeps small variables in parts of registers.
@@ -217,6 +217,8 @@ class Analysis:
         if count < len(operands) and one.op in ("LOP3", "SHFL") and operands[0].is_predicate():
             results.append(operands[count])
             count += 1
+        if one.op in TENSOR:
+            return self.tensor(state, *operands, guard, guarded)
         wide_last = "WIDE" in one.mods or ("HI" in one.mods and one.op.lstrip("U") == "IMAD")
         sources = operands[count:]
         if self.by_bytes(one, results, sources, state, guard, guarded):
@@ -245,6 +247,13 @@ class Analysis:
                     self.write(state, Shifted(result, i), (known[0] | guard[0], known[1]), 1, guarded)
                 continue
             self.write(state, result, value, parts, guarded)
+
+    def tensor(self, state, to, left, right, sums, guard, guarded):
+        """All of the results depend on all lanes' parts of both matrices."""
+        labels = guard[0]
+        for source, count in ((left, 4), (right, 2), (sums, 4)):
+            labels = labels | whole(self.read(state, source, count))[0]
+        self.write(state, to, (labels, UNKNOWN), 4, guarded)
 
     def by_bytes(self, one, results, sources, state, guard, guarded):
         """Permutations, logic and moves keep bytes apart. True if this was one of them, with secrets."""

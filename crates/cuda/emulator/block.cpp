@@ -38,6 +38,23 @@ Thread *warp_of(Thread &thread, uint32_t &lanes) {
     return &block.threads[first];
 }
 
+// Adds the product of the matrices that the lanes of a warp hold. `value` of a lane is the address of its ProductOfBits.
+void add_product(Thread *warp) {
+    const ProductOfBits *lanes[32];
+    for (uint32_t i = 0; i < 32; i++) lanes[i] = reinterpret_cast<const ProductOfBits *>(warp[i].value);
+    for (uint32_t row = 0; row < 16; row++) {
+        for (uint32_t column = 0; column < 8; column++) {
+            uint32_t ones = 0;
+            for (uint32_t t = 0; t < 4; t++) {
+                const uint32_t *left = lanes[4 * (row % 8) + t]->left, *right = lanes[4 * column + t]->right;
+                uint64_t low = left[row / 8] & right[0], high = left[2 + row / 8] & right[1];
+                ones += static_cast<uint32_t>(__builtin_popcountll(high << 32 | low));
+            }
+            lanes[4 * (row % 8) + column / 2]->sums[2 * (row / 8) + column % 2] += ones;
+        }
+    }
+}
+
 // True, with everybody released and answered, if all lanes of the mask wait at the same place.
 bool release_warp(Thread &last) {
     uint32_t lanes;
@@ -51,6 +68,11 @@ bool release_warp(Thread &last) {
         if (lane.value) ballot |= 1u << i;
     }
     uint32_t mask = last.mask;
+    if (last.exchange == Exchange::product) {
+        // All 32 lanes take part, as ".aligned" requires.
+        if (lanes < 32) return false;
+        add_product(warp);
+    }
     for (uint32_t i = 0; i < lanes; i++) {
         Thread &lane = warp[i];
         if (!in_mask(lane, mask)) continue;

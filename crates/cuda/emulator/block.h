@@ -32,7 +32,13 @@ enum class State : uint8_t {
 };
 
 // What the lanes of a warp tell each other when they meet.
-enum class Exchange : uint8_t { none, ballot, shuffle };
+enum class Exchange : uint8_t { none, ballot, shuffle, product };
+
+// What a lane gives to a product of matrices of bits, and where its part of the sums is (kernels/common/tensor.cuh).
+struct ProductOfBits {
+    uint32_t *sums;
+    const uint32_t *left, *right;
+};
 
 // One CUDA thread.
 struct Thread {

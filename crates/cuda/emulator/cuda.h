@@ -64,6 +64,12 @@ T shuffle(Place place, uint32_t mask, T value, uint32_t source) {
 
 inline uint32_t lane() { return here->index.x % 32; }
 
+// The instruction mma.m16n8k256 for bits, with AND and population count.
+inline void add_product_of_bits(uint32_t (&sums)[4], const uint32_t (&left)[4], const uint32_t (&right)[2], EMULATOR_PLACE) {
+    ProductOfBits own = {sums, left, right};
+    meet_warp({file, line}, Exchange::product, 0xFFFFFFFF, reinterpret_cast<uintptr_t>(&own), 0);
+}
+
 }  // namespace emulator
 
 // A warp may be cut into parts of `width` lanes, a power of 2. Where the source would lie outside the part, a lane

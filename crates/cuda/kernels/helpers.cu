@@ -35,8 +35,8 @@ struct Arrays {
 };
 static_assert(sizeof(Arrays) == 128, "shared with src/table.rs");
 
-// What becomes of the register of a pass: enum Register in src/passes.rs.
-enum Rule : u32 { KEEP, COUNTER, COUNTER32, LAST_CIPHERTEXT, TOLD };
+// What becomes of the chaining state of a pass: enum ChainingState in core/src/chaining.rs.
+enum Rule : u32 { KEEP, COUNTER, COUNTER32, LAST_CIPHERTEXT, TOLD, COUNTER_LITTLE32 };
 
 // enum Status in core/src/work.rs.
 enum Status : u8 { PENDING, DONE };
@@ -107,6 +107,7 @@ KERNEL(table_results, (const Segment *segments, u8 *registers, u8 *status, u32 c
     u8 *place = registers + 16 * index;
     if (rule == COUNTER) store_block(place, block_of(advance<false>(counter_of(load_block(segment.reg)), blocks)));
     if (rule == COUNTER32) store_block(place, block_of(advance<true>(counter_of(load_block(segment.reg)), blocks)));
+    if (rule == COUNTER_LITTLE32) store_block(place, advance_little32(load_block(segment.reg), blocks));
     if (rule == LAST_CIPHERTEXT || rule == TOLD) copy_block(place, segment.next);
 }
 

@@ -24,6 +24,12 @@ impl Architecture {
         10 * self.major + self.minor
     }
 
+    /// True if the tensor units multiply matrices of bits, as `kernels/common/tensor.cuh` has it: compute capability 8.0
+    /// to 9.0. Later architectures emulate such products.
+    pub(crate) fn has_tensor_bits(self) -> bool {
+        (8..10).contains(&self.major)
+    }
+
     /// True if code for a target such as `sm_90` runs on this architecture: the target has the same major version and
     /// is not newer.
     fn runs(self, target: &str) -> bool {

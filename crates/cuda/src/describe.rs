@@ -11,9 +11,9 @@ use lockstep_gpu_host::{Kind, Messages, Piece, PieceKeys};
 
 use crate::chunk::Task;
 use crate::gpu::Stream;
-use crate::kernel::{Family, GHASH_ROWS, Tiling};
+use crate::kernel::{Family, GHASH_MATRICES_BYTES, GHASH_ROWS, Tiling};
 use crate::launch;
-use crate::passes::{Batch, Extra, Gcm, Hashing, Level, Levels, Tiled, Tweaks, chain_scratch};
+use crate::passes::{Batch, Extra, Gcm, Hashing, Level, Levels, Tiled, Tweaks, by_matrices, chain_scratch};
 use crate::staging::{Layout, Staging};
 
 /// Places in a staging buffer, in bytes. The parts that the host fills come first.
@@ -42,6 +42,7 @@ pub(crate) struct Places {
     schedules: usize,
     scratch: usize,
     rows: usize,
+    matrices: usize,
     level_outputs: Vec<usize>,
     /// The end of the last part.
     pub(crate) len: usize,
@@ -111,6 +112,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         let hash_keys = 0..keys.all.len() as u32;
         let prelude: Vec<u32> = match task.kind() {
             Kind::Ghash => hash_keys.collect(),
+            Kind::Polyval => Vec::new(),
             Kind::Gcm { .. } => hash_keys.chain(keys.numbers.iter().map(|&(key, _)| key)).collect(),
             _ if task.kind().tweaks() => keys.numbers.iter().map(|&(_, tweak_key)| tweak_key).collect(),
             _ => Vec::new(),
@@ -142,6 +144,12 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
 
     fn tiles(&self) -> u64 {
         self.pieces.iter().map(|piece| self.tiling.tiles(piece.range.len())).sum()
+    }
+
+    /// True if the tiles of level 0 of GHASH are hashed by matrices.
+    fn by_matrices(&self) -> bool {
+        let tiles = self.levels().first().map_or(0, |level| Levels::tiles(level));
+        by_matrices(self.task.gpu().limits(), tiles, self.keys.all.len() as u64)
     }
 
     fn levels(&self) -> &[Vec<u64>] {
@@ -198,6 +206,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
             schedules: layout.section(keys * self.family.schedule(self.task.size)),
             scratch: layout.section(scratch),
             rows: layout.section(if self.levels.is_some() { GHASH_ROWS * keys } else { 0 }),
+            matrices: layout.section(if self.by_matrices() { GHASH_MATRICES_BYTES * keys } else { 0 }),
             level_outputs: (self.levels().iter())
                 .map(|level| layout.section(16 * Levels::tiles(level) as usize))
                 .collect(),
@@ -234,7 +243,8 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         }
         let keys = self.keys.all.len();
         let hashes = self.task.kind().hashes();
-        if hashes {
+        let is_polyval = self.task.kind() == Kind::Polyval;
+        if hashes && !is_polyval {
             // A hash key is the encryption of a zero block.
             host[places.states..places.states + 16 * keys].fill(0);
         }
@@ -261,9 +271,12 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
             scratch: address(places.scratch),
             hashing: hashes.then(|| Hashing {
                 keys: keys as u32,
+                hash_keys: address(if is_polyval { places.keys } else { places.states }),
                 stride: 16,
                 levels: levels.collect(),
                 rows: address(places.rows),
+                matrices: self.by_matrices().then(|| address(places.matrices)),
+                polyval: is_polyval,
             }),
             gcm: is_gcm.then(|| Gcm { extras: address(places.extras), status: address(places.statuses) }),
             bytes: self.pieces.iter().map(|piece| piece.range.len() as u64).sum(),

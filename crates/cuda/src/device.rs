@@ -100,7 +100,7 @@ fn offers(family: &Family, operation: Operation) -> bool {
 
 /// True if the machine has all entry points that a family needs for an operation.
 fn does(gpu: &Gpu, family: &Family, operation: Operation, size: KeySize) -> bool {
-    if !offers(family, operation) {
+    if !offers(family, operation) || !operation.takes_key(size) {
         return false;
     }
     let kind = Kind::of(operation);
@@ -111,6 +111,9 @@ fn does(gpu: &Gpu, family: &Family, operation: Operation, size: KeySize) -> bool
     }
     if kind.hashes() {
         entries.extend([helper::GHASH_POWERS, helper::GHASH_TILES, helper::GHASH_EACH]);
+        if gpu.limits().tensor_bits {
+            entries.extend([helper::GHASH_MATRICES, helper::GHASH_TENSOR_TILES]);
+        }
     }
     if let Kind::Gcm { .. } = kind {
         entries.extend([helper::GCM_TAGS, helper::GCM_ZERO]);

@@ -13,6 +13,7 @@ pub(crate) enum Part {
     EcbDecrypt,
     Ctr,
     Ctr32,
+    CtrLittle32,
     CbcDecrypt,
     CfbDecrypt,
     XtsEncrypt,
@@ -25,9 +26,9 @@ impl Part {
         match kind {
             Kind::Tiles(pass) => Part::of(pass),
             Kind::Gcm { .. } => Part::Ctr32,
-            // Serial modes and GHASH use kernels that all families share. Requiring `EcbEncrypt` excludes no family,
+            // Serial modes, GHASH and POLYVAL use kernels that all families share. Requiring `EcbEncrypt` excludes no family,
             // because every family has it.
-            Kind::Chain(_) | Kind::Ghash => Part::EcbEncrypt,
+            Kind::Chain(_) | Kind::Ghash | Kind::Polyval => Part::EcbEncrypt,
         }
     }
 
@@ -41,6 +42,7 @@ impl Part {
             Pass::EcbDecrypt => Part::EcbDecrypt,
             Pass::Ctr => Part::Ctr,
             Pass::Ctr32 => Part::Ctr32,
+            Pass::CtrLittle32 => Part::CtrLittle32,
             Pass::CbcDecrypt => Part::CbcDecrypt,
             Pass::Cfb128Decrypt => Part::CfbDecrypt,
             Pass::XtsEncrypt => Part::XtsEncrypt,
@@ -51,7 +53,7 @@ impl Part {
 }
 
 /// Names of functions, by [`Part`] and key size.
-type Names = [[&'static str; 3]; 8];
+type Names = [[&'static str; 3]; 9];
 
 macro_rules! names {
     ($family:literal) => {
@@ -60,6 +62,7 @@ macro_rules! names {
             names!($family, "_ecb_decrypt_"),
             names!($family, "_ctr_"),
             names!($family, "_ctr32_"),
+            names!($family, "_ctr_little32_"),
             names!($family, "_cbc_decrypt_"),
             names!($family, "_cfb_decrypt_"),
             names!($family, "_xts_encrypt_"),
@@ -138,7 +141,7 @@ enum BlockLimit {
     Blocks(u32),
 }
 
-const MOST: &[Pass] = &[
+const TABLE_PASSES: &[Pass] = &[
     Pass::EcbEncrypt,
     Pass::EcbDecrypt,
     Pass::Ctr,
@@ -162,6 +165,9 @@ const MOST: &[Pass] = &[
     Pass::Ghash,
 ];
 
+/// All passes: those of the tables, and those of GCM-SIV.
+const BITSLICE_PASSES: &[Pass] = &Pass::ALL;
+
 const PAPER: &[Pass] = &[Pass::EcbEncrypt, Pass::EcbDecrypt, Pass::Ctr];
 
 const THESIS: &[Pass] = &[Pass::EcbEncrypt, Pass::Ctr];
@@ -172,7 +178,7 @@ pub(crate) static FAMILIES: [Family; 7] = [
         name: "cuda/bitslice",
         description: "bitsliced, 32 blocks a thread, state in registers",
         constant_time: true,
-        passes: MOST,
+        passes: BITSLICE_PASSES,
         expand: names!("bitslice", "_expand_"),
         expand_module: "bitslice",
         tilings: |options| [Some(BITSLICE), (!options.always_wide).then_some(BITSLICE_LANE)],
@@ -182,7 +188,7 @@ pub(crate) static FAMILIES: [Family; 7] = [
         name: "cuda/table",
         description: "T-tables, a private copy for each bank of shared memory",
         constant_time: false,
-        passes: MOST,
+        passes: TABLE_PASSES,
         expand: names!("table", "_expand_"),
         expand_module: "expand",
         tilings: |_| [Some(TABLE), Some(TABLE_SMALL)],
@@ -388,6 +394,10 @@ pub(crate) const GHASH_WARPS: u32 = 4;
 pub(crate) const GHASH_LEVELS: usize = 4;
 /// Bytes of the powers of a hash key: 33 blocks for each level.
 pub(crate) const GHASH_ROWS: usize = GHASH_LEVELS * 33 * 16;
+/// Bytes of the matrices of a hash key: 16 matrices of 128 x 128 bits.
+pub(crate) const GHASH_MATRICES_BYTES: usize = 16 * 128 * 128 / 8;
+/// Threads that make the matrices of a hash key: one for each input bit of each matrix.
+pub(crate) const GHASH_MATRICES_THREADS: u64 = 16 * 128;
 
 /// Kernels that all families share.
 pub(crate) mod helper {
@@ -401,6 +411,9 @@ pub(crate) mod helper {
     pub(crate) const GHASH_POWERS: Entry = Entry { module: "ghash", name: "ghash_powers" };
     pub(crate) const GHASH_TILES: Entry = Entry { module: "ghash", name: "ghash_tiles" };
     pub(crate) const GHASH_EACH: Entry = Entry { module: "ghash", name: "ghash_each" };
+    /// Multiplications by powers of hash keys as matrices of bits, and GHASH by tiles with these.
+    pub(crate) const GHASH_MATRICES: Entry = Entry { module: "ghash_tensor", name: "ghash_matrices" };
+    pub(crate) const GHASH_TENSOR_TILES: Entry = Entry { module: "ghash_tensor", name: "ghash_tensor_tiles" };
     /// The first kernel makes or compares tags. The second kernel zeroes the output of messages with wrong tags.
     pub(crate) const GCM_TAGS: Entry = Entry { module: "ghash", name: "gcm_tags" };
     pub(crate) const GCM_ZERO: Entry = Entry { module: "ghash", name: "gcm_zero" };
@@ -432,7 +445,7 @@ mod tests {
     use super::*;
     use crate::machine::emulator::{constant, kernels};
 
-    const ALL: Limits = Limits { multiprocessors: 1, shared: 1 << 20 };
+    const ALL: Limits = Limits { multiprocessors: 1, shared: 1 << 20, tensor_bits: true };
 
     /// Every function that is named here exists in the kernels.
     #[test]
@@ -463,6 +476,8 @@ mod tests {
             GHASH_POWERS,
             GHASH_TILES,
             GHASH_EACH,
+            GHASH_MATRICES,
+            GHASH_TENSOR_TILES,
             GCM_TAGS,
             GCM_ZERO,
             GCM_MESSAGES,
@@ -493,6 +508,8 @@ mod tests {
         assert_eq!(exported("ghash_block_tiles"), u64::from(GHASH_WARPS));
         assert_eq!(exported("ghash_levels"), GHASH_LEVELS as u64);
         assert_eq!(exported("ghash_rows_bytes"), GHASH_ROWS as u64);
+        assert_eq!(exported("ghash_matrices_bytes"), GHASH_MATRICES_BYTES as u64);
+        assert_eq!(exported("ghash_matrices_threads"), GHASH_MATRICES_THREADS);
         for (name, tiling) in [("bitslice", BITSLICE), ("bitslice_lane", BITSLICE_LANE)] {
             assert_eq!(exported(&format!("{name}_tile_bytes")), tiling.tile as u64);
             assert_eq!(exported(&format!("{name}_tile_threads")), u64::from(tiling.tile_threads));
@@ -517,7 +534,7 @@ mod tests {
 
     #[test]
     fn small_shared_memory_selects_the_small_table() {
-        let limits = Limits { multiprocessors: 46, shared: 99 * 1024 };
+        let limits = Limits { multiprocessors: 46, shared: 99 * 1024, tensor_bits: true };
         let tiling = FAMILIES[1].tiling(&limits, &LaunchOptions::default(), 1, 1 << 20);
         assert_eq!(tiling.entry(Part::Ctr, KeySize::Aes128).name, "table_small_ctr_128");
         assert_eq!(tiling.shape(&limits, 1 << 20).unwrap().grid, 46);

@@ -88,6 +88,8 @@ pub(crate) struct Limits {
     pub(crate) multiprocessors: u32,
     /// Largest dynamic shared memory of a thread block, in bytes.
     pub(crate) shared: u32,
+    /// True if the tensor units multiply matrices of bits (`kernels/common/tensor.cuh`).
+    pub(crate) tensor_bits: bool,
 }
 
 /// Keeps device memory allocated.

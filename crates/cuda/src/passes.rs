@@ -14,7 +14,7 @@ mod ghash;
 
 pub(crate) use chain::scratch as chain_scratch;
 pub(crate) use gcm::{Extra, Gcm};
-pub(crate) use ghash::{Hashing, Level, Levels, by_messages};
+pub(crate) use ghash::{Hashing, Level, Levels, by_matrices, by_messages};
 
 /// Segments on the device, and their tiles.
 #[derive(Debug, Clone, Copy)]
@@ -72,7 +72,11 @@ impl Batch<'_> {
                 self.work(Part::of(pass))
             }
             Kind::Chain(chain) => chain::run(self, chain),
-            Kind::Ghash => ghash::hash(self, self.prelude()?),
+            Kind::Ghash => {
+                self.prelude()?;
+                ghash::hash(self)
+            }
+            Kind::Polyval => ghash::hash(self),
             Kind::Gcm { opens: false } => gcm::seal(self),
             Kind::Gcm { opens: true } => gcm::open(self),
         }
@@ -101,11 +105,10 @@ impl Batch<'_> {
         self.launch(helper::EDGES, one_each(self.work.tiles), &parameters, 0)
     }
 
-    /// Encrypts the blocks that are needed before the pass, and returns their address.
-    fn prelude(&self) -> Result<u64> {
-        let Some(tweaks) = &self.tweaks else { return Ok(0) };
-        self.over(&tweaks.over, Part::EcbEncrypt, 0)?;
-        Ok(tweaks.states)
+    /// Encrypts the blocks that are needed before the pass.
+    fn prelude(&self) -> Result<()> {
+        let Some(tweaks) = &self.tweaks else { return Ok(()) };
+        self.over(&tweaks.over, Part::EcbEncrypt, 0)
     }
 
     /// Encrypts the chaining states of all segments.

@@ -10,10 +10,12 @@ use lockstep_gpu_host::{InFlight, Kind};
 
 use crate::chunk::Task;
 use crate::gpu::{Event, Gpu, Stream};
-use crate::kernel::{Family, GHASH_ROWS, GHASH_TILE_BLOCKS, Tiling, helper, one_each};
+use crate::kernel::{Family, GHASH_MATRICES_BYTES, GHASH_ROWS, GHASH_TILE_BLOCKS, Tiling, helper, one_each};
 use crate::launch::{Parameters, Segment};
 use crate::machine::{Hold, Limits};
-use crate::passes::{Batch, Extra, Gcm, Hashing, Level, Tiled, Tweaks, by_messages, chain_scratch};
+use crate::passes::{
+    Batch, Extra, Gcm, Hashing, Level, Tiled, Tweaks, by_matrices, by_messages, chain_scratch,
+};
 use crate::staging::{Layout, Staging};
 
 /// A table in flight.
@@ -66,6 +68,7 @@ struct Places {
     scratch: usize,
     extras: usize,
     rows: usize,
+    matrices: usize,
     /// The places of the first tiles and of the results of each level.
     levels: Vec<(usize, usize)>,
     len: usize,
@@ -118,7 +121,7 @@ impl<'t> Shape<'t> {
         let gcm = matches!(task.kind(), Kind::Gcm { .. });
         let hashes = task.kind().hashes();
         let keys = if arrays.shared { arrays.keys_each } else { arrays.keys_each * count };
-        let has_prelude = task.kind().tweaks() || hashes;
+        let has_prelude = task.kind().tweaks() || (hashes && task.kind() != Kind::Polyval);
         let blocks_each = if has_prelude && gcm && !arrays.shared { 2 } else { usize::from(has_prelude) };
         let (blocks, runs) = match task.kind() {
             _ if !has_prelude => (0, 0),
@@ -153,6 +156,12 @@ impl<'t> Shape<'t> {
         })
     }
 
+    /// True if the tiles of level 0 of GHASH are hashed by matrices.
+    fn by_matrices(&self) -> bool {
+        let tiles = self.levels.first().map_or(0, |each| each * u64::from(self.count));
+        by_matrices(self.task.gpu().limits(), tiles, self.keys as u64)
+    }
+
     fn places(&self) -> Result<Places> {
         let (count, gpu) = (self.count as usize, self.task.gpu());
         let scratch = match self.task.kind() {
@@ -176,6 +185,7 @@ impl<'t> Shape<'t> {
             scratch: layout.section(scratch),
             extras: layout.section(if self.gcm { Extra::SIZE * count } else { 0 }),
             rows: layout.section(if self.levels.is_empty() { 0 } else { GHASH_ROWS * self.keys }),
+            matrices: layout.section(if self.by_matrices() { GHASH_MATRICES_BYTES * self.keys } else { 0 }),
             levels: (self.levels.iter())
                 .map(|&each| (layout.section(8 * (count + 1)), layout.section(16 * each as usize * count)))
                 .collect(),
@@ -248,11 +258,15 @@ impl<'t> Shape<'t> {
             output: at(output),
             tiles: each * u64::from(self.count),
         };
+        let is_polyval = self.task.kind() == Kind::Polyval;
         let hashing = self.hashes.then(|| Hashing {
             keys: self.keys as u32,
+            hash_keys: if is_polyval { table.keys.offset() } else { at(places.states) },
             stride: 16 * self.blocks_each.max(1) as u32,
             levels: self.levels.iter().zip(&places.levels).map(level).collect(),
             rows: at(places.rows),
+            matrices: self.by_matrices().then(|| at(places.matrices)),
+            polyval: is_polyval,
         });
         let batch = self.batch(hashing.as_ref(), places, base, stream);
         batch.launch(
@@ -261,7 +275,9 @@ impl<'t> Shape<'t> {
             &self.segments(places, base),
             0,
         )?;
-        batch.expand(table.keys.offset(), self.keys as u32)?;
+        if !is_polyval {
+            batch.expand(table.keys.offset(), self.keys as u32)?;
+        }
         if let Kind::Gcm { opens } = self.task.kind() {
             let pairs = |place: usize| if self.arrays.shared { 0 } else { at(place) };
             let messages = Parameters::default()
@@ -274,7 +290,7 @@ impl<'t> Shape<'t> {
                 .word(self.count)
                 .word(opens.into());
             batch.launch(helper::GCM_MESSAGES, one_each(u64::from(self.count) + 1), &messages, 0)?;
-        } else if self.hashes {
+        } else if self.hashes && !is_polyval {
             // GHASH needs zero blocks here. The previous kernel may have written chaining states, which only XTS needs.
             gpu.zero(stream, &staging.device, places.states..places.states + 16 * self.blocks)?;
         }

@@ -9,6 +9,8 @@ pub enum Kind {
     Tiles(Pass),
     /// GHASH in several levels, in tiles that are counted from the end of each message. The data are only read.
     Ghash,
+    /// POLYVAL, in the same levels. The key of a segment is the hash key itself.
+    Polyval,
     /// A serial pass: one lane for each message, from its beginning to its end.
     Chain(Chain),
     /// Whole messages of GCM: CTR in tiles, and GHASH.
@@ -54,15 +56,15 @@ impl Kind {
             Pass::PcbcEncrypt => Chain::PcbcEncrypt,
             Pass::PcbcDecrypt => Chain::PcbcDecrypt,
             Pass::CbcMac => Chain::CbcMac,
-            // No device offers POLYVAL yet.
-            Pass::Ghash | Pass::Polyval => return Kind::Ghash,
+            Pass::Ghash => return Kind::Ghash,
+            Pass::Polyval => return Kind::Polyval,
             _ => return Kind::Tiles(pass),
         })
     }
 
-    /// True if messages are hashed, which requires hash keys.
+    /// True if messages are hashed, by GHASH or by POLYVAL.
     pub const fn hashes(self) -> bool {
-        matches!(self, Kind::Ghash | Kind::Gcm { .. })
+        matches!(self, Kind::Ghash | Kind::Polyval | Kind::Gcm { .. })
     }
 
     /// True for XTS, where the chaining states are first encrypted under a second key.

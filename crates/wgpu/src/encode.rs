@@ -138,7 +138,7 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
     fn has_states(&self) -> bool {
         match self.task.kind() {
             Kind::Tiles(_) => self.task.kind().tweaks(),
-            Kind::Ghash | Kind::Chain(_) => true,
+            Kind::Ghash | Kind::Polyval | Kind::Chain(_) => true,
             Kind::Gcm { .. } => false,
         }
     }
@@ -193,7 +193,7 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
         let work = Work { task: self.task, family, pieces, messages: self.messages, numbers, keys, places };
         match self.task.kind() {
             Kind::Tiles(pass) => work.tiles(&mut list, Part::of(pass), false),
-            Kind::Ghash => work.ghash(&mut list, layout)?,
+            Kind::Ghash | Kind::Polyval => work.ghash(&mut list, layout)?,
             Kind::Chain(chain) => work.chain(&mut list, layout, chain),
             Kind::Gcm { opens } => work.gcm(&mut list, layout, opens)?,
         }

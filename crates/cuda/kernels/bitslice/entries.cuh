@@ -8,6 +8,7 @@
 #define PASSES(family, shape, bits)                                                       \
     PASS(family, shape, ecb_encrypt, bits) PASS(family, shape, ecb_decrypt, bits)         \
     PASS(family, shape, ctr, bits) PASS(family, shape, ctr32, bits)                       \
+    PASS(family, shape, ctr_little32, bits)                                               \
     PASS(family, shape, cbc_decrypt, bits) PASS(family, shape, cfb_decrypt, bits)         \
     PASS(family, shape, xts_encrypt, bits) PASS(family, shape, xts_decrypt, bits)
 #define ENTRY_POINTS(family, shape) PASSES(family, shape, 128) PASSES(family, shape, 192) PASSES(family, shape, 256)

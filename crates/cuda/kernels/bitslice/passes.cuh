@@ -5,12 +5,12 @@
 #include "rounds.cuh"
 #include "tile.cuh"
 
-enum class Pass { ecb_encrypt, ecb_decrypt, ctr, ctr32, cbc_decrypt, cfb_decrypt, xts_encrypt, xts_decrypt };
+enum class Pass { ecb_encrypt, ecb_decrypt, ctr, ctr32, ctr_little32, cbc_decrypt, cfb_decrypt, xts_encrypt, xts_decrypt };
 
 template <Pass P>
 struct Does {
     static constexpr bool decrypt = P == Pass::ecb_decrypt || P == Pass::cbc_decrypt || P == Pass::xts_decrypt;
-    static constexpr bool count = P == Pass::ctr || P == Pass::ctr32;
+    static constexpr bool count = P == Pass::ctr || P == Pass::ctr32 || P == Pass::ctr_little32;
     static constexpr bool tweak = P == Pass::xts_encrypt || P == Pass::xts_decrypt;
 };
 
@@ -24,6 +24,14 @@ __device__ inline u32x4 next_tweak(u32x4 tweak) {
 template <Pass P, class Shape, u32 Rounds, class Shared>
 __device__ inline u32 begin_counters(State &state, Shared &shared, const Segment &segment, u64 offset,
                                      const u8 *schedule) {
+    if (P == Pass::ctr_little32) {
+        // The bytes that change are others than in big-endian counters. There is no short way for them.
+        Shape::template prepare<1>(shared, schedule);
+        u32x4 key = load_aligned(schedule), first = load_aligned(segment.reg);
+        fill<true>(state, [&](u32 row) { return advance_little32(first, offset / 16 + Shape::lane() + Shape::step * row) ^ key; });
+        transpose(state);
+        return 1;
+    }
     Counter counter = advance<P == Pass::ctr32>(counter_of(load_aligned(segment.reg)), offset / 16);
     u32 last_bytes = counter.words[0] & 0xFFFF;
     if (last_bytes + Shape::tile_blocks <= 0x10000) {

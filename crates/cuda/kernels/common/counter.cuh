@@ -1,4 +1,4 @@
-// Counter blocks: 128 bits, big-endian, of which all or the last 32 count.
+// Counter blocks: 128 bits, big-endian, of which all or the last 32 count; or 32 bits, little-endian, at the beginning.
 #pragma once
 #include "block.cuh"
 
@@ -14,6 +14,11 @@ __device__ inline Counter counter_of(u32x4 block) {
 __device__ inline u32x4 block_of(const Counter &counter) {
     return u32x4{swap_bytes(counter.words[3]), swap_bytes(counter.words[2]), swap_bytes(counter.words[1]),
                  swap_bytes(counter.words[0])};
+}
+
+// The block of a counter of GCM-SIV `blocks` later (RFC 8452, section 4): the first 32 bits count, without carry.
+__device__ inline u32x4 advance_little32(u32x4 block, u64 blocks) {
+    return u32x4{block.x + (u32)blocks, block.y, block.z, block.w};
 }
 
 // The counter `blocks` later. `Only32`: without carry out of the last 32 bits (SP 800-38D, 6.2).

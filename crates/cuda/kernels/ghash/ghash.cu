@@ -1,84 +1,17 @@
-// GHASH (SP 800-38D, 6.4) of many messages, and the tags of GCM.
+// GHASH and POLYVAL of many messages, and the tags of GCM.
 //
 // A message of n blocks is a sum of its blocks, each times a power of H that says how far it is from the end. Tiles of
 // 512 blocks are counted from the end, so that only the first may be short, and become a block each: these are hashed
 // in the same way under H^512, and so on until one is left. In a tile lane j has the blocks that are j, j + 32, ... from
 // the end: Horner's rule with H^32, then one product with the power of its place, then the sum over the warp.
-#include "../common/work.cuh"
-#include "field.cuh"
+#include "message.cuh"
 
 namespace {
 
-constexpr u32 tile_blocks = 512, warps = 4, levels = 4;
-
-// Of each key, for each level with key K: what lane j multiplies its sum with, and K^32. At level 0 lane j has K^(j + 1),
-// since the last block counts once; above, the last one is done, and lane j has K^j.
-constexpr u32 row_blocks = 33;
-
-struct Row {
-    u32x4 power[row_blocks];
-};
-static_assert(sizeof(Row) == 16 * row_blocks, "");
-
-// What GCM has beside the data of a message.
-struct alignas(16) Extra {
-    u64 aad, aad_bytes;
-    u64 tag;         // address: written or compared
-    u64 mask;        // address of E(K, J0)
-    u32 tag_bytes;   // 0 for a message that cannot be worked on
-    u32 opens;       // not 0 to compare
-    u64 ciphertext;  // where a segment's data come from, or go to
-};
-static_assert(sizeof(Extra) == 48, "shared with src/passes/gcm.rs");
-
-struct Hashing {
-    Segment *segments;       // results go to their field `next`
-    const u64 *first_tile;   // of this level; count + 1 of them
-    const u64 *first_input;  // of the level below, whose results are `input`; none at level 0
-    const u8 *input;
-    u8 *output;              // a block for each tile
-    const Row *rows;         // of each key, `levels` of them
-    const Extra *extras;     // for GCM, of each segment; else null
-    u64 tiles;
-    u32 count;
-    u32 level;
-};
-static_assert(sizeof(Hashing) == 72, "shared with src/passes/ghash.rs");
-
-__device__ inline u64 blocks_of(u64 bytes) { return (bytes + 15) / 16; }
-
-// How many blocks a message has: those of GCM are additional data, data and lengths.
-__device__ inline u64 blocks_of(const Segment &segment, const Extra *extra) {
-    return blocks_of(segment.bytes) + (extra ? blocks_of(extra->aad_bytes) + 1 : 0);
+// The number that products of a key are made with.
+__device__ inline Element key_of(u32x4 hash_key, u32 polyval) {
+    return polyval ? element_of(hash_key, polyval) : key_of(hash_key);
 }
-
-// `block` of `bytes` bytes, with zeros behind its end.
-__device__ inline u32x4 padded(u64 from, u64 bytes, u64 block) {
-    u64 rest = bytes - 16 * block;
-    return load_some(global_pointer<const u8>(from) + 16 * block, rest < 16 ? (u32)rest : 16);
-}
-
-__device__ inline Element block_of_message(const Segment &segment, const Extra *extra, u64 index) {
-    u64 at = index;
-    u32x4 block;
-    if (extra) {
-        u64 aad_blocks = blocks_of(extra->aad_bytes), data_blocks = blocks_of(segment.bytes);
-        if (at < aad_blocks) {
-            block = padded(extra->aad, extra->aad_bytes, at);
-        } else if (at - aad_blocks < data_blocks) {
-            block = padded(extra->ciphertext, segment.bytes, at - aad_blocks);
-        } else {
-            u64 aad_bits = 8 * extra->aad_bytes, bits = 8 * segment.bytes;
-            return Element{{(u32)bits, (u32)(bits >> 32), (u32)aad_bits, (u32)(aad_bits >> 32)}};
-        }
-    } else {
-        block = padded(segment.from, segment.bytes, at);
-        if (index == 0) block = block ^ load_aligned(segment.reg);
-    }
-    return element_of(block);
-}
-
-__device__ inline Element times(const Element &a, const Element &b) { return times(a, factor_of(b)); }
 
 __device__ inline Element chosen(bool first, const Element &a, const Element &b) {
     u32 mask = 0u - first;
@@ -97,10 +30,10 @@ EXPORT(ghash_levels, levels);
 EXPORT(ghash_rows_bytes, levels * sizeof(Row));
 
 // Powers for each key, from E(K, 0): a warp a key. Hash keys lie `stride` bytes apart.
-KERNEL(ghash_powers, (const u8 *hash_keys, Row *rows, u32 count, u32 wanted_levels, u32 stride)) {
+KERNEL(ghash_powers, (const u8 *hash_keys, Row *rows, u32 count, u32 wanted_levels, u32 stride, u32 polyval)) {
     u32 index = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
     if (index >= count) return;
-    Element key = key_of(load_aligned(hash_keys + stride * (u64)index));
+    Element key = key_of(load_aligned(hash_keys + stride * (u64)index), polyval);
 #pragma unroll 1
     for (u32 level = 0; level < wanted_levels; level++) {
         Row &row = rows[levels * (u64)index + level];
@@ -122,65 +55,41 @@ KERNEL(ghash_powers, (const u8 *hash_keys, Row *rows, u32 count, u32 wanted_leve
 
 // A level, a warp a tile.
 KERNEL_BOUNDS(ghash_tiles, 32 * warps, 4, (Hashing hashing)) {
-    u64 tile = (u64)blockIdx.x * warps + threadIdx.x / 32;
+    u64 number = (u64)blockIdx.x * warps + threadIdx.x / 32;
     u32 lane = threadIdx.x % 32;
-    if (tile >= hashing.tiles) return;
-    Launch order = {};
-    order.first_tile = hashing.first_tile;
-    order.count = hashing.count;
-    u32 owner = segment_of(order, tile);
-    Segment &segment = hashing.segments[owner];
-    const Extra *extra = hashing.extras ? hashing.extras + owner : nullptr;
-    u64 blocks = blocks_of(segment, extra), tiles = (blocks + tile_blocks - 1) / tile_blocks;
-    u64 local = tile - hashing.first_tile[owner];
-    if (blocks == 0) {
-        if (hashing.level == 0 && local == 0 && lane == 0) store_aligned(segment.next, load_aligned(segment.reg));
-        return;
-    }
-    for (u32 level = 0; level < hashing.level; level++) {
-        if (tiles == 1) return;  // a level below has finished it
-        blocks = tiles;
-        tiles = (blocks + tile_blocks - 1) / tile_blocks;
-    }
-    if (local >= tiles) return;
-    u64 end = blocks - (tiles - 1 - local) * tile_blocks;
-    u32 here = end < tile_blocks ? (u32)end : tile_blocks;
-    const Row &row = hashing.rows[(u64)levels * segment.key + hashing.level];
-    Factor stride = factor_of(element_of(row.power[32]));
+    if (number >= hashing.tiles) return;
+    Tile tile = tile_of(hashing, number, lane);
+    if (tile.blocks == 0) return;
+    Factor stride = factor_of(element_of(tile.row->power[32]));
     Element sum = {};
 #pragma unroll 1
-    for (u32 i = (here + 31) / 32; i-- > 0;) {
+    for (u32 i = (tile.blocks + 31) / 32; i-- > 0;) {
         u32 distance = 32 * i + lane;
         sum = times(sum, stride);
-        if (distance < here) {
-            u64 index = end - 1 - distance;
+        if (distance < tile.blocks) {
+            u64 index = tile.end - 1 - distance;
             sum = sum ^ (hashing.level == 0
-                             ? block_of_message(segment, extra, index)
-                             : element_of(load_aligned(hashing.input + 16 * (hashing.first_input[owner] + index))));
+                             ? element_of(block_of_message(*tile.segment, tile.extra, index), hashing.polyval)
+                             : element_of(load_aligned(hashing.input + 16 * (hashing.first_input[tile.owner] + index))));
         }
     }
-    sum = times(sum, element_of(row.power[lane]));
-#pragma unroll
-    for (u32 flip = 16; flip > 0; flip /= 2)
-#pragma unroll
-        for (u32 i = 0; i < 4; i++) sum.word[i] ^= __shfl_xor_sync(0xFFFFFFFF, sum.word[i], flip);
-    if (lane == 0) store_aligned(tiles == 1 ? segment.next : hashing.output + 16 * tile, block_of(sum));
+    store_hash(hashing, tile, number, lane, times(sum, element_of(tile.row->power[lane])));
 }
 
 // Short messages, a thread a message: no powers are needed, and all is done at once.
 KERNEL_BOUNDS(ghash_each, 128, 4,
-              (Segment *segments, const u8 *hash_keys, const Extra *extras, u32 count, u32 stride)) {
+              (Segment *segments, const u8 *hash_keys, const Extra *extras, u32 count, u32 stride, u32 polyval)) {
     u32 index = blockIdx.x * blockDim.x + threadIdx.x;
     if (index >= count) return;
     Segment &segment = segments[index];
     const Extra *extra = extras ? extras + index : nullptr;
     u64 blocks = blocks_of(segment, extra);
-    Factor key = factor_of(key_of(load_aligned(hash_keys + stride * (u64)segment.key)));
+    Factor key = factor_of(key_of(load_aligned(hash_keys + stride * (u64)segment.key), polyval));
     // The register goes in with block 0.
     Element sum = {};
 #pragma unroll 1
-    for (u64 i = 0; i < blocks; i++) sum = times(sum ^ block_of_message(segment, extra, i), key);
-    store_aligned(segment.next, blocks == 0 ? load_aligned(segment.reg) : block_of(sum));
+    for (u64 i = 0; i < blocks; i++) sum = times(sum ^ element_of(block_of_message(segment, extra, i), polyval), key);
+    store_aligned(segment.next, blocks == 0 ? load_aligned(segment.reg) : block_of(sum, polyval));
 }
 
 // Messages that only the device knows, once table_segments of helpers.cu has made their segments from IVs: counters, what

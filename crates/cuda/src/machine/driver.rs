@@ -124,6 +124,7 @@ impl Driver {
             Ok(format!("{domain:04x}:{bus:02x}:{device:02x}.0"))
         };
         let pci = pci(PCI);
+        let architecture = Architecture { major: attribute(MAJOR)?, minor: attribute(MINOR)? };
         let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
         Ok(Driver {
             api,
@@ -131,10 +132,11 @@ impl Driver {
             name: String::from_utf8_lossy(name).into_owned(),
             pci: pci.unwrap_or_default(),
             memory,
-            architecture: Architecture { major: attribute(MAJOR)?, minor: attribute(MINOR)? },
+            architecture,
             limits: Limits {
                 multiprocessors: attribute(MULTIPROCESSORS)?,
                 shared: attribute(SHARED_OPTIN)?.max(attribute(SHARED)?),
+                tensor_bits: architecture.has_tensor_bits(),
             },
             opened: OnceLock::new(),
             at_hand: Mutex::default(),

@@ -231,7 +231,7 @@ unsafe impl Machine for Emulator {
     fn limits(&self) -> Limits {
         // With few multiprocessors, kernels that fill tables run in few thread blocks. The limit of shared memory is
         // the limit of sm_90.
-        Limits { multiprocessors: 2, shared: 227 * 1024 }
+        Limits { multiprocessors: 2, shared: 227 * 1024, tensor_bits: true }
     }
 
     fn lacks(&self, entry: Entry) -> bool {

@@ -48,15 +48,15 @@ impl Extra {
 }
 
 pub(super) fn seal(batch: &Batch<'_>) -> Result<()> {
-    let hash_keys = batch.prelude()?;
+    batch.prelude()?;
     batch.work(Part::Ctr32)?;
-    ghash::hash(batch, hash_keys)?;
+    ghash::hash(batch)?;
     tags(batch)
 }
 
 pub(super) fn open(batch: &Batch<'_>) -> Result<()> {
-    let hash_keys = batch.prelude()?;
-    ghash::hash(batch, hash_keys)?;
+    batch.prelude()?;
+    ghash::hash(batch)?;
     tags(batch)?;
     batch.work(Part::Ctr32)?;
     zero_refused(batch)

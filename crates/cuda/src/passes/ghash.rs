@@ -1,10 +1,10 @@
-//! GHASH. ECB over zero blocks gives the hash keys. Then either one thread hashes each message, or messages are hashed
+//! GHASH and POLYVAL. ECB over zero blocks gives the hash keys of GHASH; those of POLYVAL are given. Then either one thread hashes each message, or messages are hashed
 //! in tiles, level by level. GCM uses the same hashing.
 
 use lockstep_core::Result;
 
 use super::Batch;
-use crate::kernel::{GHASH_LEVELS, GHASH_TILE_BLOCKS, GHASH_WARPS, helper, one_each};
+use crate::kernel::{GHASH_LEVELS, GHASH_MATRICES_THREADS, GHASH_TILE_BLOCKS, GHASH_WARPS, helper, one_each};
 use crate::launch::Parameters;
 use crate::machine::{Limits, Shape};
 
@@ -18,6 +18,21 @@ const TILE_PRODUCTS: u64 = 17;
 /// Products that a lane computes for a key and a level, with square-and-multiply: a square and a product for each of
 /// the six bits of an exponent, and three more squares.
 const POWER_PRODUCTS: u64 = 15;
+
+/// Products that a thread computes for a column of a matrix: up to eight for the power of the hash key, and one for
+/// the column.
+const MATRIX_PRODUCTS: u64 = 9;
+
+/// The cost of a tile by matrices, in products of a lane. By instructions it is about two products (`docs/kernels.md`);
+/// the number is larger because fewer warps are resident.
+const TENSOR_TILE_PRODUCTS: u64 = 4;
+
+/// True if level 0 is hashed by matrices: the tensor units must multiply bits, and the tiles must save more products than
+/// the matrices of the keys cost. For one key this is from 45 tiles on, which are 360 KiB.
+pub(crate) fn by_matrices(limits: &Limits, tiles: u64, keys: u64) -> bool {
+    let saved = tiles.saturating_mul(32 * (TILE_PRODUCTS - TENSOR_TILE_PRODUCTS));
+    limits.tensor_bits && saved > keys.saturating_mul(GHASH_MATRICES_THREADS * MATRIX_PRODUCTS)
+}
 
 /// The tiles of each message at each level.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,27 +99,34 @@ pub(crate) struct Level {
 /// The parameters of GHASH other than the segments.
 pub(crate) struct Hashing {
     pub(crate) keys: u32,
+    /// Address of the hash keys. For GHASH they are computed before.
+    pub(crate) hash_keys: u64,
     /// Bytes from one hash key to the next.
     pub(crate) stride: u32,
     /// Empty if each message is hashed by one thread.
     pub(crate) levels: Vec<Level>,
     /// Address of the powers of hash keys.
     pub(crate) rows: u64,
+    /// Address of the matrices of hash keys, if level 0 is hashed by matrices.
+    pub(crate) matrices: Option<u64>,
+    /// True for POLYVAL, false for GHASH.
+    pub(crate) polyval: bool,
 }
 
 /// Hashes the segments and writes the results to the segments. For GCM, also hashes the associated data and the
 /// lengths.
-pub(super) fn hash(batch: &Batch<'_>, hash_keys: u64) -> Result<()> {
+pub(super) fn hash(batch: &Batch<'_>) -> Result<()> {
     let Some(hashing) = batch.hashing else { return Ok(()) };
     let (segments, count) = (batch.work.segments, batch.work.count);
     let extras = batch.gcm.map_or(0, |gcm| gcm.extras);
     if hashing.levels.is_empty() {
         let parameters = Parameters::default()
             .long(segments)
-            .long(hash_keys)
+            .long(hashing.hash_keys)
             .long(extras)
             .word(count)
-            .word(hashing.stride);
+            .word(hashing.stride)
+            .word(hashing.polyval.into());
         return batch.launch(helper::GHASH_EACH, one_each(count.into()), &parameters, batch.bytes);
     }
     let wanted = hashing.levels.len();
@@ -112,12 +134,22 @@ pub(super) fn hash(batch: &Batch<'_>, hash_keys: u64) -> Result<()> {
         return Err(batch.gpu.failed("a message is too long for GHASH on this device"));
     }
     let powers = Parameters::default()
-        .long(hash_keys)
+        .long(hashing.hash_keys)
         .long(hashing.rows)
         .word(hashing.keys)
         .word(wanted as u32)
-        .word(hashing.stride);
+        .word(hashing.stride)
+        .word(hashing.polyval.into());
     batch.launch(helper::GHASH_POWERS, one_each(32 * u64::from(hashing.keys)), &powers, 0)?;
+    if let Some(matrices) = hashing.matrices {
+        let parameters = Parameters::default()
+            .long(hashing.rows)
+            .long(matrices)
+            .word(hashing.keys)
+            .word(hashing.polyval.into());
+        let threads = GHASH_MATRICES_THREADS * u64::from(hashing.keys);
+        batch.launch(helper::GHASH_MATRICES, one_each(threads), &parameters, 0)?;
+    }
     let mut below: Option<Level> = None;
     for (number, &level) in hashing.levels.iter().enumerate() {
         let parameters = Parameters::default()
@@ -128,12 +160,19 @@ pub(super) fn hash(batch: &Batch<'_>, hash_keys: u64) -> Result<()> {
             .long(level.output)
             .long(hashing.rows)
             .long(extras)
+            .long(hashing.matrices.unwrap_or(0))
             .long(level.tiles)
             .word(count)
-            .word(number as u32);
+            .word(number as u32)
+            .word(hashing.polyval.into())
+            .word(0);
         let grid = i32::try_from(level.tiles.div_ceil(u64::from(GHASH_WARPS))).ok();
         let shape = grid.map(|grid| Shape { grid: grid as u32, threads: 32 * GHASH_WARPS, shared: 0 });
-        batch.launch(helper::GHASH_TILES, shape, &parameters, if number == 0 { batch.bytes } else { 0 })?;
+        let entry = match hashing.matrices {
+            Some(_) if number == 0 => helper::GHASH_TENSOR_TILES,
+            _ => helper::GHASH_TILES,
+        };
+        batch.launch(entry, shape, &parameters, if number == 0 { batch.bytes } else { 0 })?;
         below = Some(level);
     }
     Ok(())
@@ -151,7 +190,7 @@ mod tests {
         assert_eq!(of(&[512 * 512 + 1]), [[0, 513], [0, 2], [0, 1]]);
     }
 
-    const H100: Limits = Limits { multiprocessors: 132, shared: 0 };
+    const H100: Limits = Limits { multiprocessors: 132, shared: 0, tensor_bits: true };
 
     #[test]
     fn short_messages_are_hashed_by_a_thread_each_and_long_ones_in_tiles() {
@@ -160,5 +199,12 @@ mod tests {
         assert!(is_each(65, 100_000, 100_000), "one key for each: powers cost more than they save");
         assert!(!is_each(1025, 1, 1) && !is_each(1025, 6400, 1), "a file's chunks");
         assert!(is_each(1025, 1_000_000, 1), "enough to occupy all threads");
+    }
+
+    #[test]
+    fn matrices_are_made_only_if_they_save_work() {
+        assert!(!by_matrices(&H100, 44, 1) && by_matrices(&H100, 45, 1));
+        assert!(!by_matrices(&H100, 1000, 1000), "a key for each tile");
+        assert!(!by_matrices(&Limits { tensor_bits: false, ..H100 }, 1 << 20, 1));
     }
 }

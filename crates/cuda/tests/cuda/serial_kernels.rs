@@ -5,7 +5,7 @@ use crate::emulation;
 
 use emulation::passes::{KEYS, Launch, Memory, Segment, block, expanded, key, noise};
 use emulation::{constant, launch};
-use lockstep_reference::{Aes, cbc, cbc_mac, cfb, gcm, ghash, ofb, pcbc};
+use lockstep_reference::{Aes, cbc, cbc_mac, cfb, gcm, ghash, ofb, pcbc, polyval};
 
 fn keys(bits: usize) -> Vec<u8> {
     (0..KEYS).flat_map(|index| key(bits, index)).collect()
@@ -134,9 +134,12 @@ struct Hashing {
     output: *mut u8,
     rows: *const u8,
     extras: *const Extra,
+    matrices: *const u8,
     tiles: u64,
     count: u32,
     level: u32,
+    polyval: u32,
+    reserved: u32,
 }
 
 #[repr(C, align(16))]
@@ -151,16 +154,41 @@ struct Extra {
     ciphertext: u64,
 }
 
+/// How segments are hashed.
+#[derive(Debug, Clone, Copy)]
+struct How {
+    polyval: bool,
+    /// By matrices at level 0.
+    matrices: bool,
+}
+
+const GHASH: How = How { polyval: false, matrices: false };
+const HOWS: [How; 4] = [
+    GHASH,
+    How { matrices: true, ..GHASH },
+    How { polyval: true, ..GHASH },
+    How { polyval: true, matrices: true },
+];
+
 /// Hashes all segments in levels, as the host does.
-fn hash(segments: &mut [Segment], extras: Option<&[Extra]>, hash_keys: &mut Memory) {
+fn hash(how: How, segments: &mut [Segment], extras: Option<&[Extra]>, hash_keys: &mut Memory) {
+    let polyval = u32::from(how.polyval);
     let tile = constant("ghash_tile_blocks") as u64;
     let levels = constant("ghash_levels");
     let mut rows = Memory::new(KEYS * constant("ghash_rows_bytes"));
     #[repr(C)]
-    struct Powers(*const u8, *mut u8, u32, u32, u32);
-    let powers =
-        Powers(hash_keys.bytes().as_ptr(), rows.bytes().as_mut_ptr(), KEYS as u32, levels as u32, 16);
+    struct Powers(*const u8, *mut u8, u32, u32, u32, u32);
+    let (from, to) = (hash_keys.bytes().as_ptr(), rows.bytes().as_mut_ptr());
+    let powers = Powers(from, to, KEYS as u32, levels as u32, 16, polyval);
     launch("ghash_powers", KEYS, 32, 0, &powers).unwrap();
+    let mut matrices = Memory::new(KEYS * constant("ghash_matrices_bytes"));
+    if how.matrices {
+        #[repr(C)]
+        struct Matrices(*const u8, *mut u8, u32, u32);
+        let parameters = Matrices(rows.bytes().as_ptr(), matrices.bytes().as_mut_ptr(), KEYS as u32, polyval);
+        let threads = KEYS * constant("ghash_matrices_threads");
+        launch("ghash_matrices", threads.div_ceil(256), 256, 0, &parameters).unwrap();
+    }
     let mut blocks: Vec<u64> = segments.iter().map(|segment| segment.bytes.div_ceil(16)).collect();
     if let Some(extras) = extras {
         blocks.iter_mut().zip(extras).for_each(|(blocks, extra)| *blocks += extra.aad_bytes.div_ceil(16) + 1);
@@ -184,12 +212,16 @@ fn hash(segments: &mut [Segment], extras: Option<&[Extra]>, hash_keys: &mut Memo
             output: output.bytes().as_mut_ptr(),
             rows: rows.bytes().as_ptr(),
             extras: extras.map_or(std::ptr::null(), <[Extra]>::as_ptr),
+            matrices: matrices.bytes().as_ptr(),
             tiles,
             count: segments.len() as u32,
             level: level as u32,
+            polyval,
+            reserved: 0,
         };
         let warps = constant("ghash_block_tiles");
-        launch("ghash_tiles", (tiles as usize).div_ceil(warps), 32 * warps, 0, &parameters).unwrap();
+        let kernel = if how.matrices && level == 0 { "ghash_tensor_tiles" } else { "ghash_tiles" };
+        launch(kernel, (tiles as usize).div_ceil(warps), 32 * warps, 0, &parameters).unwrap();
         if blocks.iter().all(|&blocks| blocks <= tile) {
             break;
         }
@@ -207,7 +239,11 @@ fn hash_keys() -> Memory {
 }
 
 #[test]
-fn ghash_equals_the_oracle() {
+fn ghash_and_polyval_equal_the_oracle() {
+    HOWS.into_iter().for_each(check_hashes);
+}
+
+fn check_hashes(how: How) {
     let tile = constant("ghash_tile_blocks");
     let lengths = [0, 1, 2, 31, 32, 33, tile - 1, tile, tile + 1, 2 * tile + 7, tile * tile + 5];
     let mut keys = hash_keys();
@@ -228,18 +264,29 @@ fn ghash_equals_the_oracle() {
         .enumerate()
         .map(|(i, segment)| {
             let h = keys.bytes()[16 * (i % KEYS)..][..16].try_into().unwrap();
-            ghash::update(&h, segment.reg, &data[i % 3..][..segment.bytes as usize])
+            let data = &data[i % 3..][..segment.bytes as usize];
+            match how.polyval {
+                false => ghash::update(&h, segment.reg, data),
+                true => polyval::update(&h, segment.reg, data),
+            }
         })
         .collect();
-    hash(&mut segments, None, &mut keys);
+    hash(how, &mut segments, None, &mut keys);
     for (segment, result) in segments.iter_mut().zip(&results) {
-        assert_eq!(segment.next, *result, "{} bytes", segment.bytes);
+        assert_eq!(segment.next, *result, "{how:?}, {} bytes", segment.bytes);
         segment.next = [0; 16];
     }
     #[repr(C)]
-    struct Each(*mut Segment, *const u8, *const Extra, u32, u32);
+    struct Each(*mut Segment, *const u8, *const Extra, u32, u32, u32);
     let count = segments.len() - 1;
-    let each = Each(segments.as_mut_ptr(), keys.bytes().as_ptr(), std::ptr::null(), count as u32, 16);
+    let each = Each(
+        segments.as_mut_ptr(),
+        keys.bytes().as_ptr(),
+        std::ptr::null(),
+        count as u32,
+        16,
+        how.polyval.into(),
+    );
     launch("ghash_each", 1, 128, 0, &each).unwrap();
     for (segment, result) in segments[..count].iter().zip(&results) {
         assert_eq!(segment.next, *result, "{} bytes, by one thread", segment.bytes);
@@ -251,7 +298,7 @@ fn tags_equal_the_oracle_and_wrong_ones_zero_the_message() {
     let mut keys = hash_keys();
     let data = noise(20_000, 6);
     let shapes =
-        [(0, 0, 16), (1, 0, 16), (0, 5, 12), (13, 100, 4), (16, 9000, 16), (9001, 33, 15), (20, 8160, 16)];
+        [(0, 0, 16), (1, 0, 16), (0, 5, 12), (13, 100, 4), (16, 9000, 16), (9001, 33, 15), (20, 17_000, 16)];
     let masks: Vec<[u8; 16]> = (0..shapes.len())
         .map(|i| {
             let mut j0 = [0; 16];
@@ -262,8 +309,9 @@ fn tags_equal_the_oracle_and_wrong_ones_zero_the_message() {
         .collect();
     let mut mask_memory = Memory::new(16 * masks.len());
     mask_memory.bytes().copy_from_slice(masks.as_flattened());
-    let mut outputs: Vec<Vec<u8>> = shapes.iter().map(|(_, len, _)| vec![0xEE; *len]).collect();
-    for (opens, breaks) in [(false, false), (true, false), (true, true)] {
+    let cases = [(false, false), (true, false), (true, true)];
+    for (how, (opens, breaks)) in HOWS[..2].iter().flat_map(|&how| cases.map(|case| (how, case))) {
+        let mut outputs: Vec<Vec<u8>> = shapes.iter().map(|(_, len, _)| vec![0xEE; *len]).collect();
         let mut tags: Vec<[u8; 16]> = Vec::new();
         let mut expected = Vec::new();
         for (i, &(aad, len, tag_len)) in shapes.iter().enumerate() {
@@ -305,7 +353,7 @@ fn tags_equal_the_oracle_and_wrong_ones_zero_the_message() {
                 ..Default::default()
             })
             .collect();
-        hash(&mut segments, Some(&extras), &mut keys);
+        hash(how, &mut segments, Some(&extras), &mut keys);
         let mut status = vec![0u8; shapes.len()];
         #[repr(C)]
         struct Tags(*mut Segment, *const Extra, *mut u8, u32);

@@ -115,6 +115,7 @@ fn expected(pass: &str, aes: &Aes, piece: &Piece, data: &[u8]) -> Vec<u8> {
         "ecb_decrypt" => ecb::decrypt(aes, data),
         "ctr" => ctr::apply(aes, &piece.reg, data),
         "ctr32" => ctr::apply32(aes, &piece.reg, data),
+        "ctr_little32" => gcm_siv_ctr(aes, piece.reg, data),
         "cbc_decrypt" => cbc::decrypt(aes, &piece.reg, data),
         "cfb_decrypt" => cfb::decrypt128(aes, &piece.reg, data),
         "xts_encrypt" | "xts_decrypt" => {
@@ -133,6 +134,17 @@ fn expected(pass: &str, aes: &Aes, piece: &Piece, data: &[u8]) -> Vec<u8> {
         }
         _ => unreachable!(),
     }
+}
+
+/// CTR of GCM-SIV (RFC 8452, section 4).
+fn gcm_siv_ctr(aes: &Aes, mut counter: [u8; 16], data: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for block in data.chunks(16) {
+        out.extend(block.iter().zip(aes.encrypt(counter)).map(|(byte, key)| byte ^ key));
+        let number = u32::from_le_bytes(counter[..4].try_into().unwrap()).wrapping_add(1);
+        counter[..4].copy_from_slice(&number.to_le_bytes());
+    }
+    out
 }
 
 /// Memory that begins at a multiple of 16.
@@ -249,7 +261,7 @@ pub(crate) fn check(
 
 /// Lengths around multiples of blocks, warps and tiles; several keys; aligned and unaligned.
 pub(crate) fn pieces(pass: &str, tile: usize) -> Vec<Piece> {
-    let any_length = matches!(pass, "ctr" | "ctr32" | "cfb_decrypt");
+    let any_length = matches!(pass, "ctr" | "ctr32" | "ctr_little32" | "cfb_decrypt");
     let mut lengths = vec![0, 16, 32, 48, 496, 512, 528, 1024, tile - 16, tile, tile + 16, 2 * tile + 160];
     if any_length {
         lengths.extend([1, 2, 15, 17, 31, 33, 511, 513, tile - 1, tile + 1, 3 * tile + 5]);
