@@ -39,6 +39,11 @@ impl SivKey {
         let (mac, ctr) = bytes.split_at(got / 2);
         Ok(SivKey { mac: Key::new(mac)?, ctr: Key::new(ctr)? })
     }
+
+    /// The size of each of the two keys.
+    pub fn size(&self) -> KeySize {
+        self.mac.size()
+    }
 }
 
 /// One message of a batch.

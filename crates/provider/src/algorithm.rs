@@ -16,6 +16,8 @@ pub(crate) enum Mode {
     Gcm,
     Ccm,
     Ocb,
+    GcmSiv,
+    Siv,
     CbcCts,
     Wrap,
     WrapPad,
@@ -37,6 +39,8 @@ impl Mode {
             Mode::Ccm => 0x7,
             Mode::Xts => 0x10001,
             Mode::Ocb => 0x10003,
+            Mode::Siv => 0x10004,
+            Mode::GcmSiv => 0x10005,
             Mode::Wrap | Mode::WrapPad | Mode::WrapInv | Mode::WrapPadInv => 0x10002,
         }
     }
@@ -54,8 +58,8 @@ impl Mode {
     /// The default length of the IV in bytes.
     pub(crate) const fn iv_len(self) -> usize {
         match self {
-            Mode::Ecb => 0,
-            Mode::Gcm | Mode::Ccm | Mode::Ocb => 12,
+            Mode::Ecb | Mode::Siv => 0,
+            Mode::Gcm | Mode::Ccm | Mode::Ocb | Mode::GcmSiv => 12,
             Mode::Wrap | Mode::WrapInv => 8,
             Mode::WrapPad | Mode::WrapPadInv => 4,
             _ => 16,
@@ -64,12 +68,12 @@ impl Mode {
 
     /// True for authenticated encryption.
     pub(crate) const fn is_aead(self) -> bool {
-        matches!(self, Mode::Gcm | Mode::Ccm | Mode::Ocb)
+        matches!(self, Mode::Gcm | Mode::Ccm | Mode::Ocb | Mode::GcmSiv | Mode::Siv)
     }
 
     /// True if the mode processes its IV itself (`custom-iv` in OpenSSL's terms).
     pub(crate) const fn has_custom_iv(self) -> bool {
-        matches!(self, Mode::Gcm | Mode::Ccm | Mode::Ocb | Mode::Xts) || self.is_key_wrap()
+        self.is_aead() || self.is_key_wrap() || matches!(self, Mode::Xts)
     }
 
     /// True for key wrap.
@@ -92,7 +96,7 @@ pub(crate) struct Algorithm {
     pub(crate) description: &'static CStr,
     /// The mode.
     pub(crate) mode: Mode,
-    /// Bytes of the key; for XTS, of both keys together.
+    /// Bytes of the key; for XTS and SIV, of both keys together.
     pub(crate) key_len: usize,
 }
 
@@ -153,6 +157,12 @@ algorithms! {
     Ocb 16: c"AES-128-OCB", c"AES-128 in OCB mode by Lockstep";
     Ocb 24: c"AES-192-OCB", c"AES-192 in OCB mode by Lockstep";
     Ocb 32: c"AES-256-OCB", c"AES-256 in OCB mode by Lockstep";
+    GcmSiv 16: c"AES-128-GCM-SIV", c"AES-128 in GCM-SIV mode by Lockstep";
+    GcmSiv 24: c"AES-192-GCM-SIV", c"AES-192 in GCM-SIV mode by Lockstep";
+    GcmSiv 32: c"AES-256-GCM-SIV", c"AES-256 in GCM-SIV mode by Lockstep";
+    Siv 32: c"AES-128-SIV", c"AES-128 in SIV mode by Lockstep";
+    Siv 48: c"AES-192-SIV", c"AES-192 in SIV mode by Lockstep";
+    Siv 64: c"AES-256-SIV", c"AES-256 in SIV mode by Lockstep";
     CbcCts 16: c"AES-128-CBC-CTS", c"AES-128 in CBC mode with ciphertext stealing by Lockstep";
     CbcCts 24: c"AES-192-CBC-CTS", c"AES-192 in CBC mode with ciphertext stealing by Lockstep";
     CbcCts 32: c"AES-256-CBC-CTS", c"AES-256 in CBC mode with ciphertext stealing by Lockstep";
@@ -187,7 +197,8 @@ mod tests {
     fn names_contain_mode_and_key_length() {
         for algorithm in ALGORITHMS {
             let name = algorithm.name();
-            let bits = if algorithm.mode == Mode::Xts { 4 } else { 8 } * algorithm.key_len;
+            let has_two_keys = matches!(algorithm.mode, Mode::Xts | Mode::Siv);
+            let bits = if has_two_keys { 4 } else { 8 } * algorithm.key_len;
             let mode = format!("{:?}", algorithm.mode).to_uppercase().replace("CFB128", "CFB");
             let bare = name.strip_prefix(&format!("AES-{bits}-")).unwrap_or_default();
             assert_eq!(bare.replace('-', ""), mode);

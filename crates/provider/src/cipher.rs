@@ -10,6 +10,7 @@
 //! | `wrap` | key wrap, with and without padding |
 //! | `gcm`, `ccm` | authenticated encryption, and its form in TLS 1.2 records |
 //! | `ocb` | OCB3 |
+//! | `gcm_siv`, `siv` | authenticated encryption that tolerates repeated nonces |
 
 use std::sync::Arc;
 
@@ -23,7 +24,9 @@ mod blocks;
 mod ccm;
 mod cts;
 mod gcm;
+mod gcm_siv;
 mod ocb;
+mod siv;
 mod streams;
 mod tls_cbc;
 mod wrap;
@@ -33,7 +36,9 @@ pub(crate) use blocks::Blocks;
 pub(crate) use ccm::Ccm;
 pub(crate) use cts::Cts;
 pub(crate) use gcm::Gcm;
+pub(crate) use gcm_siv::GcmSiv;
 pub(crate) use ocb::Ocb;
+pub(crate) use siv::Siv;
 pub(crate) use streams::Streams;
 pub(crate) use wrap::Wrap;
 pub(crate) use xts::Xts;

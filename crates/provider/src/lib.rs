@@ -8,8 +8,9 @@
 //! | module | contents |
 //! |---|---|
 //! | `algorithm` | the table of ciphers, with their names |
-//! | `cipher` | the contexts: blocks, streams, XTS, GCM, CCM, and TLS records |
+//! | `cipher` | the contexts: one for each kind of mode, and TLS records |
 //! | `key` | a key that works inline or, for large calls, through the planner |
+//! | `executor` | modes that need the whole message, inline or through the planner |
 //! | `ahead` | keystream computed ahead |
 //! | `instance` | an instance of the provider: settings, devices, counters |
 //! | `settings`, `trace`, `reason`, `message` | configuration, counters, errors, escaping |
@@ -20,6 +21,7 @@
 mod ahead;
 mod algorithm;
 mod cipher;
+mod executor;
 #[allow(unsafe_code)]
 mod ffi;
 mod instance;

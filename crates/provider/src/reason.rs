@@ -64,6 +64,12 @@ reasons! {
     CtsTooShort = c"cbc-cts: message shorter than 16 bytes",
     /// CBC-CTS requires the whole message in one update.
     CtsSecondUpdate = c"cbc-cts: the message has ended: call init for another one",
+    /// SIV requires the whole message in one update.
+    SivSecondUpdate = c"siv: the message has ended: call init with a key for another one",
+    /// SIV has no message without an update.
+    SivNoUpdate = c"siv: there was no successful update",
+    /// More strings of additional data than RFC 5297 allows.
+    SivStrings = c"siv: more than 126 strings of additional data",
     /// A length that key wrap does not accept.
     WrapLength as 230: c"key wrap takes whole semiblocks of 8 bytes, at least two; key wrap with padding wraps any length",
     /// The wrapped key is not authentic: wrong key or changed data.

@@ -1,8 +1,8 @@
 //! AES calls on one piece of one message, on the calling thread: for callers that manage messages and threads
 //! themselves, such as an OpenSSL provider.
 //!
-//! There is no planner, thread or lock, and no call on data allocates: a call on 16 bytes costs little more than the
-//! cipher. Padding, verification and unique nonces are the caller's responsibility.
+//! There is no planner, thread or lock, and no call on data allocates, except [`InlineKernel::run`]: a call on 16 bytes costs
+//! little more than the cipher. Padding, verification and unique nonces are the caller's responsibility.
 //!
 //! | type | what |
 //! |---|---|
@@ -28,12 +28,17 @@ pub(crate) use single_stream::SingleStreamKernel;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use single_stream::xts_unit;
 
+use lockstep_core::Result;
+use lockstep_core::work::Task;
+
 pub use crate::kernel::{Block, Span};
 
 #[cfg(target_arch = "aarch64")]
 use crate::armv8::Armv8;
 use crate::aws_lc::AwsLc;
+use crate::device::AnyKernel;
 use crate::kernel::Kernel;
+use crate::passes::Passes;
 use crate::soft::Soft;
 #[cfg(target_arch = "x86_64")]
 use crate::x86::{AesNi, Vaes256, Vaes512};
@@ -113,6 +118,15 @@ impl InlineKernel {
             K::NAME
         }
         with_kernel!(self.0, kernel => name(kernel))
+    }
+
+    /// Runs a task of the backend interface on the calling thread. It prepares the keys of the task, which allocates memory.
+    ///
+    /// # Errors
+    /// [`lockstep_core::Error::Unsupported`] for tables; errors of lengths; [`lockstep_core::Error::OutOfReach`] if the data are
+    /// not in host memory.
+    pub fn run(self, mut task: Task<'_, '_>) -> Result<()> {
+        with_kernel!(self.0, kernel => Passes::new(kernel).run(&mut task, 1))
     }
 
     /// True if AWS-LC's GCM is faster than the kernel's own. This is so only on Arm, where the kernel has no fused loop.

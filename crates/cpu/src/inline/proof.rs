@@ -3,6 +3,10 @@
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
+use lockstep_core::data::Data;
+use lockstep_core::key::Key;
+use lockstep_core::work::{AeadMessage, FusedAead, Status, Tag, Task};
+
 use super::{Block, InlineGcm, InlineKernel, InlineKey, InlineOcb, Span, advance_tweak};
 
 const UNKNOWN: u8 = 0;
@@ -60,6 +64,7 @@ fn prove(kernel: InlineKernel) -> Option<()> {
         prove_parallel(&key)?;
         prove_serial(&key)?;
         prove_gcm(kernel, &key, &key_bytes[..len])?;
+        prove_gcm_siv(kernel, &key, &key_bytes[..len])?;
         prove_ocb(key, len == 16)?;
     }
     Some(())
@@ -252,6 +257,54 @@ fn prove_gcm(kernel: InlineKernel, key: &InlineKey, key_bytes: &[u8]) -> Option<
     wrong[7] ^= 1;
     let refused = gcm.start(false, iv) && gcm.aad(aad) && gcm.update(Span::in_place(&mut output));
     (refused && !gcm.finish_open(&wrong)).then_some(())
+}
+
+/// GCM-SIV (RFC 8452), computed from the block cipher and the product in the field of GHASH.
+fn prove_gcm_siv(kernel: InlineKernel, key: &InlineKey, key_bytes: &[u8]) -> Option<()> {
+    let input: [u8; LEN] = sample();
+    let (aad, nonce) = (&input[3..40], &input[..12]);
+    let derived: [Block; 6] = std::array::from_fn(|number| {
+        let mut block: Block = [0; 16];
+        block[0] = number as u8;
+        block[4..].copy_from_slice(nonce);
+        encrypted(key, block)
+    });
+    let mut halves = [[0; 8]; 6];
+    halves.iter_mut().zip(&derived).for_each(|(half, block)| half.copy_from_slice(&block[..8]));
+    let (hash_key, encryption) = halves.as_flattened().split_at(16);
+    // POLYVAL is GHASH with the bytes of each block in reverse, under the product of the reversed key and the element x
+    // (RFC 8452, appendix A).
+    let reversed = |block: &[u8]| u128::from_le_bytes(xor(block, &[]));
+    let h = product(reversed(hash_key), 1 << 126);
+    let lengths = u128::from(8 * aad.len() as u64) | u128::from(8 * LEN as u64) << 64;
+    let blocks = aad.chunks(16).chain(input.chunks(16)).map(reversed);
+    let hash = blocks.chain([lengths]).fold(0, |hash, block| product(hash ^ block, h));
+    let tag = (hash ^ reversed(nonce)) & !(1 << 127);
+    let key = InlineKey::new(kernel, &encryption[..key_bytes.len()])?;
+    let tag = encrypted(&key, tag.to_le_bytes());
+    let mut counter = u128::from_le_bytes(tag) | 1 << 127;
+    let mut expected = input;
+    for block in expected.chunks_mut(16) {
+        let keystream = encrypted(&key, counter.to_le_bytes());
+        block.iter_mut().zip(keystream).for_each(|(byte, key)| *byte ^= key);
+        counter = counter & !u128::from(u32::MAX) | u128::from((counter as u32).wrapping_add(1));
+    }
+
+    let key = Key::new(key_bytes).ok()?;
+    let run = |fused, data: &mut [u8], tag: Tag<'_>| {
+        let (data, status) = (Data::in_place(data), Status::Pending);
+        let mut message = [AeadMessage { key: &key, nonce, aad, data, tag, status }];
+        kernel.run(Task::Fused(fused, &mut message)).ok()?;
+        Some(message[0].status)
+    };
+    let (mut output, mut made) = (input, [0; 16]);
+    let sealed = run(FusedAead::GcmSivSeal, &mut output, Tag::Write(&mut made))? == Status::Done;
+    (sealed && output == expected && made == tag).then_some(())?;
+    let opened = run(FusedAead::GcmSivOpen, &mut output, Tag::Expect(&tag))? == Status::Done;
+    (opened && output == input).then_some(())?;
+    made[7] ^= 1;
+    let refused = run(FusedAead::GcmSivOpen, &mut output, Tag::Expect(&made))?;
+    (refused == Status::AuthenticationFailed).then_some(())
 }
 
 /// OCB3: an example of RFC 7253 (appendix A), for the key of 16 bytes; and two long pieces, of which the second does not begin

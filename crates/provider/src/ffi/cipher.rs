@@ -20,7 +20,7 @@ use super::types::{
     OsslParam,
 };
 use crate::algorithm::{ALGORITHMS, Algorithm, Mode};
-use crate::cipher::{Blocks, Ccm, Cipher, Cts, Gcm, Ocb, Streams, Wrap, Xts};
+use crate::cipher::{Blocks, Ccm, Cipher, Cts, Gcm, GcmSiv, Ocb, Siv, Streams, Wrap, Xts};
 use crate::instance::Instance;
 use crate::reason::{Outcome, Reason};
 
@@ -98,6 +98,8 @@ macro_rules! dispatch_tables {
                         | (Mode::Gcm, Context_::Gcm)
                         | (Mode::Ccm, Context_::Ccm)
                         | (Mode::Ocb, Context_::Ocb)
+                        | (Mode::GcmSiv, Context_::GcmSiv)
+                        | (Mode::Siv, Context_::Siv)
                         | (Mode::CbcCts, Context_::Cts)
                         | (
                             Mode::Wrap | Mode::WrapPad | Mode::WrapInv | Mode::WrapPadInv,
@@ -119,6 +121,8 @@ enum Context_ {
     Gcm,
     Ccm,
     Ocb,
+    GcmSiv,
+    Siv,
     Cts,
     Wrap,
 }
@@ -130,8 +134,10 @@ dispatch_tables! {
     Gcm: 23 24 25;
     Ccm: 26 27 28;
     Ocb: 29 30 31;
-    Cts: 32 33 34;
-    Wrap: 35 36 37 38 39 40 41 42 43 44 45 46;
+    GcmSiv: 32 33 34;
+    Siv: 35 36 37;
+    Cts: 38 39 40;
+    Wrap: 41 42 43 44 45 46 47 48 49 50 51 52;
 }
 
 /// Allocates a context. Returns null if the allocation fails, as OpenSSL expects.

@@ -88,6 +88,8 @@ pub(crate) enum Mode {
     Gcm,
     Ccm,
     Ocb,
+    /// One update is a message, and the tag comes first.
+    Siv,
     /// CBC with ciphertext stealing.
     Cts,
     /// Key wrap, with or without padding.
@@ -119,7 +121,7 @@ impl Algorithm {
 
     /// True if an update is a whole message, and its length must suit the mode.
     pub(crate) fn is_one_update(&self) -> bool {
-        matches!(self.mode, Mode::Cts | Mode::Wrap)
+        matches!(self.mode, Mode::Cts | Mode::Wrap | Mode::Siv)
     }
 
     /// True if data are buffered to whole blocks.
@@ -165,6 +167,9 @@ pub(crate) const ALGORITHMS: &[Algorithm] = &[
     a(&["AES-128-OCB"], Mode::Ocb),
     a(&["AES-192-OCB"], Mode::Ocb),
     a(&["AES-256-OCB"], Mode::Ocb),
+    a(&["AES-128-SIV"], Mode::Siv),
+    a(&["AES-192-SIV"], Mode::Siv),
+    a(&["AES-256-SIV"], Mode::Siv),
     a(&["AES-128-CBC-CTS"], Mode::Cts),
     a(&["AES-192-CBC-CTS"], Mode::Cts),
     a(&["AES-256-CBC-CTS"], Mode::Cts),

@@ -28,6 +28,7 @@ mod random;
 mod release;
 mod robust;
 mod settings;
+mod siv;
 mod state;
 mod tls;
 mod trace;

@@ -12,6 +12,8 @@ fn supports(algorithm: &Algorithm, n: usize) -> bool {
     match algorithm.mode {
         Mode::Xts => (16..=16 << 20).contains(&n),
         Mode::Cts => n >= 16,
+        // Releases differ in empty messages: see siv.rs.
+        Mode::Siv => n > 0,
         Mode::Wrap if algorithm.name().contains("PAD") => (1..=algorithm.max_test_len()).contains(&n),
         Mode::Wrap => n >= 16 && n.is_multiple_of(8) && n <= algorithm.max_test_len(),
         _ => n <= algorithm.max_test_len(),
@@ -275,7 +277,7 @@ fn one_shot_calls_equal_the_default_providers() {
                     Mode::Wrap => continue,
                     Mode::Xts if n < 16 => continue,
                     // For GCM the length 0 is the end of the message, which another test covers.
-                    Mode::Gcm if n == 0 => continue,
+                    Mode::Gcm | Mode::Siv if n == 0 => continue,
                     _ => compare(name, &[start, Cipher(bytes(n, 11)), Cipher(bytes(n, 12)), State]),
                 };
             }

@@ -79,7 +79,7 @@ fn bytes_are_returned_if_there_is_space_and_refused_otherwise() {
     for algorithm in ALGORITHMS {
         let [mut ours, mut theirs] = contexts(algorithm.name());
         // The initial IV of a CCM context is shorter than the cipher's IV length.
-        let n = ours.get_number("ivlen").expect("a length");
+        let n = ours.get_number("ivlen").unwrap_or(0);
         for key in ["iv", "updated-iv"] {
             for room in [0, n.saturating_sub(1), n, n + 1, 64] {
                 // The default provider's CCM returns as many bytes as there is space for, beyond its IV.

@@ -95,7 +95,7 @@ fn call(algorithm: &'static Algorithm) -> BoxedStrategy<Call> {
             .boxed()
         }
         Mode::Ccm => all.boxed(),
-        Mode::Cts | Mode::Wrap => unreachable!("cts.rs and wrap.rs have their scripts"),
+        Mode::Cts | Mode::Wrap | Mode::Siv => unreachable!("cts.rs, wrap.rs and siv.rs have their scripts"),
     }
 }
 

@@ -170,7 +170,7 @@ enum SetNum {
 /// and 4.0.3 refuse 16 and more in ECB and CBC, and all but 0 in the stream modes.
 fn rule(mode: Mode, num: i32) -> SetNum {
     match mode {
-        Mode::Xts | Mode::Gcm | Mode::Ccm | Mode::Ocb | Mode::Wrap => SetNum::Ignored,
+        Mode::Xts | Mode::Gcm | Mode::Ccm | Mode::Ocb | Mode::Siv | Mode::Wrap => SetNum::Ignored,
         Mode::Ecb | Mode::Cbc | Mode::Cts | Mode::Stream if (0..16).contains(&num) => SetNum::Stored,
         _ => SetNum::Refused,
     }
