@@ -5,11 +5,17 @@ use lockstep_core::data::HostData;
 use lockstep_core::key::Key;
 use lockstep_core::work::{Pass, Segment};
 
+use crate::inline::SingleStreamKernel;
 use crate::kernel::{Block, Kernel, LANES, Lane};
 use crate::passes::{host, schedule, span};
 
 /// Runs a serial pass over segments of different messages.
-pub(crate) fn run<K: Kernel>(kernel: K, pass: Pass, segments: &mut [Segment<'_>]) {
+pub(crate) fn run<K: SingleStreamKernel>(kernel: K, pass: Pass, segments: &mut [Segment<'_>]) {
+    if let [segment] = segments
+        && run_single(kernel, pass, segment)
+    {
+        return;
+    }
     if pass == Pass::CbcEncrypt {
         return cbc_encrypt(kernel, segments);
     }
@@ -30,6 +36,23 @@ pub(crate) fn run<K: Kernel>(kernel: K, pass: Pass, segments: &mut [Segment<'_>]
         Pass::Cfb1Decrypt => run_interleaved::<_, Cfb1<false>>(cipher, segments),
         _ => unreachable!("not a serial pass"),
     }
+}
+
+/// Runs a serial pass over one segment with the loop that the kernel has for a single message, which keeps the chaining register
+/// in the processor. Returns false if there is none.
+fn run_single<K: SingleStreamKernel>(kernel: K, pass: Pass, segment: &mut Segment<'_>) -> bool {
+    let Segment { key, state, data, .. } = segment;
+    let (schedule, data) = (schedule(kernel, key), host(data));
+    let is_whole = data.len().is_multiple_of(16);
+    match pass {
+        Pass::CbcMac if is_whole => kernel.cbc_mac(schedule, state, data.input()),
+        Pass::Cfb128Encrypt if is_whole => kernel.cfb128_encrypt(schedule, state, span(data)),
+        Pass::Ofb if is_whole => kernel.ofb(schedule, state, span(data)),
+        Pass::Cfb8Encrypt => kernel.cfb8_encrypt(schedule, state, span(data)),
+        Pass::Cfb8Decrypt => kernel.cfb8_decrypt(schedule, state, span(data)),
+        _ => return false,
+    }
+    true
 }
 
 /// The block cipher of a kernel with schedules of type `S`. Kernels with the same schedule type share the compiled code
