@@ -29,7 +29,7 @@ fn emulator() {
     let mut build = cc::Build::new();
     build
         .cpp(true)
-        // No C++ runtime is needed, and so none has to be there where the program runs.
+        // The code needs no C++ runtime, so that the program also runs where none is installed.
         .cpp_link_stdlib(None)
         .std("c++17")
         .flag("-fno-exceptions")

@@ -62,7 +62,8 @@ DEVICE = {"device": "cuda:emu", "threshold": "2048", "verify": "full"}
 FAULTS = ("launch:23,copy:41", "wait:19,allocation:37,lost:200", "copy:17,wait:29", "launch:31,lost:90")
 RELOAD_SECONDS = 3
 PROBLEMS = ("failed", "wrong", "hung")
-# The limit of aborted requests, and of refused rounds in place. Usual are 12 % of fetches, 20 % of uploads, 4 % of rounds.
+# The largest accepted share of aborted requests, and of refused rounds in place. In most runs 12 % of the fetches and 20 % of the
+# uploads are aborted, and 4 % of the rounds are refused.
 ABORTED_SHARE = 0.6
 # With fewer tries the share is not significant.
 LEAST_TRIES = 20
