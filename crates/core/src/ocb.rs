@@ -44,6 +44,21 @@ impl Masks {
         &self.l[i as usize]
     }
 
+    /// The offset of block `number`, which is counted from 1, from the offset before the first block. It is the sum of the
+    /// L_i for the bits that are set in the Gray code of the number: the Gray codes of `number - 1` and `number` differ in
+    /// bit ntz(`number`).
+    ///
+    /// # Panics
+    /// If the number is 2^48 or more.
+    pub fn offset(&self, first: &Block, number: u64) -> Block {
+        let gray = number ^ (number >> 1);
+        let mut offset = *first;
+        for i in (0..u64::BITS).filter(|i| gray >> i & 1 == 1) {
+            xor(&mut offset, self.l(i));
+        }
+        offset
+    }
+
     /// Changes the offset of the block before block `number`, which is counted from 1, to the offset of block `number`.
     pub fn advance(&self, offset: &mut Block, number: u64) {
         xor(offset, self.l(number.trailing_zeros()));
@@ -87,4 +102,21 @@ pub fn first_offset(ktop: &Block, bottom: u32) -> Block {
 /// XORs `mask` into `block`.
 pub fn xor(block: &mut Block, mask: &Block) {
     *block = (u128::from_ne_bytes(*block) ^ u128::from_ne_bytes(*mask)).to_ne_bytes();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_can_be_computed_directly() {
+        let masks = Masks::new(&[0xA5; 16]);
+        let first = [7; 16];
+        let mut offset = first;
+        assert_eq!(masks.offset(&first, 0), first);
+        for number in 1..1000 {
+            masks.advance(&mut offset, number);
+            assert_eq!(masks.offset(&first, number), offset, "block {number}");
+        }
+    }
 }

@@ -1,7 +1,6 @@
 // Kernels that belong to no family: what lies before each tile, tweaks, and messages that only the device knows.
-#include "common/block.cuh"
+#include "common/aead.cuh"
 #include "common/counter.cuh"
-#include "common/work.cuh"
 
 namespace {
 
@@ -37,9 +36,6 @@ static_assert(sizeof(Arrays) == 128, "shared with src/table.rs");
 
 // What becomes of the chaining state of a pass: enum ChainingState in core/src/chaining.rs.
 enum Rule : u32 { KEEP, COUNTER, COUNTER32, LAST_CIPHERTEXT, TOLD, COUNTER_LITTLE32 };
-
-// enum Status in core/src/work.rs.
-enum Status : u8 { PENDING, DONE };
 
 }  // namespace
 
@@ -124,4 +120,19 @@ KERNEL(gather, (const u64 *from, const u64 *bytes, const u64 *places, u8 *to, u3
         else
             for (u64 i = 0; i < rest; i++) place[at + i] = part[at + i];
     }
+}
+
+// Zeroes the output of opened messages whose tags differ (settle of common/aead.cuh): a thread block for each tile of the
+// data.
+KERNEL(zero_refused, (const Segment *segments, const u64 *first_tile, u64 tiles, u64 tile_bytes, u32 count)) {
+    u64 tile = blockIdx.x;
+    if (tile >= tiles) return;
+    Launch order = {};
+    order.first_tile = first_tile;
+    order.count = count;
+    u32 owner = segment_of(order, tile);
+    const Segment &segment = segments[owner];
+    u64 start = tile_bytes * (tile - first_tile[owner]);
+    u8 *to = global_pointer<u8>(segment.to);
+    for (u64 at = start + threadIdx.x; at < start + tile_bytes && at < segment.reserved; at += blockDim.x) to[at] = 0;
 }

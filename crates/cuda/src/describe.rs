@@ -5,15 +5,18 @@ use std::ops::Range;
 
 use lockstep_core::data::Data;
 use lockstep_core::gcm::counter_block;
-use lockstep_core::work::Tag;
+use lockstep_core::ocb::nonce_block;
+use lockstep_core::work::{AeadMessage, Tag};
 use lockstep_core::{Error, Result};
 use lockstep_gpu_host::{Kind, Messages, Piece, PieceKeys};
 
 use crate::chunk::Task;
 use crate::gpu::Stream;
-use crate::kernel::{Family, GHASH_MATRICES_BYTES, GHASH_ROWS, Tiling};
+use crate::kernel::{Family, GHASH_MATRICES_BYTES, GHASH_ROWS, OCB_MASKS, Tiling};
 use crate::launch;
-use crate::passes::{Batch, Extra, Gcm, Hashing, Level, Levels, Tiled, Tweaks, by_matrices, chain_scratch};
+use crate::passes::{
+    Aead, Batch, Extra, Hashing, Level, Levels, Ocb, Tiled, Tweaks, by_matrices, chain_scratch,
+};
 use crate::staging::{Layout, Staging};
 
 /// Places in a staging buffer, in bytes. The parts that the host fills come first.
@@ -24,7 +27,10 @@ pub(crate) struct Places {
     states: usize,
     tweak_segments: usize,
     tweak_first_tile: usize,
-    /// Only for GCM: the [`Extra`] of each message, then the tags, then the statuses. The tags and the statuses are
+    /// For OCB3: segments over the regions of the messages.
+    region_segments: usize,
+    region_first_tile: usize,
+    /// Only for AEADs: the [`Extra`] of each message, then the tags, then the statuses. The tags and the statuses are
     /// copied back.
     extras: usize,
     pub(crate) tags: usize,
@@ -44,6 +50,9 @@ pub(crate) struct Places {
     rows: usize,
     matrices: usize,
     level_outputs: Vec<usize>,
+    /// For OCB3: the masks of the keys, and the regions of the messages.
+    masks: usize,
+    regions: usize,
     /// The end of the last part.
     pub(crate) len: usize,
 }
@@ -56,7 +65,8 @@ pub(crate) struct Description {
     schedules: u64,
     scratch: u64,
     hashing: Option<Hashing>,
-    gcm: Option<Gcm>,
+    aead: Option<Aead>,
+    ocb: Option<Ocb>,
     bytes: u64,
     /// The address and the number of the raw keys.
     pub(crate) keys: (u64, u32),
@@ -80,7 +90,8 @@ impl Description {
             schedules: self.schedules,
             scratch: self.scratch,
             hashing: self.hashing.as_ref(),
-            gcm: self.gcm,
+            aead: self.aead,
+            ocb: self.ocb,
             bytes: self.bytes,
         }
     }
@@ -96,6 +107,9 @@ pub(crate) struct Work<'a, 'w, 'd> {
     tiling: Tiling,
     /// Blocks that are encrypted before the pass, as runs of consecutive blocks with the same key.
     prelude: Vec<(u32, Range<usize>)>,
+    /// For OCB3: the blocks of the regions of all messages, in the same form, and the first block of each message.
+    regions: Vec<(u32, Range<usize>)>,
+    region_starts: Vec<usize>,
     levels: Option<Levels>,
 }
 
@@ -110,17 +124,29 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         let limits = task.gpu().limits();
         let bytes = pieces.iter().map(|piece| piece.range.len()).sum();
         let hash_keys = 0..keys.all.len() as u32;
-        let prelude: Vec<u32> = match task.kind() {
+        let prelude_keys: Vec<u32> = match task.kind() {
             Kind::Ghash => hash_keys.collect(),
             Kind::Polyval => Vec::new(),
-            Kind::Gcm { .. } => hash_keys.chain(keys.numbers.iter().map(|&(key, _)| key)).collect(),
+            Kind::Gcm { .. } | Kind::Ocb { .. } => {
+                hash_keys.chain(keys.numbers.iter().map(|&(key, _)| key)).collect()
+            }
             _ if task.kind().tweaks() => keys.numbers.iter().map(|&(_, tweak_key)| tweak_key).collect(),
             _ => Vec::new(),
         };
+        let mut prelude = Runs::default();
+        prelude_keys.into_iter().for_each(|key| prelude.add(key, 1));
+        let mut regions = Runs::default();
+        let mut region_starts = Vec::new();
+        if let Kind::Ocb { .. } = task.kind() {
+            for (piece, &(key, _)) in pieces.iter().zip(&keys.numbers) {
+                region_starts.push(regions.len());
+                regions.add(key, messages.aead(piece.segment).map_or(0, aad_blocks) + 1);
+            }
+        }
         let levels = task.kind().hashes().then(|| {
             let blocks = |piece: &Piece| {
                 // GCM also hashes the associated data and the block of lengths.
-                let beside = messages.aead(piece.segment).map_or(0, |aead| aead.aad.len().div_ceil(16) + 1);
+                let beside = messages.aead(piece.segment).map_or(0, |aead| aad_blocks(aead) + 1);
                 (piece.range.len().div_ceil(16) + beside) as u64
             };
             let blocks: Vec<u64> = pieces.iter().map(blocks).collect();
@@ -132,7 +158,9 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
             pieces,
             messages,
             tiling: family.tiling(limits, &task.options, pieces.len(), bytes),
-            prelude: runs(&prelude),
+            prelude: prelude.0,
+            regions: regions.0,
+            region_starts,
             levels: levels.flatten(),
             keys,
         }
@@ -169,10 +197,11 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
 
     fn places(&self) -> Result<Places> {
         let (count, keys) = (self.pieces.len(), self.keys.all.len());
-        let gcm = if let Kind::Gcm { .. } = self.task.kind() { count } else { 0 };
+        let is_ocb = matches!(self.task.kind(), Kind::Ocb { .. });
+        let aeads = if is_ocb || matches!(self.task.kind(), Kind::Gcm { .. }) { count } else { 0 };
         let scratch = match self.task.kind() {
             Kind::Chain(_) => chain_scratch(count, self.task.size),
-            kind => Some(if kind.looks_back() { 16 * self.tiles() as usize } else { 0 }),
+            kind => Some(if kind.looks_back() || is_ocb { 16 * self.tiles() as usize } else { 0 }),
         };
         let scratch = scratch.ok_or_else(|| self.too_much())?;
         let mut layout = Layout::default();
@@ -181,12 +210,14 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
             segments: layout.section(launch::Segment::SIZE * count),
             first_tile: layout.section(8 * (count + 1)),
             keys: layout.section(self.task.size.bytes() * keys),
-            states: layout.section(16 * self.prelude.last().map_or(0, |(_, run)| run.end)),
+            states: layout.section(16 * blocks_of(&self.prelude)),
             tweak_segments: layout.section(launch::Segment::SIZE * self.prelude.len()),
             tweak_first_tile: layout.section(8 * (self.prelude.len() + 1)),
-            extras: layout.section(Extra::SIZE * gcm),
-            tags: layout.section(16 * gcm),
-            statuses: layout.section(gcm),
+            region_segments: layout.section(launch::Segment::SIZE * self.regions.len()),
+            region_first_tile: layout.section(8 * (self.regions.len() + 1)),
+            extras: layout.section(Extra::SIZE * aeads),
+            tags: layout.section(16 * aeads),
+            statuses: layout.section(aeads),
             aads: (self.pieces.iter().filter_map(|piece| self.messages.aead(piece.segment)))
                 .map(|aead| layout.packed(aead.aad.len()))
                 .collect(),
@@ -210,6 +241,8 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
             level_outputs: (self.levels().iter())
                 .map(|level| layout.section(16 * Levels::tiles(level) as usize))
                 .collect(),
+            masks: layout.section(if is_ocb { OCB_MASKS * keys } else { 0 }),
+            regions: layout.section(16 * blocks_of(&self.regions)),
             len: layout.len(),
         })
     }
@@ -244,8 +277,9 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         let keys = self.keys.all.len();
         let hashes = self.task.kind().hashes();
         let is_polyval = self.task.kind() == Kind::Polyval;
-        if hashes && !is_polyval {
-            // A hash key is the encryption of a zero block.
+        let is_ocb = matches!(self.task.kind(), Kind::Ocb { .. });
+        if (hashes && !is_polyval) || is_ocb {
+            // A hash key of GHASH, and the mask of OCB3 from which all others follow, is the encryption of a zero block.
             host[places.states..places.states + 16 * keys].fill(0);
         }
         for (number, key) in self.keys.all.iter().enumerate() {
@@ -257,7 +291,11 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
             tiles: Levels::tiles(level),
         };
         let levels = self.levels().iter().zip(&places.level_tiles).zip(&places.level_outputs).map(level);
-        let is_gcm = matches!(self.task.kind(), Kind::Gcm { .. });
+        let is_aead = is_ocb || matches!(self.task.kind(), Kind::Gcm { .. });
+        let prelude = (&self.prelude[..], places.states, places.tweak_segments, places.tweak_first_tile);
+        let regions = (&self.regions[..], places.regions, places.region_segments, places.region_first_tile);
+        let (prelude, regions) =
+            (self.describe_runs(host, prelude, base), self.describe_runs(host, regions, base));
         Ok(Description {
             work: Tiled {
                 tiling: self.tiling,
@@ -266,7 +304,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
                 tiles: tile,
                 count: self.pieces.len() as u32,
             },
-            tweaks: self.describe_prelude(host, &places, base),
+            tweaks: prelude.map(|over| Tweaks { over, states: address(places.states) }),
             schedules: address(places.schedules),
             scratch: address(places.scratch),
             hashing: hashes.then(|| Hashing {
@@ -278,7 +316,8 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
                 matrices: self.by_matrices().then(|| address(places.matrices)),
                 polyval: is_polyval,
             }),
-            gcm: is_gcm.then(|| Gcm { extras: address(places.extras), status: address(places.statuses) }),
+            aead: is_aead.then(|| Aead { extras: address(places.extras), status: address(places.statuses) }),
+            ocb: regions.map(|regions| Ocb { keys: keys as u32, masks: address(places.masks), regions }),
             bytes: self.pieces.iter().map(|piece| piece.range.len() as u64).sum(),
             keys: (address(places.keys), keys as u32),
             places,
@@ -297,8 +336,8 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         launch::Segment { from, to, bytes, position, key, tweak_key, state: piece.state }
     }
 
-    /// Describes the parts of a GCM message other than its data: the first counter block, the associated data and the
-    /// tag.
+    /// Describes the parts of a message of an AEAD other than its data: the block that is encrypted before, the associated
+    /// data and the tag.
     fn describe_message(
         &self,
         host: &mut [u8],
@@ -307,10 +346,20 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         places: &Places,
         base: u64,
     ) {
-        let aead = self.messages.aead(self.pieces[index].segment);
-        let (Some(aead), Kind::Gcm { opens }) = (aead, self.task.kind()) else { return };
-        let block = places.states + 16 * (self.keys.all.len() + index);
-        put(host, block, &counter_block(aead.nonce, 1));
+        let Some(aead) = self.messages.aead(self.pieces[index].segment) else { return };
+        let ((block, bottom), opens, place) = match self.task.kind() {
+            Kind::Gcm { opens } => {
+                let ciphertext = if opens { described.from } else { described.to };
+                ((counter_block(aead.nonce, 1), 0), opens, ciphertext)
+            }
+            Kind::Ocb { opens } => {
+                let region = base + (places.regions + 16 * self.region_starts[index]) as u64;
+                (nonce_block(aead.nonce, aead.tag.len()), opens, region)
+            }
+            _ => return,
+        };
+        let slot = places.states + 16 * (self.keys.all.len() + index);
+        put(host, slot, &block);
         put(host, places.aads[index], aead.aad);
         let tag = places.tags + 16 * index;
         if let Tag::Expect(expected) = &aead.tag {
@@ -319,37 +368,42 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         let extra = Extra {
             aad: (base + places.aads[index] as u64, aead.aad.len() as u64),
             tag: (base + tag as u64, aead.tag.len() as u32),
-            mask: base + block as u64,
+            slot: base + slot as u64,
+            place,
             opens,
-            ciphertext: if opens { described.from } else { described.to },
+            bottom,
         };
         put(host, places.extras + Extra::SIZE * index, &extra.bytes());
     }
 
-    /// Describes the blocks that are encrypted before the pass.
-    fn describe_prelude(&self, host: &mut [u8], places: &Places, base: u64) -> Option<Tweaks> {
-        let states = base + places.states as u64;
-        let count = self.prelude.len();
-        let total = 16 * self.prelude.last().map_or(0, |(_, run)| run.end);
-        let tiling = self.family.tiling(self.task.gpu().limits(), &self.task.options, count, total);
+    /// Describes runs of blocks as segments. Takes the runs, the place of the blocks, and the places of the segments and of
+    /// their first tiles.
+    fn describe_runs(
+        &self,
+        host: &mut [u8],
+        (runs, blocks, segments, first_tile): (&[(u32, Range<usize>)], usize, usize, usize),
+        base: u64,
+    ) -> Option<Tiled> {
+        let count = runs.len();
+        let tiling =
+            self.family.tiling(self.task.gpu().limits(), &self.task.options, count, 16 * blocks_of(runs));
         let mut tile = 0u64;
-        for (index, (key, run)) in self.prelude.iter().enumerate() {
-            let (at, len) = (states + 16 * run.start as u64, 16 * run.len());
+        for (index, (key, run)) in runs.iter().enumerate() {
+            let (at, len) = (base + (blocks + 16 * run.start) as u64, 16 * run.len());
             let described =
                 launch::Segment { from: at, to: at, bytes: len as u64, key: *key, ..Default::default() };
-            described.write(&mut host[places.tweak_segments + launch::Segment::SIZE * index..]);
-            put(host, places.tweak_first_tile + 8 * index, &tile.to_ne_bytes());
+            described.write(&mut host[segments + launch::Segment::SIZE * index..]);
+            put(host, first_tile + 8 * index, &tile.to_ne_bytes());
             tile += tiling.tiles(len);
         }
-        put(host, places.tweak_first_tile + 8 * count, &tile.to_ne_bytes());
-        let over = Tiled {
+        put(host, first_tile + 8 * count, &tile.to_ne_bytes());
+        (count > 0).then(|| Tiled {
             tiling,
-            segments: base + places.tweak_segments as u64,
-            first_tile: base + places.tweak_first_tile as u64,
+            segments: base + segments as u64,
+            first_tile: base + first_tile as u64,
             tiles: tile,
             count: count as u32,
-        };
-        (count > 0).then_some(Tweaks { over, states })
+        })
     }
 }
 
@@ -357,16 +411,34 @@ fn put(host: &mut [u8], at: usize, bytes: &[u8]) {
     host[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
+/// Blocks of associated data.
+fn aad_blocks(message: &AeadMessage<'_>) -> usize {
+    message.aad.len().div_ceil(16)
+}
+
 /// Runs of consecutive blocks with the same key.
-fn runs(keys: &[u32]) -> Vec<(u32, Range<usize>)> {
-    let mut runs: Vec<(u32, Range<usize>)> = Vec::new();
-    for (index, &key) in keys.iter().enumerate() {
-        match runs.last_mut() {
-            Some((last, run)) if *last == key => run.end = index + 1,
-            _ => runs.push((key, index..index + 1)),
+#[derive(Debug, Default)]
+struct Runs(Vec<(u32, Range<usize>)>);
+
+impl Runs {
+    /// The number of blocks.
+    fn len(&self) -> usize {
+        blocks_of(&self.0)
+    }
+
+    /// Adds blocks behind the others.
+    fn add(&mut self, key: u32, blocks: usize) {
+        let len = self.len();
+        match self.0.last_mut() {
+            Some((last, run)) if *last == key => run.end += blocks,
+            _ => self.0.push((key, len..len + blocks)),
         }
     }
-    runs
+}
+
+/// The number of blocks of runs.
+fn blocks_of(runs: &[(u32, Range<usize>)]) -> usize {
+    runs.last().map_or(0, |(_, run)| run.end)
 }
 
 #[cfg(test)]
@@ -375,7 +447,11 @@ mod tests {
 
     #[test]
     fn runs_are_of_one_key() {
-        assert_eq!(runs(&[]), []);
-        assert_eq!(runs(&[1, 1, 3, 1]), [(1, 0..2), (3, 2..3), (1, 3..4)]);
+        let mut runs = Runs::default();
+        assert_eq!((&runs.0[..], runs.len()), (&[][..], 0));
+        for (key, blocks) in [(1, 1), (1, 4), (3, 1), (1, 2)] {
+            runs.add(key, blocks);
+        }
+        assert_eq!((&runs.0[..], runs.len()), (&[(1, 0..5), (3, 5..6), (1, 6..8)][..], 8));
     }
 }

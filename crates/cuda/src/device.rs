@@ -8,6 +8,7 @@ use lockstep_core::backend::{
 };
 use lockstep_core::work::{Operation, Pass, Segment, Stream, Task as CoreTask, Work};
 use lockstep_core::{KeySize, Result};
+use lockstep_gpu_host::table::run_on_host;
 use lockstep_gpu_host::{Kind, Messages, Overhead, submit};
 
 use crate::chunk::Task;
@@ -94,7 +95,7 @@ impl Cuda {
 fn offers(family: &Family, operation: Operation) -> bool {
     match operation {
         Operation::Pass(pass) => family.does(pass),
-        Operation::Fused(fused) => fused.is_gcm() && family.does(Pass::Ctr32) && family.does(Pass::Ghash),
+        Operation::Fused(fused) => family.does_fused(fused),
     }
 }
 
@@ -116,11 +117,20 @@ fn does(gpu: &Gpu, family: &Family, operation: Operation, size: KeySize) -> bool
         }
     }
     if let Kind::Gcm { .. } = kind {
-        entries.extend([helper::GCM_TAGS, helper::GCM_ZERO]);
+        entries.extend([helper::GCM_TAGS, helper::ZERO_REFUSED]);
+    }
+    if let Kind::Ocb { .. } = kind {
+        entries.extend([
+            helper::OCB_KEYS,
+            helper::OCB_BEGIN,
+            helper::OCB_SUM,
+            helper::OCB_TAGS,
+            helper::ZERO_REFUSED,
+        ]);
     }
     for tiling in family.tilings() {
         entries.push(tiling.entry(Part::needed_by(kind), size));
-        if kind.tweaks() || kind.hashes() {
+        if kind.tweaks() || kind.hashes() || matches!(kind, Kind::Ocb { .. }) {
             entries.push(tiling.entry(Part::EcbEncrypt, size));
         }
     }
@@ -202,6 +212,11 @@ impl Device for Cuda {
         match work.task {
             CoreTask::Pass(_, segments) => submit(task, Messages::Segments(segments)),
             CoreTask::Fused(_, messages) => submit(task, Messages::Aead(messages)),
+            // The host makes the nonce blocks of OCB3, so it must read the arrays of the table.
+            CoreTask::Table(_, table) if matches!(task.kind(), Kind::Ocb { .. }) => {
+                let run = |messages: Messages<'_, '_>| submit(task, messages)?.wait();
+                run_on_host(&self.memory, operation, &table, run).map(|()| Completion::Done)
+            }
             CoreTask::Table(_, table) => table::submit(&task, &table),
         }
     }

@@ -1,7 +1,7 @@
 //! The kernels: their passes, the shapes of their launches, and their names in the machine code.
 
 use lockstep_core::KeySize;
-use lockstep_core::work::Pass;
+use lockstep_core::work::{FusedAead, Pass};
 use lockstep_gpu_host::Kind;
 
 use crate::machine::{Entry, Limits, Shape};
@@ -18,6 +18,8 @@ pub(crate) enum Part {
     CfbDecrypt,
     XtsEncrypt,
     XtsDecrypt,
+    OcbEncrypt,
+    OcbDecrypt,
 }
 
 impl Part {
@@ -26,6 +28,8 @@ impl Part {
         match kind {
             Kind::Tiles(pass) => Part::of(pass),
             Kind::Gcm { .. } => Part::Ctr32,
+            Kind::Ocb { opens: false } => Part::OcbEncrypt,
+            Kind::Ocb { opens: true } => Part::OcbDecrypt,
             // Serial modes, GHASH and POLYVAL use kernels that all families share. Requiring `EcbEncrypt` excludes no family,
             // because every family has it.
             Kind::Chain(_) | Kind::Ghash | Kind::Polyval => Part::EcbEncrypt,
@@ -53,7 +57,7 @@ impl Part {
 }
 
 /// Names of functions, by [`Part`] and key size.
-type Names = [[&'static str; 3]; 9];
+type Names = [[&'static str; 3]; 11];
 
 macro_rules! names {
     ($family:literal) => {
@@ -67,6 +71,8 @@ macro_rules! names {
             names!($family, "_cfb_decrypt_"),
             names!($family, "_xts_encrypt_"),
             names!($family, "_xts_decrypt_"),
+            names!($family, "_ocb_encrypt_"),
+            names!($family, "_ocb_decrypt_"),
         ]
     };
     ($family:literal, $part:literal) => {
@@ -82,6 +88,8 @@ pub(crate) struct Family {
     pub(crate) description: &'static str,
     pub(crate) constant_time: bool,
     passes: &'static [Pass],
+    /// True if the family has kernels for the whole blocks of OCB3.
+    has_ocb: bool,
     /// Key expansion for both directions, by key size.
     expand: [&'static str; 3],
     expand_module: &'static str,
@@ -179,6 +187,7 @@ pub(crate) static FAMILIES: [Family; 7] = [
         description: "bitsliced, 32 blocks a thread, state in registers",
         constant_time: true,
         passes: BITSLICE_PASSES,
+        has_ocb: true,
         expand: names!("bitslice", "_expand_"),
         expand_module: "bitslice",
         tilings: |options| [Some(BITSLICE), (!options.always_wide).then_some(BITSLICE_LANE)],
@@ -189,6 +198,7 @@ pub(crate) static FAMILIES: [Family; 7] = [
         description: "T-tables, a private copy for each bank of shared memory",
         constant_time: false,
         passes: TABLE_PASSES,
+        has_ocb: false,
         expand: names!("table", "_expand_"),
         expand_module: "expand",
         tilings: |_| [Some(TABLE), Some(TABLE_SMALL)],
@@ -276,6 +286,7 @@ const fn of_a_paper(name: &'static str, description: &'static str) -> Family {
         description,
         constant_time: false,
         passes: PAPER,
+        has_ocb: false,
         expand: names!("table", "_expand_"),
         expand_module: "expand",
         tilings: |_| [None, None],
@@ -313,6 +324,15 @@ impl Family {
     /// True if the family offers the pass.
     pub(crate) fn does(&self, pass: Pass) -> bool {
         self.passes.contains(&pass)
+    }
+
+    /// True if the family offers the fused AEAD.
+    pub(crate) fn does_fused(&self, fused: FusedAead) -> bool {
+        match fused {
+            FusedAead::GcmSeal | FusedAead::GcmOpen => self.does(Pass::Ctr32) && self.does(Pass::Ghash),
+            FusedAead::OcbSeal | FusedAead::OcbOpen => self.has_ocb,
+            FusedAead::GcmSivSeal | FusedAead::GcmSivOpen => false,
+        }
     }
 
     /// The entry point of key expansion.
@@ -399,6 +419,9 @@ pub(crate) const GHASH_MATRICES_BYTES: usize = 16 * 128 * 128 / 8;
 /// Threads that make the matrices of a hash key: one for each input bit of each matrix.
 pub(crate) const GHASH_MATRICES_THREADS: u64 = 16 * 128;
 
+/// Bytes of the masks of a key of OCB3: L_*, L_$ and 48 blocks L_i.
+pub(crate) const OCB_MASKS: usize = 50 * 16;
+
 /// Kernels that all families share.
 pub(crate) mod helper {
     use crate::machine::Entry;
@@ -414,13 +437,18 @@ pub(crate) mod helper {
     /// Multiplications by powers of hash keys as matrices of bits, and GHASH by tiles with these.
     pub(crate) const GHASH_MATRICES: Entry = Entry { module: "ghash_tensor", name: "ghash_matrices" };
     pub(crate) const GHASH_TENSOR_TILES: Entry = Entry { module: "ghash_tensor", name: "ghash_tensor_tiles" };
-    /// The first kernel makes or compares tags. The second kernel zeroes the output of messages with wrong tags.
+    /// Makes or compares tags.
     pub(crate) const GCM_TAGS: Entry = Entry { module: "ghash", name: "gcm_tags" };
-    pub(crate) const GCM_ZERO: Entry = Entry { module: "ghash", name: "gcm_zero" };
     /// The first kernel describes the messages of a table for GCM. The second kernel sets their numbers of tiles at a
     /// level of GHASH.
     pub(crate) const GCM_MESSAGES: Entry = Entry { module: "ghash", name: "gcm_messages" };
     pub(crate) const UNIFORM_TILES: Entry = Entry { module: "ghash", name: "uniform_tiles" };
+
+    /// OCB3 except for its whole blocks: masks of keys, offsets of messages, partial blocks with checksums, and tags.
+    pub(crate) const OCB_KEYS: Entry = Entry { module: "ocb", name: "ocb_keys" };
+    pub(crate) const OCB_BEGIN: Entry = Entry { module: "ocb", name: "ocb_begin" };
+    pub(crate) const OCB_SUM: Entry = Entry { module: "ocb", name: "ocb_sum" };
+    pub(crate) const OCB_TAGS: Entry = Entry { module: "ocb", name: "ocb_tags" };
 
     const fn helper(name: &'static str) -> Entry {
         Entry { module: "helpers", name }
@@ -436,6 +464,8 @@ pub(crate) mod helper {
     pub(crate) const GATHER: Entry = helper("gather");
     /// Writes chaining states and statuses of a table.
     pub(crate) const TABLE_RESULTS: Entry = helper("table_results");
+    /// Zeroes the output of messages with wrong tags.
+    pub(crate) const ZERO_REFUSED: Entry = helper("zero_refused");
 }
 
 #[cfg(all(test, feature = "emulator"))]
@@ -455,8 +485,10 @@ mod tests {
             for size in KeySize::ALL {
                 assert!(there.contains(family.expand(size).name), "{}", family.expand(size).name);
                 for tiling in family.tilings() {
-                    for pass in Pass::ALL.into_iter().filter(|&pass| family.does(pass)) {
-                        let part = Part::needed_by(Kind::of(Operation::Pass(pass)));
+                    let fused = FusedAead::ALL.into_iter().filter(|&fused| family.does_fused(fused));
+                    let passes = Pass::ALL.into_iter().filter(|&pass| family.does(pass));
+                    for operation in passes.map(Operation::Pass).chain(fused.map(Operation::Fused)) {
+                        let part = Part::needed_by(Kind::of(operation));
                         let name = tiling.entry(part, size).name;
                         assert!(there.contains(name), "{name}");
                     }
@@ -479,7 +511,11 @@ mod tests {
             GHASH_MATRICES,
             GHASH_TENSOR_TILES,
             GCM_TAGS,
-            GCM_ZERO,
+            OCB_KEYS,
+            OCB_BEGIN,
+            OCB_SUM,
+            OCB_TAGS,
+            ZERO_REFUSED,
             GCM_MESSAGES,
             UNIFORM_TILES,
             EDGES,
@@ -510,6 +546,7 @@ mod tests {
         assert_eq!(exported("ghash_rows_bytes"), GHASH_ROWS as u64);
         assert_eq!(exported("ghash_matrices_bytes"), GHASH_MATRICES_BYTES as u64);
         assert_eq!(exported("ghash_matrices_threads"), GHASH_MATRICES_THREADS);
+        assert_eq!(exported("ocb_masks_bytes"), OCB_MASKS as u64);
         for (name, tiling) in [("bitslice", BITSLICE), ("bitslice_lane", BITSLICE_LANE)] {
             assert_eq!(exported(&format!("{name}_tile_bytes")), tiling.tile as u64);
             assert_eq!(exported(&format!("{name}_tile_threads")), u64::from(tiling.tile_threads));

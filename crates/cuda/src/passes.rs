@@ -8,13 +8,16 @@ use crate::kernel::{Family, Part, Tiling, helper, one_each};
 use crate::launch::{Launch, Parameters};
 use crate::machine::{Entry, Shape};
 
+mod aead;
 mod chain;
 mod gcm;
 mod ghash;
+mod ocb;
 
+pub(crate) use aead::{Aead, Extra};
 pub(crate) use chain::scratch as chain_scratch;
-pub(crate) use gcm::{Extra, Gcm};
 pub(crate) use ghash::{Hashing, Level, Levels, by_matrices, by_messages};
+pub(crate) use ocb::Ocb;
 
 /// Segments on the device, and their tiles.
 #[derive(Debug, Clone, Copy)]
@@ -27,13 +30,13 @@ pub(crate) struct Tiled {
 }
 
 /// Blocks that are encrypted before the pass: for XTS the chaining states; for GHASH a zero block under each key; for
-/// GCM a zero block under each key and the first counter block of each message.
+/// GCM and OCB3 a zero block under each key, and the first counter block or the nonce block of each message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tweaks {
     /// Segments that contain the blocks, one for each run of blocks with the same key.
     pub(crate) over: Tiled,
-    /// The address of the blocks. For XTS, the chaining states are in the order of the segments. For GHASH and GCM, the
-    /// zero blocks are in the order of the keys.
+    /// The address of the blocks. For XTS, the chaining states are in the order of the segments. For the others, the
+    /// zero blocks come first, in the order of the keys.
     pub(crate) states: u64,
 }
 
@@ -47,13 +50,15 @@ pub(crate) struct Batch<'a> {
     pub(crate) tweaks: Option<Tweaks>,
     /// The address of the expanded keys, each for both directions.
     pub(crate) schedules: u64,
-    /// The address of scratch memory. If tiles read the block before them, it has 16 bytes for each tile. For serial
-    /// modes it has the bit planes of the round keys.
+    /// The address of scratch memory. If tiles read the block before them, and for OCB3, it has 16 bytes for each tile. For
+    /// serial modes it has the bit planes of the round keys.
     pub(crate) scratch: u64,
     /// For GHASH and GCM.
     pub(crate) hashing: Option<&'a Hashing>,
-    /// For GCM.
-    pub(crate) gcm: Option<Gcm>,
+    /// For GCM and OCB3.
+    pub(crate) aead: Option<Aead>,
+    /// For OCB3.
+    pub(crate) ocb: Option<Ocb>,
     /// Bytes of data, for the counters.
     pub(crate) bytes: u64,
 }
@@ -79,6 +84,7 @@ impl Batch<'_> {
             Kind::Polyval => ghash::hash(self),
             Kind::Gcm { opens: false } => gcm::seal(self),
             Kind::Gcm { opens: true } => gcm::open(self),
+            Kind::Ocb { opens } => ocb::run(self, opens),
         }
     }
 

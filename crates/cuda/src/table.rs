@@ -14,7 +14,7 @@ use crate::kernel::{Family, GHASH_MATRICES_BYTES, GHASH_ROWS, GHASH_TILE_BLOCKS,
 use crate::launch::{Parameters, Segment};
 use crate::machine::{Hold, Limits};
 use crate::passes::{
-    Batch, Extra, Gcm, Hashing, Level, Tiled, Tweaks, by_matrices, by_messages, chain_scratch,
+    Aead, Batch, Extra, Hashing, Level, Tiled, Tweaks, by_matrices, by_messages, chain_scratch,
 };
 use crate::staging::{Layout, Staging};
 
@@ -242,7 +242,8 @@ impl<'t> Shape<'t> {
             schedules: at(places.schedules),
             scratch: at(places.scratch),
             hashing,
-            gcm: self.gcm.then(|| Gcm { extras: at(places.extras), status: self.table.status.offset() }),
+            aead: self.gcm.then(|| Aead { extras: at(places.extras), status: self.table.status.offset() }),
+            ocb: None,
             // The number of bytes is only available on the device.
             bytes: 0,
         }

@@ -1,6 +1,6 @@
 //! How devices with many threads execute an operation.
 
-use lockstep_core::work::{Operation, Pass};
+use lockstep_core::work::{FusedAead, Operation, Pass};
 
 /// How an operation is divided among threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +15,11 @@ pub enum Kind {
     Chain(Chain),
     /// Whole messages of GCM: CTR in tiles, and GHASH.
     Gcm {
+        /// True for decryption.
+        opens: bool,
+    },
+    /// Whole messages of OCB3: whole blocks in tiles, each with a checksum.
+    Ocb {
         /// True for decryption.
         opens: bool,
     },
@@ -39,10 +44,18 @@ pub enum Chain {
 
 impl Kind {
     /// The kind of an operation.
+    ///
+    /// # Panics
+    /// For fused GCM-SIV, which modes compose of passes.
     pub const fn of(operation: Operation) -> Kind {
         let pass = match operation {
-            // No device offers OCB3 yet.
-            Operation::Fused(fused) => return Kind::Gcm { opens: fused.opens() },
+            Operation::Fused(fused) => match fused {
+                FusedAead::GcmSeal | FusedAead::GcmOpen => return Kind::Gcm { opens: fused.opens() },
+                FusedAead::OcbSeal | FusedAead::OcbOpen => return Kind::Ocb { opens: fused.opens() },
+                FusedAead::GcmSivSeal | FusedAead::GcmSivOpen => {
+                    panic!("GPUs do not offer GCM-SIV as one operation")
+                }
+            },
             Operation::Pass(pass) => pass,
         };
         Kind::Chain(match pass {

@@ -4,7 +4,7 @@
 use lockstep_core::backend::DeviceMemory;
 use lockstep_core::data::{Data, DeviceSlice};
 use lockstep_core::gcm::MAX_DATA;
-use lockstep_core::work::{AeadMessage, FusedAead, Operation, Segment, Status, Stream, Table, Tag, Tweak};
+use lockstep_core::work::{AeadMessage, Operation, Segment, Status, Stream, Table, Tag, Tweak};
 use lockstep_core::{Block, Error, Key, Result};
 use zeroize::Zeroizing;
 
@@ -34,7 +34,7 @@ impl<'t> Arrays<'t> {
         let (is_xts, unit, tags) = match operation {
             Operation::Pass(pass) => (pass.is_xts(), pass.unit(), None),
             Operation::Fused(_) if table.tags.is_some() => (false, 1, table.tags.as_ref()),
-            Operation::Fused(_) => return Err(Error::Order { what: "GCM needs a place for tags" }),
+            Operation::Fused(_) => return Err(Error::Order { what: "a fused AEAD needs a place for tags" }),
         };
         let keys_each = if is_xts { 2 } else { 1 };
         let key_bytes = keys_each * table.key_size.bytes();
@@ -147,7 +147,7 @@ pub fn run_on_host(
             write(&states, &table.states)?;
         }
         Operation::Fused(fused) => {
-            let seals = fused == FusedAead::GcmSeal;
+            let seals = !fused.opens();
             let mut tags = std::mem::take(&mut read.tags);
             let (mut messages, mut numbers) = (Vec::new(), Vec::new());
             for (index, tag) in tags.as_chunks_mut::<16>().0.iter_mut().enumerate() {

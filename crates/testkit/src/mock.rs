@@ -13,7 +13,7 @@ mod cpu;
 mod memory;
 mod oracle;
 pub use cpu::MockCpu;
-pub(crate) use oracle::pass as oracle_pass;
+pub(crate) use oracle::{fused as oracle_fused, pass as oracle_pass};
 mod table;
 
 use lockstep_core::backend::{

@@ -139,7 +139,7 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
         match self.task.kind() {
             Kind::Tiles(_) => self.task.kind().tweaks(),
             Kind::Ghash | Kind::Polyval | Kind::Chain(_) => true,
-            Kind::Gcm { .. } => false,
+            Kind::Gcm { .. } | Kind::Ocb { .. } => false,
         }
     }
 
@@ -196,6 +196,7 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
             Kind::Ghash | Kind::Polyval => work.ghash(&mut list, layout)?,
             Kind::Chain(chain) => work.chain(&mut list, layout, chain),
             Kind::Gcm { opens } => work.gcm(&mut list, layout, opens)?,
+            Kind::Ocb { .. } => return Err(self.task.operation.unsupported_by(family.name)),
         }
         if self.is_resident() && self.writes() {
             work.tails(&mut list);

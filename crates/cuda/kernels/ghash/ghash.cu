@@ -111,10 +111,10 @@ KERNEL(gcm_messages, (Segment *segments, Extra *extras, u8 *blocks, Segment *pai
     store_aligned(segment.reg, iv);
     Extra extra = {};
     extra.tag = tags + 16 * (u64)index;
-    extra.mask = place;
+    extra.slot = place;
     extra.tag_bytes = segment.reserved ? 16 : 0;
     extra.opens = opens;
-    extra.ciphertext = opens ? segment.from : segment.to;
+    extra.place = opens ? segment.from : segment.to;
     extras[index] = extra;
     if (!pairs) return;
     Segment pair = {};
@@ -130,49 +130,12 @@ KERNEL(uniform_tiles, (u64 *first_tile, u64 each, u32 count)) {
     if (index <= count) first_tile[index] = index * each;
 }
 
-// Tags: `next` of a segment is the hash. A message that is opened and whose tag differs is emptied, so that nothing decrypts
-// it; gcm_zero deals with its output.
+// The tags of messages: `next` of a segment is the hash.
 KERNEL(gcm_tags, (Segment *segments, const Extra *extras, u8 *status, u32 count)) {
     u32 index = blockIdx.x * blockDim.x + threadIdx.x;
     if (index >= count) return;
     Segment &segment = segments[index];
     const Extra &extra = extras[index];
-    // enum Status in core/src/work.rs: Pending, Done, AuthenticationFailed
-    if (extra.tag_bytes == 0) {
-        status[index] = 0;
-        return;
-    }
-    u32x4 tag = load_aligned(segment.next) ^ load_aligned(global_pointer<const u8>(extra.mask));
-    u8 *place = global_pointer<u8>(extra.tag);
-    if (!extra.opens) {
-        store_some(place, tag, extra.tag_bytes);
-        status[index] = 1;
-        return;
-    }
-    u32x4 given = load_some(place, extra.tag_bytes);
-    // What is behind a short tag does not count.
-    u32 words[4] = {tag.x ^ given.x, tag.y ^ given.y, tag.z ^ given.z, tag.w ^ given.w}, difference = 0;
-#pragma unroll
-    for (u32 i = 0; i < 16; i++)
-        difference |= words[i / 4] >> 8 * (i % 4) & (i < extra.tag_bytes ? 0xFF : 0);
-    // 0, or all ones if it differs, without a branch: difference has 8 bits.
-    u32 bad = 0u - ((difference + 0xFF) >> 8);
-    u64 bytes = segment.bytes, kept = (u64)bad << 32 | bad;
-    status[index] = (u8)(1 + (bad & 1));
-    segment.reserved = bytes & kept;
-    segment.bytes = bytes & ~kept;
-}
-
-// Zeroes the output of messages that gcm_tags has emptied: a thread block a tile of the data.
-KERNEL(gcm_zero, (const Segment *segments, const u64 *first_tile, u64 tiles, u64 tile_bytes, u32 count)) {
-    u64 tile = blockIdx.x;
-    if (tile >= tiles) return;
-    Launch order = {};
-    order.first_tile = first_tile;
-    order.count = count;
-    u32 owner = segment_of(order, tile);
-    const Segment &segment = segments[owner];
-    u64 start = tile_bytes * (tile - first_tile[owner]);
-    u8 *to = global_pointer<u8>(segment.to);
-    for (u64 at = start + threadIdx.x; at < start + tile_bytes && at < segment.reserved; at += blockDim.x) to[at] = 0;
+    u32x4 tag = load_aligned(segment.next) ^ load_aligned(global_pointer<const u8>(extra.slot));
+    settle(segment, extra, tag, status[index]);
 }

@@ -47,7 +47,7 @@ struct Words {
 
     __device__ inline Words(const Tile &tile, u32 t) : tile(tile), t(t), last(0) {
         u64 aad_blocks = tile.extra ? blocks_of(tile.extra->aad_bytes) : 0;
-        u64 from = tile.extra ? tile.extra->ciphertext : tile.segment->from;
+        u64 from = tile.extra ? tile.extra->place : tile.segment->from;
         u64 first = tile.end - tile.blocks;
         bool starts = tile.extra ? first >= aad_blocks : first > 0;
         bool ends = tile.end - aad_blocks <= tile.segment->bytes / 16;

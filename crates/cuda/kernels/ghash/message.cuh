@@ -4,7 +4,7 @@
 // The two differ in the order of bytes: GHASH reads a block as a big-endian number and POLYVAL as a little-endian one.
 // GHASH's key is multiplied by x beforehand (RFC 8452, appendix A). The rest is the same.
 #pragma once
-#include "../common/work.cuh"
+#include "../common/aead.cuh"
 #include "field.cuh"
 
 namespace {
@@ -20,7 +20,7 @@ struct Row {
 };
 static_assert(sizeof(Row) == 16 * row_blocks, "");
 
-// Multiplications by K^0, K^32, ..., K^480 for tensor.cu, as matrices of bits.
+// Multiplications by K^0, K^32, ..., K^480 for ghash_tensor.cu, as matrices of bits.
 constexpr u32 matrix_pairs = tile_blocks / 32 / 2, matrix_columns = 16;
 
 struct alignas(16) Matrices {
@@ -29,17 +29,6 @@ struct alignas(16) Matrices {
     u32 word[matrix_pairs][matrix_columns / 2][32][4];
 };
 static_assert(sizeof(Matrices) == 32 * 1024, "");
-
-// What GCM has beside the data of a message.
-struct alignas(16) Extra {
-    u64 aad, aad_bytes;
-    u64 tag;         // address: written or compared
-    u64 mask;        // address of E(K, J0)
-    u32 tag_bytes;   // 0 for a message that cannot be worked on
-    u32 opens;       // not 0 to compare
-    u64 ciphertext;  // where a segment's data come from, or go to
-};
-static_assert(sizeof(Extra) == 48, "shared with src/passes/gcm.rs");
 
 struct Hashing {
     Segment *segments;       // results go to their field `next`
@@ -91,7 +80,7 @@ __device__ inline u32x4 block_of_message(const Segment &segment, const Extra *ex
     if (extra) {
         u64 aad_blocks = blocks_of(extra->aad_bytes), data_blocks = blocks_of(segment.bytes);
         if (index < aad_blocks) return padded(extra->aad, extra->aad_bytes, index);
-        if (index - aad_blocks < data_blocks) return padded(extra->ciphertext, segment.bytes, index - aad_blocks);
+        if (index - aad_blocks < data_blocks) return padded(extra->place, segment.bytes, index - aad_blocks);
         return lengths_block(segment, extra);
     }
     u32x4 block = padded(segment.from, segment.bytes, index);

@@ -118,7 +118,7 @@ pub(crate) struct Hashing {
 pub(super) fn hash(batch: &Batch<'_>) -> Result<()> {
     let Some(hashing) = batch.hashing else { return Ok(()) };
     let (segments, count) = (batch.work.segments, batch.work.count);
-    let extras = batch.gcm.map_or(0, |gcm| gcm.extras);
+    let extras = batch.aead.map_or(0, |aead| aead.extras);
     if hashing.levels.is_empty() {
         let parameters = Parameters::default()
             .long(segments)

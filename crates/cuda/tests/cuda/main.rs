@@ -5,6 +5,7 @@ mod emulation;
 mod emulator;
 mod energy;
 mod large;
+mod ocb;
 mod races;
 mod serial_kernels;
 mod suite;

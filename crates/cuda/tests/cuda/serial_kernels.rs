@@ -148,10 +148,12 @@ struct Extra {
     aad: u64,
     aad_bytes: u64,
     tag: u64,
-    mask: u64,
+    slot: u64,
+    place: u64,
     tag_bytes: u32,
     opens: u32,
-    ciphertext: u64,
+    /// Only for OCB3.
+    bottom: u32,
 }
 
 /// How segments are hashed.
@@ -336,10 +338,11 @@ fn tags_equal_the_oracle_and_wrong_ones_zero_the_message() {
                 aad: data[7..].as_ptr() as u64,
                 aad_bytes: aad as u64,
                 tag: tag.as_mut_ptr() as u64,
-                mask: mask_memory.bytes()[16 * i..].as_ptr() as u64,
+                slot: mask_memory.bytes()[16 * i..].as_ptr() as u64,
+                place: data.as_ptr() as u64,
                 tag_bytes: tag_bytes as u32,
                 opens: opens.into(),
-                ciphertext: data.as_ptr() as u64,
+                bottom: 0,
             })
             .collect();
         let mut segments: Vec<Segment> = shapes
@@ -375,7 +378,7 @@ fn tags_equal_the_oracle_and_wrong_ones_zero_the_message() {
         #[repr(C)]
         struct Zero(*const Segment, *const u64, u64, u64, u32);
         let parameters = Zero(segments.as_ptr(), first.as_ptr(), pieces, 4096, count);
-        launch("gcm_zero", pieces as usize, 64, 0, &parameters).unwrap();
+        launch("zero_refused", pieces as usize, 64, 0, &parameters).unwrap();
         for (segment, output) in segments.iter().zip(&outputs) {
             assert!(output.iter().all(|&byte| byte == if breaks { 0 } else { 0xEE }));
             assert_eq!(segment.bytes, if breaks { 0 } else { output.len() as u64 });

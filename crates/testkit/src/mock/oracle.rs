@@ -136,7 +136,7 @@ fn chain(state: &mut Block, bytes: &[u8]) {
 }
 
 /// Runs a fused AEAD on one message. Returns the output, the full tag and the status.
-pub(super) fn fused(
+pub(crate) fn fused(
     fused: FusedAead,
     key: &[u8],
     nonce: &[u8],

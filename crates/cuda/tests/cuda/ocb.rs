@@ -1,0 +1,216 @@
+//! OCB3 on the device: messages over several tiles, and a tile far behind the beginning of a message.
+#![cfg(feature = "emulator")]
+
+use lockstep_core::backend::{Device, KernelId};
+use lockstep_core::data::Data;
+use lockstep_core::ocb::Masks;
+use lockstep_core::work::{AeadMessage, FusedAead, Status, Tag, Task};
+use lockstep_core::{Key, KeySize};
+use lockstep_cuda::{Cuda, LaunchOptions};
+use lockstep_reference::{Aes, ocb};
+
+use crate::emulation::passes::{Family, Launch, Memory, Segment, block, expanded, key, noise};
+use crate::emulation::{constant, launch};
+
+/// A message and its results by the oracle.
+struct Case {
+    key: usize,
+    nonce: Vec<u8>,
+    aad: Vec<u8>,
+    plaintext: Vec<u8>,
+    ciphertext: Vec<u8>,
+    tag: Vec<u8>,
+}
+
+fn cases(keys: &[Key], shapes: &[(usize, usize, usize, usize)]) -> Vec<Case> {
+    let case = |(index, &(nonce, aad, len, tag)): (usize, &(usize, usize, usize, usize))| {
+        // Two neighbours share a key.
+        let (number, seed) = (index / 2 % keys.len(), index as u64);
+        let (nonce, aad, plaintext) = (noise(nonce, seed), noise(aad, seed + 100), noise(len, seed + 200));
+        let aes = Aes::new(keys[number].bytes());
+        let (ciphertext, tag) = ocb::seal(&aes, &nonce, &aad, &plaintext, tag);
+        Case { key: number, nonce, aad, plaintext, ciphertext, tag }
+    };
+    shapes.iter().enumerate().map(case).collect()
+}
+
+/// Seals or opens all messages at once, in place or not. Returns outputs, tags and statuses.
+fn run(
+    device: &Cuda,
+    keys: &[Key],
+    cases: &[Case],
+    opens: bool,
+    in_place: bool,
+) -> (Vec<Vec<u8>>, Vec<Vec<u8>>, Vec<Status>) {
+    let input = |case: &Case| if opens { case.ciphertext.clone() } else { case.plaintext.clone() };
+    let inputs: Vec<_> = cases.iter().map(input).collect();
+    let mut outputs = inputs.clone();
+    let mut tags: Vec<_> =
+        cases.iter().map(|case| if opens { case.tag.clone() } else { vec![0; case.tag.len()] }).collect();
+    let places = inputs.iter().zip(&mut outputs).zip(&mut tags);
+    let mut messages: Vec<AeadMessage<'_>> = (cases.iter().zip(places))
+        .map(|(case, ((input, output), tag))| AeadMessage {
+            key: &keys[case.key],
+            nonce: &case.nonce,
+            aad: &case.aad,
+            data: if in_place { Data::in_place(output) } else { Data::copy(input, output).unwrap() },
+            tag: if opens { Tag::Expect(tag) } else { Tag::Write(tag) },
+            status: Status::Pending,
+        })
+        .collect();
+    let fused = if opens { FusedAead::OcbOpen } else { FusedAead::OcbSeal };
+    device.submit(KernelId(0), Task::Fused(fused, &mut messages).into()).unwrap().wait().unwrap();
+    let statuses = messages.iter().map(|message| message.status).collect();
+    (outputs, tags, statuses)
+}
+
+/// The lengths of nonce, associated data, data and tag. Data around blocks and tiles, and over more than 32 wide tiles.
+const SHAPES: [(usize, usize, usize, usize); 14] = [
+    (12, 0, 0, 16),
+    (12, 5, 1, 16),
+    (1, 16, 15, 16),
+    (15, 37, 16, 8),
+    (7, 0, 17, 1),
+    (8, 700, 511, 12),
+    (9, 512, 512, 16),
+    (10, 33 * 16 + 1, 529, 16),
+    (11, 1, 16_384, 16),
+    (12, 0, 16_384 + 16, 16),
+    (13, 2, 2 * 16_384 - 3, 13),
+    (14, 3, 40_000, 16),
+    (12, 20, (33 << 14) + 5, 16),
+    (12, 0, 0, 16),
+];
+
+/// Runs the kernels of all key sizes and of both tilings on little work.
+pub(crate) fn every_kernel() {
+    for always_wide in [true, false] {
+        let options = LaunchOptions { always_wide, ..LaunchOptions::default() };
+        let device = lockstep_cuda::emulator().launched(options);
+        for size in KeySize::ALL {
+            let keys = [Key::new(&key(size.bits(), 0)).unwrap()];
+            let long = if always_wide { 16_384 + 17 } else { 600 };
+            let cases = cases(&keys, &[(12, 20, 5, 16), (12, 0, long, 16)]);
+            for (opens, expected) in [(false, &cases[1].ciphertext), (true, &cases[1].plaintext)] {
+                assert!(run(&device, &keys, &cases, opens, true).0[1] == *expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn messages_over_several_tiles() {
+    let wide = LaunchOptions { always_wide: true, ..LaunchOptions::default() };
+    for (size, options) in [
+        (KeySize::Aes128, wide),
+        (KeySize::Aes128, LaunchOptions::default()),
+        (KeySize::Aes192, wide),
+        (KeySize::Aes256, wide),
+    ] {
+        let device = lockstep_cuda::emulator().launched(options);
+        let keys: Vec<Key> = (0..3).map(|i| Key::new(&key(size.bits(), i)).unwrap()).collect();
+        // Without its longest messages, the average is so short that the kernel for short messages runs.
+        let shapes = if options == wide { &SHAPES[..] } else { &SHAPES[..8] };
+        let family = if options == wide { "bitslice" } else { "bitslice_lane" };
+        let names = ["encrypt", "decrypt"].map(|part| format!("{family}_ocb_{part}_{}", size.bits()));
+        let mut cases = cases(&keys, shapes);
+        for in_place in [true, false] {
+            let (outputs, tags, statuses) = run(&device, &keys, &cases, false, in_place);
+            for (i, case) in cases.iter().enumerate() {
+                assert!(outputs[i] == case.ciphertext, "{size:?} {:?}: ciphertext", shapes[i]);
+                assert_eq!(tags[i], case.tag, "{size:?} {:?}", shapes[i]);
+                assert_eq!(statuses[i], Status::Done);
+            }
+            let (outputs, _, statuses) = run(&device, &keys, &cases, true, in_place);
+            for (i, case) in cases.iter().enumerate() {
+                assert!(outputs[i] == case.plaintext, "{size:?} {:?}: plaintext", shapes[i]);
+                assert_eq!(statuses[i], Status::Done);
+            }
+        }
+        // A tag, a ciphertext, associated data and a nonce are changed.
+        let forged = [2, 3, 5, 7];
+        cases[2].tag[0] ^= 1;
+        cases[3].ciphertext[15] ^= 0x80;
+        cases[5].aad[699] ^= 4;
+        cases[7].nonce[9] ^= 2;
+        let (outputs, _, statuses) = run(&device, &keys, &cases, true, true);
+        for (i, case) in cases.iter().enumerate() {
+            let refused = forged.contains(&i);
+            let expected = if refused { &vec![0; case.plaintext.len()] } else { &case.plaintext };
+            assert!(outputs[i] == *expected, "{size:?} {:?}: forged {refused}", shapes[i]);
+            assert_eq!(statuses[i], if refused { Status::AuthenticationFailed } else { Status::Done });
+        }
+        let counters = device.counters();
+        let launches =
+            |name: &&String| counters.iter().find(|counter| counter.name == **name).unwrap().launches;
+        assert_eq!(names.each_ref().map(|name| launches(&name)), [2, 3]);
+    }
+}
+
+/// One tile far behind the beginning of a message, so that masks with high numbers are used.
+#[test]
+fn tiles_far_behind_the_beginning() {
+    #[repr(C)]
+    struct Parameters(Launch, *const u8);
+    #[repr(C)]
+    struct MakeMasks(*mut u8, *const u8, u32);
+    let key = key(128, 1);
+    let aes = Aes::new(&key);
+    let star = aes.encrypt([0; 16]);
+    let masks = Masks::new(&star);
+    let mut stars = Memory::new(16);
+    stars.bytes().copy_from_slice(&star);
+    let mut table = Memory::new(constant("ocb_masks_bytes"));
+    let make = MakeMasks(table.bytes().as_mut_ptr(), stars.bytes().as_ptr(), 1);
+    launch("ocb_keys", 1, 32, 0, &make).unwrap();
+    let mut schedules = expanded("bitslice", 128, &key, 1);
+    let first = block(5);
+    for name in ["bitslice", "bitslice_lane"] {
+        let family = Family::bitslice(name);
+        // Tiles of the message before the one that is launched: the last ones allow for all 2^48 - 1 blocks.
+        let all = (1 << 48) / (family.tile_bytes as u64 / 16);
+        for before in [31, 0x5555_5555, 0xFFFF_FFFF, 0x1_2345_6789, all - 2] {
+            let before = before % (all - 1);
+            for encrypts in [true, false] {
+                let input = noise(family.tile_bytes, before);
+                let mut expected = input.clone();
+                let (mut offset, mut checksum) = ([0; 16], [0; 16]);
+                for (i, block) in expected.as_chunks_mut::<16>().0.iter_mut().enumerate() {
+                    let number = before * (family.tile_bytes as u64 / 16) + i as u64 + 1;
+                    offset = if i == 0 { masks.offset(&first, number) } else { offset };
+                    if i > 0 {
+                        masks.advance(&mut offset, number);
+                    }
+                    let masked = std::array::from_fn(|i| block[i] ^ offset[i]);
+                    let inner = if encrypts { aes.encrypt(masked) } else { aes.decrypt(masked) };
+                    let output: [u8; 16] = std::array::from_fn(|i| inner[i] ^ offset[i]);
+                    let plaintext = if encrypts { *block } else { output };
+                    checksum = std::array::from_fn(|i| checksum[i] ^ plaintext[i]);
+                    *block = output;
+                }
+                let mut data = Memory::new(family.tile_bytes);
+                data.bytes().copy_from_slice(&input);
+                let start = (data.bytes().as_ptr() as u64).wrapping_sub(before * family.tile_bytes as u64);
+                let bytes = (before + 1) * family.tile_bytes as u64;
+                let mut segment = Segment { from: start, to: start, bytes, reg: first, ..Segment::default() };
+                let mut scratch = Memory::new(16);
+                // The first tile of the launch has number 0, and its number within the message is `before`.
+                let first_tile = [0u64.wrapping_sub(before), 1];
+                let parameters = Launch {
+                    segments: &mut segment,
+                    first_tile: first_tile.as_ptr(),
+                    schedules: schedules.bytes().as_ptr(),
+                    scratch: scratch.bytes().as_mut_ptr(),
+                    tiles: 1,
+                    count: 1,
+                    option: 0,
+                };
+                let kernel = format!("{name}_ocb_{}_128", if encrypts { "encrypt" } else { "decrypt" });
+                let parameters = Parameters(parameters, table.bytes().as_ptr());
+                launch(&kernel, 1, family.threads, 0, &parameters).unwrap();
+                assert!(data.bytes() == expected, "{kernel}, {before} tiles before");
+                assert_eq!(scratch.bytes(), checksum, "{kernel}, {before} tiles before");
+            }
+        }
+    }
+}
