@@ -23,12 +23,7 @@ use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status};
 /// devices.
 pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     check_all(messages, Direction::Encrypt)?;
-    by_key_size(messages, |messages| {
-        if executor.run_fused(FusedAead::OcbSeal, messages)? {
-            return Ok(());
-        }
-        run(executor, Direction::Encrypt, messages)
-    })?;
+    by_key_size(messages, |messages| run_checked(executor, FusedAead::OcbSeal, messages))?;
     all_sealed(messages)
 }
 
@@ -39,20 +34,35 @@ pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
 /// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise the errors of [`seal`].
 pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     check_all(messages, Direction::Decrypt)?;
-    by_key_size(messages, |messages| {
-        let outcome = match executor.run_fused(FusedAead::OcbOpen, messages) {
-            Ok(true) => return Ok(()),
-            Ok(false) => run(executor, Direction::Decrypt, messages),
-            Err(error) => Err(error),
-        };
-        // The tag is computed from the plaintext. The plaintext must be zeroed if the check fails or does not happen.
-        outcome.and(zero_failed(executor, messages))
-    })?;
+    by_key_size(messages, |messages| run_checked(executor, FusedAead::OcbOpen, messages))?;
     if messages.iter().all(|message| message.status == Status::Done) {
         Ok(())
     } else {
         Err(Error::AuthenticationFailed)
     }
+}
+
+/// Seals or opens messages. Their keys must have the same size, and their lengths must have been checked. Uses the fused
+/// AEAD if the executor supports it, otherwise passes. The output of a message whose tag is wrong is zeroed.
+///
+/// # Errors
+/// Errors of devices.
+pub fn run_checked(
+    executor: &dyn Executor,
+    fused: FusedAead,
+    messages: &mut [AeadMessage<'_>],
+) -> Result<()> {
+    let direction = if fused.opens() { Direction::Decrypt } else { Direction::Encrypt };
+    let outcome = match executor.run_fused(fused, messages) {
+        Ok(true) => return Ok(()),
+        Ok(false) => run(executor, direction, messages),
+        Err(error) => Err(error),
+    };
+    if !fused.opens() {
+        return outcome;
+    }
+    // The tag is computed from the plaintext. The plaintext must be zeroed if the check fails or does not happen.
+    outcome.and(zero_failed(executor, messages))
 }
 
 fn check_all(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<()> {

@@ -25,8 +25,8 @@ use lockstep_core::data::{Data, HostData};
 use lockstep_core::error::{Error, Result};
 use lockstep_core::key::Block;
 use lockstep_core::messages::Messages;
-use lockstep_core::work::{AeadMessage, Operation, Pass, Segment, Status, Tag, Task, Work};
-use lockstep_modes::{Executor, gcm, transfer};
+use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Status, Tag, Task, Work};
+use lockstep_modes::{Executor, gcm, ocb, transfer};
 use pieces::Piece;
 use resident::Waits;
 
@@ -139,13 +139,25 @@ fn task<'w, 'd>(operation: Operation, messages: Messages<'w, 'd>) -> Task<'w, 'd
     }
 }
 
-/// The pass that processes the data of an operation. For GCM, this is CTR from the second counter on.
-fn pass_of(operation: Operation) -> Pass {
+/// The pass that processes the data of an operation. For GCM, this is CTR from the second counter on. For OCB3, it is ECB,
+/// with offsets before and after.
+///
+/// # Errors
+/// [`Error::Unsupported`] for operations that only trusted devices offer.
+fn pass_of(operation: Operation) -> Result<Pass> {
     match operation {
-        Operation::Pass(pass) => pass,
-        // OCB3 is refused before.
-        Operation::Fused(_) => Pass::Ctr32,
+        Operation::Pass(pass) => Ok(pass),
+        Operation::Fused(FusedAead::GcmSeal | FusedAead::GcmOpen) => Ok(Pass::Ctr32),
+        Operation::Fused(FusedAead::OcbSeal) => Ok(Pass::EcbEncrypt),
+        Operation::Fused(FusedAead::OcbOpen) => Ok(Pass::EcbDecrypt),
+        Operation::Fused(_) => Err(operation.unsupported_by("the verification of results")),
     }
+}
+
+/// The nonce of a message of OCB3, and the length of its tag: the offsets follow from them.
+fn ocb_nonce<'d>(operation: Operation, message: Option<&AeadMessage<'d>>) -> Option<(&'d [u8], usize)> {
+    let is_ocb = matches!(operation, Operation::Fused(FusedAead::OcbSeal | FusedAead::OcbOpen));
+    message.filter(|_| is_ocb).map(|message| (message.nonce, message.tag.len()))
 }
 
 /// Runs work, verified.
@@ -155,19 +167,18 @@ pub(crate) fn run(target: Target<'_>, verifier: &Verifier<'_>, work: Work<'_, '_
         Ok(found) => found,
         Err(task) => return target.submit(Work { stream, task })?.wait(),
     };
+    pass_of(operation)?;
     if let Operation::Fused(fused) = operation
-        && !fused.is_gcm()
+        && fused.is_gcm()
     {
-        // No device whose results need verification offers it.
-        return Err(operation.unsupported_by("the verification of results"));
-    }
-    // Fused GCM takes only nonces of 12 bytes, from which the chaining state of its data is made.
-    let lengths = (0..all.len()).filter_map(|index| all.aead(index).map(|message| message.nonce.len()));
-    if let Some(got) = lengths.into_iter().find(|&len| len != 12) {
-        return Err(Error::IvLength { mode: "GCM", expected: "12", got });
+        // Fused GCM takes only nonces of 12 bytes, from which the chaining state of its data is made.
+        let lengths = (0..all.len()).filter_map(|index| all.aead(index).map(|message| message.nonce.len()));
+        if let Some(got) = lengths.into_iter().find(|&len| len != 12) {
+            return Err(Error::IvLength { mode: "GCM", expected: "12", got });
+        }
     }
     let states = Zeroizing::new((0..all.len()).map(|index| all.state(index)).collect::<Vec<Block>>());
-    let reads_only = pass_of(operation).is_read_only();
+    let reads_only = operation.is_read_only();
     let outcome = if (0..all.len()).all(|index| is_host(all.data(index), reads_only)) {
         run_on_host(target, verifier, operation, &mut all, &states)
     } else {
@@ -251,8 +262,11 @@ fn run_on_host(
 fn run_trusted(verifier: &Verifier<'_>, operation: Operation, all: Messages<'_, '_>) -> Result<()> {
     match (operation, all) {
         (Operation::Pass(pass), Messages::Segments(segments)) => verifier.trusted.run_pass(pass, segments),
-        (Operation::Fused(fused), Messages::Aead(messages)) => {
+        (Operation::Fused(fused), Messages::Aead(messages)) if fused.is_gcm() => {
             gcm::run_checked(verifier.trusted, fused, messages)
+        }
+        (Operation::Fused(fused), Messages::Aead(messages)) => {
+            ocb::run_checked(verifier.trusted, fused, messages)
         }
         _ => unreachable!("passes have segments, and fused AEADs have messages"),
     }
@@ -280,10 +294,10 @@ fn agrees(
         }
         Operation::Pass(pass) => {
             chaining_states_agree(pass, all, originals, states)
-                && samples_agree(verifier, pass, all, originals, states)?
+                && samples_agree(verifier, operation, all, originals, states)?
         }
         Operation::Fused(_) => {
-            samples_agree(verifier, pass_of(operation), all, originals, states)?
+            samples_agree(verifier, operation, all, originals, states)?
                 && whole_messages_agree(verifier, operation, all, originals, states, &some())?
         }
     })
@@ -310,7 +324,7 @@ fn chaining_states_agree(
 /// Computes sampled blocks again.
 fn samples_agree(
     verifier: &Verifier<'_>,
-    pass: Pass,
+    operation: Operation,
     all: &mut Messages<'_, '_>,
     originals: &Originals,
     states: &[Block],
@@ -323,12 +337,13 @@ fn samples_agree(
     let (mut input, mut found) = (Zeroizing::new(Vec::new()), Vec::new());
     for (message, number) in pieces::sampled_blocks(verifier, &lengths) {
         let (key, tweak, state) = (all.key(message), all.tweak(message), states[message]);
-        let piece = Piece { message, key, tweak, state, number, bytes: 16 };
+        let ocb_nonce = ocb_nonce(operation, all.aead(message));
+        let piece = Piece { message, key, tweak, state, ocb_nonce, number, bytes: 16 };
         input.extend_from_slice(&originals.input(all, message)[piece.range()]);
         found.extend_from_slice(&output(all, message)[piece.range()]);
         pieces.push(piece);
     }
-    Ok(pieces::compare(verifier, pass, &pieces, &input, &found)?.is_empty())
+    Ok(pieces::compare(verifier, pass_of(operation)?, &pieces, &input, &found)?.is_empty())
 }
 
 /// Computes the chosen messages again, each as a whole, with their chaining states, tags and statuses.
@@ -348,7 +363,7 @@ fn whole_messages_agree(
     let mut statuses = Vec::new();
     match all {
         Messages::Segments(segments) => {
-            let reads_only = pass_of(operation).is_read_only();
+            let reads_only = operation.is_read_only();
             let mut again: Vec<Segment<'_>> = again
                 .map(|((&index, copy), state)| {
                     let data = if reads_only { Data::read_only(copy) } else { Data::in_place(copy) };
@@ -384,6 +399,6 @@ fn whole_messages_agree(
                 tag_agrees && message.status == statuses[i]
             }
         };
-        block_agrees && (pass_of(operation).is_read_only() || output(all, index) == &copy[..])
+        block_agrees && (operation.is_read_only() || output(all, index) == &copy[..])
     }))
 }

@@ -40,7 +40,7 @@ pub struct Behaviour {
     pub corrupt_at: Option<u64>,
     /// True if the device offers GCM as a fused AEAD; otherwise GCM is composed of passes.
     pub fused: bool,
-    /// True if the device offers OCB3 as a fused AEAD. The results of such a device cannot be verified yet.
+    /// True if the device offers OCB3 as a fused AEAD.
     pub ocb: bool,
     /// True if the device offers GCM-SIV as a fused AEAD. The results of such a device cannot be verified yet.
     pub gcm_siv: bool,

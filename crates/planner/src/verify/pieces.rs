@@ -7,6 +7,7 @@ use lockstep_core::chaining::counter_after;
 use lockstep_core::data::Data;
 use lockstep_core::error::Result;
 use lockstep_core::key::{Block, Key};
+use lockstep_core::ocb::{Masks, first_offset, nonce_block, xor};
 use lockstep_core::work::{Pass, Segment, Tweak};
 
 /// One of this number of blocks is computed again. This is one block in 64 KiB, or 0.02 % of the work.
@@ -23,6 +24,8 @@ pub(super) struct Piece<'d> {
     pub(super) tweak: Option<Tweak<'d>>,
     /// The chaining state at the start of the message.
     pub(super) state: Block,
+    /// The nonce of a message of OCB3, and the length of its tag.
+    pub(super) ocb_nonce: Option<(&'d [u8], usize)>,
     /// The number of the first block within the message.
     pub(super) number: usize,
     pub(super) bytes: usize,
@@ -106,17 +109,20 @@ pub(super) fn compare(
     mut input: &[u8],
     mut output: &[u8],
 ) -> Result<Vec<(usize, bool)>> {
+    let offsets = OcbOffsets::of(verifier, pieces)?;
     let mut again: Vec<Zeroizing<Vec<u8>>> = Vec::new();
     let mut states: Zeroizing<Vec<Block>> = Zeroizing::new(Vec::new());
     let mut found = Vec::new();
-    for piece in pieces {
+    for (index, piece) in pieces.iter().enumerate() {
         let (read, written);
         (read, input) = input.split_at(piece.range().len());
         (written, output) = output.split_at(piece.range().len());
         let before = 16 * usize::from(piece.number > 0);
         let block = |bytes: &[u8]| bytes.first_chunk().copied().unwrap_or_default();
         states.push(state_of(pass, &piece.state, piece.number, &block(read), &block(written)));
-        again.push(Zeroizing::new(read[before..].to_vec()));
+        let mut data = Zeroizing::new(read[before..].to_vec());
+        offsets.add(index, piece, &mut data);
+        again.push(data);
         found.push(&written[before..]);
     }
     let mut segments: Vec<Segment<'_>> = pieces
@@ -131,7 +137,50 @@ pub(super) fn compare(
         .collect();
     verifier.trusted.run_pass(pass, &mut segments)?;
     drop(segments);
+    for (index, (piece, data)) in pieces.iter().zip(&mut again).enumerate() {
+        offsets.add(index, piece, data);
+    }
     let pairs = pieces.iter().zip(again.iter().zip(found));
     let different = pairs.filter(|(_, (again, found))| again[..] != **found);
     Ok(different.map(|(piece, (_, found))| (piece.message, found.iter().all(|&byte| byte == 0))).collect())
+}
+
+/// For each piece, the masks and the first offset of its message, if it is a message of OCB3 (RFC 7253, sections 4.1, 4.2).
+struct OcbOffsets(Vec<Option<(Masks, Zeroizing<Block>)>>);
+
+impl OcbOffsets {
+    /// Computes them by the trusted devices.
+    fn of(verifier: &Verifier<'_>, pieces: &[Piece<'_>]) -> Result<OcbOffsets> {
+        if pieces.iter().all(|piece| piece.ocb_nonce.is_none()) {
+            return Ok(OcbOffsets(Vec::new()));
+        }
+        // A block of zeros and the nonce block of each piece.
+        let mut blocks = Zeroizing::new(vec![[[0; 16]; 2]; pieces.len()]);
+        let nonces: Vec<Option<(Block, u32)>> =
+            pieces.iter().map(|piece| piece.ocb_nonce.map(|(nonce, tag)| nonce_block(nonce, tag))).collect();
+        let mut states = vec![[0; 16]; pieces.len()];
+        let mut segments = Vec::with_capacity(pieces.len());
+        for (((piece, nonce), blocks), state) in pieces.iter().zip(&nonces).zip(&mut *blocks).zip(&mut states)
+        {
+            blocks[1] = nonce.map_or([0; 16], |(block, _)| block);
+            let data = Data::in_place(blocks.as_flattened_mut());
+            segments.push(Segment { key: piece.key, tweak: None, state, data });
+        }
+        verifier.trusted.run_pass(Pass::EcbEncrypt, &mut segments)?;
+        drop(segments);
+        let offsets = nonces.iter().zip(&*blocks).map(|(nonce, [star, ktop])| {
+            nonce.map(|(_, bottom)| (Masks::new(star), Zeroizing::new(first_offset(ktop, bottom))))
+        });
+        Ok(OcbOffsets(offsets.collect()))
+    }
+
+    /// XORs the blocks of a piece with their offsets.
+    fn add(&self, index: usize, piece: &Piece<'_>, data: &mut [u8]) {
+        let Some(Some((masks, first))) = self.0.get(index) else { return };
+        let mut offset = Zeroizing::new(masks.offset(first, piece.number as u64));
+        for (number, block) in (piece.number as u64 + 1..).zip(data.as_chunks_mut().0) {
+            masks.advance(&mut offset, number);
+            xor(block, &offset);
+        }
+    }
 }

@@ -6,18 +6,19 @@
 //! completion fails. The following is never compared:
 //! - messages described in device memory ([`Task::Table`]), because their keys never reach the host
 //! - chaining states, tags and MACs
+//! - the last, partial block of a message of OCB3
 //! - calls whose data are in memory of several kinds
 
 use zeroize::Zeroizing;
 
 use super::pieces::{self, Piece};
-use super::{Verifier, Verify, pass_of};
+use super::{Verifier, Verify, ocb_nonce, pass_of};
 use crate::target::Target;
 use lockstep_core::backend::{Completion, Fetch, Pending};
 use lockstep_core::data::{Data, DeviceSlice, PinnedSlice};
 use lockstep_core::error::{Error, Result};
 use lockstep_core::messages::Messages;
-use lockstep_core::work::{FusedAead, Operation, Pass, Stream, Task, Work};
+use lockstep_core::work::{Operation, Pass, Stream, Task, Work};
 
 /// Bytes of a piece if everything is compared. A piece consists of whole blocks and is long enough for the CPU's full speed
 /// (docs/measured/2026-11-22-zen4-2vcpu-calibrate.md).
@@ -103,18 +104,14 @@ pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
     waits: Waits,
 ) -> Result<Started<'w, 'd>> {
     let (stream, operation) = (work.stream, work.task.operation());
-    if let Operation::Fused(fused) = operation
-        && !fused.is_gcm()
-    {
-        return Err(operation.unsupported_by("the verification of results"));
-    }
-    let (pass, opens) = (pass_of(operation), operation == Operation::Fused(FusedAead::GcmOpen));
+    let pass = pass_of(operation)?;
+    let opens = matches!(operation, Operation::Fused(fused) if fused.opens());
     let (all, memory) = match (super::messages(work.task), target.device.memory()) {
         (Ok((_, all)), Some(memory)) if !pass.is_read_only() => (all, memory),
         (Ok((operation, all)), _) => return unverified(target, stream, super::task(operation, all)),
         (Err(task), _) => return unverified(target, stream, task),
     };
-    let wanted = wanted(target, &verifier, &all)?;
+    let wanted = wanted(target, &verifier, operation, &all)?;
     let places = places(&all, &wanted);
     let outputs = outputs(&all);
     let task = super::task(operation, all);
@@ -152,11 +149,22 @@ fn unverified<'w, 'd: 'w, 'p: 'w>(
 }
 
 /// The pieces to compare.
-fn wanted<'d>(target: Target<'_>, verifier: &Verifier<'_>, all: &Messages<'_, 'd>) -> Result<Vec<Piece<'d>>> {
-    let lengths: Vec<usize> = (0..all.len()).map(|index| all.data(index).len()).collect();
+fn wanted<'d>(
+    target: Target<'_>,
+    verifier: &Verifier<'_>,
+    operation: Operation,
+    all: &Messages<'_, 'd>,
+) -> Result<Vec<Piece<'d>>> {
+    let len = |index| match (all.data(index).len(), ocb_nonce(operation, all.aead(index))) {
+        (len, None) => len,
+        // The pass of a piece does not process a partial block of OCB3.
+        (len, Some(_)) => len & !15,
+    };
+    let lengths: Vec<usize> = (0..all.len()).map(len).collect();
     let piece = |message, number, bytes| {
         let (key, tweak, state) = (all.key(message), all.tweak(message), all.state(message));
-        Piece { message, key, tweak, state, number, bytes }
+        let ocb_nonce = ocb_nonce(operation, all.aead(message));
+        Piece { message, key, tweak, state, ocb_nonce, number, bytes }
     };
     if verifier.verify != Verify::Full {
         let samples = pieces::sampled_blocks(verifier, &lengths);
@@ -229,7 +237,7 @@ pub(super) struct Verified<'w, 'd> {
     target: Target<'w>,
     verifier: Verifier<'w>,
     pass: Pass,
-    /// True if the work opens GCM messages. Such work zeroes the output of messages that it refuses.
+    /// True if the work opens messages of an AEAD. Such work zeroes the output of messages that it refuses.
     opens: bool,
     pieces: Vec<Piece<'d>>,
     input: Box<dyn Fetch + 'w>,

@@ -7,10 +7,10 @@ use lockstep_core::backend::{Completion, Cost, Device, DeviceId, KernelId, Kerne
 use lockstep_core::data::Data;
 use lockstep_core::work::{AeadMessage, Operation, Pass, Segment, Status, Tag, Task, Work};
 use lockstep_core::{Error, Key, KeySize, Result};
-use lockstep_modes::{Cipher, CipherKey, Direction, Message, gcm};
+use lockstep_modes::{Cipher, CipherKey, Direction, Executor, Message, gcm, ocb};
 use lockstep_planner::verify::Verify;
 use lockstep_planner::{Planner, Selection};
-use lockstep_testkit::mock::MockAsyncDevice;
+use lockstep_testkit::mock::{Behaviour, MockAsyncDevice};
 
 /// How a device behaves after its self-test.
 const RIGHT: usize = 0;
@@ -40,7 +40,7 @@ impl Pretend {
             kernels: [KernelInfo { name, description: "for tests", constant_time: true, missing: None }],
             trusted,
             behaviour: Arc::clone(behaviour),
-            oracle: MockAsyncDevice::default(),
+            oracle: MockAsyncDevice::new(Behaviour { ocb: true, ..Behaviour::default() }),
         }
     }
 }
@@ -272,7 +272,11 @@ fn macs_of_many_messages_are_sampled() {
     assert_eq!(planner.incidents(), [WRONG_RESULT]);
 }
 
-fn gcm_once(
+/// An AEAD: its functions for sealing and for opening.
+type Aead = [fn(&dyn Executor, &mut [AeadMessage<'_>]) -> Result<()>; 2];
+
+fn aead_once(
+    [seal, open]: Aead,
     planner: &Planner,
     key: &Key,
     opens: bool,
@@ -291,30 +295,35 @@ fn gcm_once(
             status: Status::Pending,
         })
         .collect();
-    let outcome = if opens { gcm::open(planner, &mut messages) } else { gcm::seal(planner, &mut messages) };
+    let outcome = if opens { open(planner, &mut messages) } else { seal(planner, &mut messages) };
     assert!(matches!(outcome, Ok(()) | Err(Error::AuthenticationFailed)), "{outcome:?}");
     messages.iter().map(|message| message.status).collect()
 }
 
 #[test]
 fn fused_aeads_are_verified() {
-    for verify in [Verify::Sample, Verify::Full] {
+    let aeads: [Aead; 2] = [[gcm::seal, gcm::open], [ocb::seal, ocb::open]];
+    for (aead, verify) in aeads.iter().flat_map(|&aead| [Verify::Sample, Verify::Full].map(|way| (aead, way)))
+    {
         let (planner, behaviour) = planner(verify, Some("gpu"));
-        let key = Key::new(&[1; 16]).unwrap();
+        let run = |opens, bytes: &mut [Vec<u8>], tags: &mut [[u8; 16]]| {
+            aead_once(aead, &planner, &Key::new(&[1; 16]).unwrap(), opens, bytes, tags)
+        };
         let plain = [data(70_000), data(0), data(40)];
         let mut tags = [[0; 16]; 3];
         let mut sealed = plain.to_vec();
-        gcm_once(&planner, &key, false, &mut sealed, &mut tags);
+        run(false, &mut sealed, &mut tags);
         // The self-test of opening runs before the device computes wrongly.
-        gcm_once(&planner, &key, true, &mut sealed.clone(), &mut tags.clone());
+        run(true, &mut sealed.clone(), &mut tags.clone());
+        assert_eq!(planner.incidents(), [], "right results are accepted");
         behaviour.store(WRONG, Ordering::Relaxed);
         let mut again = plain.to_vec();
         let mut tags_again = [[0; 16]; 3];
-        gcm_once(&planner, &key, false, &mut again, &mut tags_again);
+        run(false, &mut again, &mut tags_again);
         assert!(again == sealed && tags_again == tags);
         assert_eq!(planner.incidents(), [WRONG_RESULT]);
         tags[2][0] ^= 1;
-        let statuses = gcm_once(&planner, &key, true, &mut again, &mut tags);
+        let statuses = run(true, &mut again, &mut tags);
         assert_eq!(statuses, [Status::Done, Status::Done, Status::AuthenticationFailed]);
         assert!(again[..2] == plain[..2] && again[2] == [0; 40]);
         assert_eq!(planner.incidents().len(), 2);

@@ -14,7 +14,7 @@ use lockstep_testkit::mock::{Behaviour, MOCK_DEVICE, MockAsyncDevice, MockCpu, o
 
 /// A planner over a device that computes the work of this number wrongly.
 fn planner(verify: Verify, corrupt_at: Option<u64>) -> (Planner, Arc<MockAsyncDevice>) {
-    let device = Arc::new(MockAsyncDevice::new(Behaviour { corrupt_at, ..Behaviour::default() }));
+    let device = Arc::new(MockAsyncDevice::new(Behaviour { corrupt_at, ocb: true, ..Behaviour::default() }));
     let devices: Vec<Arc<dyn Device>> = vec![Arc::clone(&device) as _, Arc::<MockCpu>::default()];
     let selection = Selection { device: Some(MOCK_DEVICE.into()), kernel: None };
     (Planner::new(devices, &selection).unwrap().with_verify(verify), device)
@@ -33,9 +33,16 @@ enum Place {
 }
 
 /// Ciphertext and tag.
-fn sealed(len: usize) -> (Vec<u8>, [u8; 16]) {
-    lockstep_reference::gcm::seal(&lockstep_reference::Aes::new(&[1; 16]), &[1; 12], b"", &bytes(len))
+fn sealed(fused: FusedAead, plain: &[u8]) -> (Vec<u8>, [u8; 16]) {
+    let aes = lockstep_reference::Aes::new(&[1; 16]);
+    if fused.is_gcm() {
+        return lockstep_reference::gcm::seal(&aes, &[1; 12], b"", plain);
+    }
+    let (sealed, tag) = lockstep_reference::ocb::seal(&aes, &[1; 12], b"", plain, 16);
+    (sealed, tag.try_into().unwrap())
 }
+
+const OPENING: [FusedAead; 2] = [FusedAead::GcmOpen, FusedAead::OcbOpen];
 
 /// Runs one operation on a number of bytes; returns the outcome and the output.
 fn run(planner: &Planner, operation: Operation, len: usize, place: Place) -> (Result<()>, Vec<u8>) {
@@ -49,8 +56,13 @@ fn run_with(
     place: Place,
     is_genuine: bool,
 ) -> (Result<()>, Vec<u8>) {
-    let opens = operation == Operation::Fused(FusedAead::GcmOpen);
-    let (input, mut given) = if opens { sealed(len) } else { (bytes(len), [0; 16]) };
+    let (mut input, mut given, mut opens) = (bytes(len), [0; 16], false);
+    if let Operation::Fused(fused) = operation
+        && fused.opens()
+    {
+        (input, given) = sealed(fused, &input);
+        opens = true;
+    }
     given[3] ^= u8::from(!is_genuine);
     let memory = planner.devices()[0].memory().unwrap();
     let buffers: [Box<dyn DeviceBuffer>; 2] = [0, 1].map(|_| memory.allocate(len).unwrap());
@@ -106,7 +118,11 @@ fn run_with(
 }
 
 fn writing() -> impl Iterator<Item = Operation> {
-    let all = Operation::all().filter(|operation| offers(*operation, KeySize::Aes128));
+    let is_ocb = |operation: &Operation| {
+        matches!(operation, Operation::Fused(FusedAead::OcbSeal | FusedAead::OcbOpen))
+    };
+    let all =
+        Operation::all().filter(move |operation| offers(*operation, KeySize::Aes128) || is_ocb(operation));
     all.filter(|operation| !matches!(operation, Operation::Pass(pass) if pass.is_read_only()))
 }
 
@@ -154,33 +170,37 @@ fn off_is_off() {
 /// The zeroed output of a refused message is no wrong result; that of a message that was opened is one.
 #[test]
 fn only_refused_messages_may_be_zeroed() {
-    let open = Operation::Fused(FusedAead::GcmOpen);
-    for verify in [Verify::Sample, Verify::Full] {
+    for (fused, verify) in
+        OPENING.iter().flat_map(|&fused| [Verify::Sample, Verify::Full].map(|way| (fused, way)))
+    {
         for place in [Place::Same, Place::Apart, Place::Pinned] {
             let (planner, _) = planner(verify, None);
+            let open = Operation::Fused(fused);
             assert_eq!(run_with(&planner, open, 70_001, place, false), (Ok(()), vec![0; 70_001]));
+            assert_eq!(run_with(&planner, open, 70_001, place, true), (Ok(()), bytes(70_001)));
         }
     }
     // One bit of this plaintext is set, and the device loses it.
-    let aes = lockstep_reference::Aes::new(&[1; 16]);
     let mut plain = [0; 16];
     plain[0] = 0x40;
-    let (sealed, tag) = lockstep_reference::gcm::seal(&aes, &[1; 12], b"", &plain);
-    let once = |corrupt_at| {
-        let (planner, device) = planner(Verify::Sample, corrupt_at);
-        let memory = planner.devices()[0].memory().unwrap();
-        let buffer = memory.allocate(16).unwrap();
-        memory.upload(&sealed, &buffer.slice(), Stream::default()).unwrap();
-        let plan = planner.plan(open, KeySize::Aes128, 16, Some(MOCK_DEVICE)).unwrap();
-        let key = Key::new(&[1; 16]).unwrap();
-        let data = Data::on_device(buffer.slice(), buffer.slice()).unwrap();
-        let (tag, status) = (Tag::Expect(&tag), Status::Pending);
-        let mut messages = [AeadMessage { key: &key, nonce: &[1; 12], aad: b"", data, tag, status }];
-        let outcome = plan.run(Task::Fused(FusedAead::GcmOpen, &mut messages));
-        (outcome, messages[0].status, device.submitted())
-    };
-    let (outcome, status, submitted) = once(None);
-    assert_eq!((outcome, status), (Ok(()), Status::Done));
-    let (outcome, status, _) = once(Some(submitted - 1));
-    assert_eq!((outcome, status), (Err(Error::WrongResult { device: MOCK_DEVICE }), Status::Pending));
+    for fused in OPENING {
+        let (sealed, tag) = sealed(fused, &plain);
+        let once = |corrupt_at| {
+            let (planner, device) = planner(Verify::Sample, corrupt_at);
+            let memory = planner.devices()[0].memory().unwrap();
+            let buffer = memory.allocate(16).unwrap();
+            memory.upload(&sealed, &buffer.slice(), Stream::default()).unwrap();
+            let plan = planner.plan(Operation::Fused(fused), KeySize::Aes128, 16, Some(MOCK_DEVICE)).unwrap();
+            let key = Key::new(&[1; 16]).unwrap();
+            let data = Data::on_device(buffer.slice(), buffer.slice()).unwrap();
+            let (tag, status) = (Tag::Expect(&tag), Status::Pending);
+            let mut messages = [AeadMessage { key: &key, nonce: &[1; 12], aad: b"", data, tag, status }];
+            let outcome = plan.run(Task::Fused(fused, &mut messages));
+            (outcome, messages[0].status, device.submitted())
+        };
+        let (outcome, status, submitted) = once(None);
+        assert_eq!((outcome, status), (Ok(()), Status::Done));
+        let (outcome, status, _) = once(Some(submitted - 1));
+        assert_eq!((outcome, status), (Err(Error::WrongResult { device: MOCK_DEVICE }), Status::Pending));
+    }
 }
