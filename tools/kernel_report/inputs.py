@@ -14,11 +14,11 @@ from image import GLOBALS
 from machine import REGION, Machine, Program
 from sass import Problem
 
-FROM, TO, SCHEDULES, SEGMENTS, FIRST_TILE, SCRATCH, KEYS = range(1, 8)
+FROM, TO, SCHEDULES, SEGMENTS, FIRST_TILE, SCRATCH, KEYS, MASKS = range(1, 9)
 SEGMENT_BYTES = 80
 SECTOR = 4096
 
-PASSES = "ecb_encrypt|ecb_decrypt|ctr_little32|ctr32|ctr|cbc_decrypt|cfb_decrypt|xts_encrypt|xts_decrypt"
+PASSES = "ecb_encrypt|ecb_decrypt|ctr_little32|ctr32|ctr|cbc_decrypt|cfb_decrypt|xts_encrypt|xts_decrypt|ocb_encrypt|ocb_decrypt"
 PASS = re.compile(rf"(?P<family>\w+?)_(?P<name>{PASSES})_(?P<bits>128|192|256)$")
 EXPAND = re.compile(r"(?P<family>\w+?)_expand_(?P<bits>128|192|256)$")
 
@@ -49,18 +49,20 @@ FAMILIES = {
 }
 
 # Not counted per byte: these kernels process no data, or one block per tile.
-HELPERS = {"edges", "set_registers", "table_segments", "table_results", "gcm_tags", "gcm_zero", "gcm_messages", "uniform_tiles", "gather"}
+HELPERS = {"edges", "set_registers", "table_segments", "table_results", "zero_refused", "gcm_tags", "gcm_messages",
+           "ocb_keys", "ocb_begin", "ocb_sum", "ocb_tags", "uniform_tiles", "gather"}  # fmt: skip
 # Constant time, since they belong to the default family; others.py runs them.
 SERIAL = {"chain_keys", "chain_encrypt", "chain_decrypt", "ghash_powers", "ghash_tiles", "ghash_each", "ghash_matrices", "ghash_tensor_tiles"}
 
-# Structures of common/work.cuh and ghash/ghash.cu: bytes, where pointers to secrets lie, and where registers do.
-STRUCTURES = {"segments": (SEGMENT_BYTES, [(0, 16)], [(48, 80)]), "extras": (48, [(0, 8), (16, 32), (40, 48)], []), "addresses": (8, [(0, 8)], [])}
+# Structures of common/work.cuh and common/aead.cuh: bytes, where pointers to secrets lie, and where registers do.
+STRUCTURES = {"segments": (SEGMENT_BYTES, [(0, 16)], [(48, 80)]), "extras": (64, [(0, 8), (16, 40)], []), "addresses": (8, [(0, 8)], [])}
 
 # Parameters by offset. `secret`: a pointer to secrets (keys, schedules, data). `public`: a pointer to what anybody may
 # know. `segments`, `extras`, `addresses`: a pointer to an array of those structures.
 LAUNCH = {0: "segments", 8: "public", 16: "secret", 24: "secret"}
 PARAMETERS = [
     (re.compile(r"\w+_expand_\d+$"), {0: "secret", 8: "secret"}),
+    (re.compile(r"\w+_ocb_(encrypt|decrypt)_\d+$"), LAUNCH | {48: "secret"}),
     (PASS, LAUNCH),
     (re.compile(r"edges$|chain_(keys|encrypt|decrypt)$"), LAUNCH),
     (re.compile(r"set_registers$"), {0: "segments", 8: "public"}),
@@ -71,7 +73,9 @@ PARAMETERS = [
     (re.compile(r"ghash_(tensor_)?tiles$"), {0: "segments", 8: "public", 16: "public"} | {o: "secret" for o in (24, 32, 40, 56)} | {48: "extras"}),
     (re.compile(r"ghash_each$"), {0: "segments", 8: "secret", 16: "extras"}),
     (re.compile(r"gcm_tags$"), {0: "segments", 8: "extras", 16: "public"}),
-    (re.compile(r"gcm_zero$"), {0: "segments", 8: "public"}),
+    (re.compile(r"ocb_keys$"), {0: "secret", 8: "secret"}),
+    (re.compile(r"ocb_(begin|sum|tags)$"), {0: "segments", 8: "extras", 16: "secret", 24: "public", 32: "secret", 40: "public"}),
+    (re.compile(r"zero_refused$"), {0: "segments", 8: "public"}),
     # Only offsets, counts and IVs.
     (re.compile(r"gcm_messages$"), {0: "segments", 8: "extras", 16: "public", 24: "segments", 32: "public"}),
     (re.compile(r"uniform_tiles$"), {0: "public"}),
@@ -193,6 +197,9 @@ def run_pass(name, program, image, match, family, tiles, only_block=None):
     memory[SCRATCH] = bytearray(b"".join(edges))
     places = [number << REGION for number in (SEGMENTS, FIRST_TILE, SCHEDULES, SCRATCH)]
     parameters = struct.pack("<QQQQQII", *places, tiles, len(units), family.option)
+    if what.startswith("ocb"):
+        memory[MASKS] = bytearray(b"".join(aes.ocb_masks(key)))
+        parameters += struct.pack("<Q", MASKS << REGION)
     grid = 1 if family.marginal else tiles // family.block_tiles
     only = 0 if only_block is None else only_block
     machine = Machine(memory, (SEGMENTS, SEGMENT_BYTES))
@@ -205,4 +212,17 @@ def run_pass(name, program, image, match, family, tiles, only_block=None):
         right = aes.expected(what, key, bytes(reg), part, before, inside // 16)
         if memory[TO][16 * block : 16 * block + 16] != right:
             raise Problem(f"{name}: the machine code's result is wrong in block {block}")
+    if what.startswith("ocb"):
+        check_checksums(name, memory, family.tile, range(only * family.block_tiles, (only + 1) * family.block_tiles))
     return counts, text, machine.seen
+
+
+def check_checksums(name, memory, tile, tiles):
+    """The checksums of tiles are the sums of their blocks of plaintext."""
+    plaintext = memory[FROM if "encrypt" in name else TO]
+    for i in tiles:
+        total = bytes(16)
+        for at in range(tile * i, tile * (i + 1), 16):
+            total = aes.xor(total, plaintext[at : at + 16])
+        if memory[SCRATCH][16 * i : 16 * i + 16] != total:
+            raise Problem(f"{name}: the machine code's checksum of tile {i} is wrong")

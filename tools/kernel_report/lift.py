@@ -176,11 +176,15 @@ def lop3(b, one):
     operands = list(one.operands)
     truth = operands.pop(0) if operands[0].is_predicate() else None
     a0, a1, a2 = (b.value(x) for x in operands[1:4])
-    name, is_list = b.compute(logic(operands[4].number, a0, a1, a2))
+    expression = logic(operands[4].number, a0, a1, a2)
+    name, is_list = b.compute(expression)
+    if truth is not None:
+        # The predicate is "the result is not 0", joined with the last operand: by OR, or by AND with PAND.
+        word = "and" if "PAND" in one.mods else "or"
+        found = b.compute(f"(({expression})!=0 {word} {b.truth(operands[5])})")
     b.store(operands[0], name, is_list)
     if truth is not None:
-        b.add(f"n=[x!=0 for x in {name}]" if is_list else f"n={name}!=0")
-        b.store(truth, "n", is_list)
+        b.store(truth, *found)
 
 
 def iadd3(b, one):

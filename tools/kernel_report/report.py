@@ -45,13 +45,17 @@ BARS = [
     ("table_ctr_128", "alu", 18),
 ]
 
-# Modes of several kernels, one after the other, and the rate in GB/s that their bounds must allow together.
+# The kernels of modes, one after the other, and the rate in GB/s that their bounds must allow together.
 MODES = [
     ("GCM-128", ["bitslice_ctr32_128", "ghash_tensor_tiles"], 300),
     ("GCM-256", ["bitslice_ctr32_256", "ghash_tensor_tiles"], None),
     # POLYVAL is hashed by the kernels of GHASH.
     ("GCM-SIV-128", ["bitslice_ctr_little32_128", "ghash_tensor_tiles"], 230),
     ("GCM-SIV-256", ["bitslice_ctr_little32_256", "ghash_tensor_tiles"], None),
+    # The kernels beside it process a few blocks of each message.
+    ("OCB-128", ["bitslice_ocb_encrypt_128"], 400),
+    ("OCB-128, opening", ["bitslice_ocb_decrypt_128"], None),
+    ("OCB-256", ["bitslice_ocb_encrypt_256"], None),
     ("GCM-128 without tensor units", ["bitslice_ctr32_128", "ghash_tiles"], None),
 ]
 
@@ -233,7 +237,7 @@ def as_markdown(facts):
     parts.append("## Bars\n\n" + table(["kernel", "a byte", "counted", "at most"], rows))
     rows = [[mode, ", ".join(f"`{name}`" for name in kernels), f"{together(facts, kernels):.0f}", f"{bar or ''}"]
             for mode, kernels, bar in MODES if all(name in facts for name in kernels)]  # fmt: skip
-    parts.append("## Modes of several kernels\n\nThe kernels run one after the other over the same data.\n\n" + table(["mode", "kernels", "GB/s", "at least"], rows))
+    parts.append("## Modes\n\nThe kernels of a mode run one after the other over the same data.\n\n" + table(["mode", "kernels", "GB/s", "at least"], rows))
     head = ["kernel", "registers", "spills", "ALU", "FMA", "shared loads", "shared passes", "issued", "limit", "GB/s", "by secret"]
     for title, names in (("Default kernels", default), ("Others", [n for n in passes if n not in default])):
         rows = [[*common(n, passes[n]), f"{passes[n]['shared_loads']:.2f}", f"{passes[n]['shared_passes']:.2f}",

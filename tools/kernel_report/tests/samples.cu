@@ -68,5 +68,7 @@ SAMPLE(arithmetic) {
     u64 result = sum ^ difference ^ product ^ shifted ^ (u64)mixed << 13 ^ (u32)quotient;
     if (less) result = result * 3 + (a > c ? 11 : 5);
     else result -= 8 * other;
+    // A predicate that joins the bits of two words: see test_joined_predicates.
+    if (wide >> (c & 63) & 1) result ^= 0x5555;
     ((u64 *)to)[threadIdx.x] = result;
 }

@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import struct
 import sys
 import unittest
@@ -103,7 +104,13 @@ class Samples(unittest.TestCase):
                 result = (wide + other) ^ (wide - other) ^ wide * other ^ shifted ^ mixed << 13
                 result = (result ^ (signed(a) >> (b & 31) & 0xFFFFFFFF)) & mask
                 result = result * 3 + (11 if a > c else 5) if signed(a) < signed(b) else result - 8 * other
+                result ^= 0x5555 if wide >> (c & 63) & 1 else 0
                 self.assertEqual(struct.unpack_from("<Q", to, 8 * lane)[0], result & mask, (seed, lane))
+
+    def test_joined_predicates(self):
+        # LOP3 joins its predicate with another one; `arithmetic` must contain such an instruction for its test to cover it.
+        texts = [one.text for one in self.functions["arithmetic_expand_128"]]
+        self.assertTrue(any(re.search(r"LOP3\.LUT P\d, .*, P\d$", text) for text in texts), texts)
 
     def test_resources(self):
         self.assertEqual(self.resources["conflict_expand_128"]["shared"], 4096)

@@ -38,7 +38,7 @@ __device__ inline u32x4 offset_of(const OcbMasks &masks, u32x4 first, u64 number
 }
 
 // The number of zeros below the lowest bit that is set.
-__device__ inline u32 trailing_zeros(u64 number) { return (u32)__ffsll((long long)number) - 1; }
+__device__ inline u32 trailing_zeros(u64 number) { return (u32)__popcll(~number & (number - 1)); }
 
 // The sum over the lanes of a warp, in all lanes.
 __device__ inline u32x4 sum_of_warp(u32x4 block) {
