@@ -106,9 +106,9 @@ pub(crate) struct Work<'a, 'w, 'd> {
     keys: PieceKeys<'d>,
     tiling: Tiling,
     /// Blocks that are encrypted before the pass, as runs of consecutive blocks with the same key.
-    prelude: Vec<(u32, Range<usize>)>,
+    prelude: Runs,
     /// For OCB3: the blocks of the regions of all messages, in the same form, and the first block of each message.
-    regions: Vec<(u32, Range<usize>)>,
+    regions: Runs,
     region_starts: Vec<usize>,
     levels: Option<Levels>,
 }
@@ -139,7 +139,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         let mut region_starts = Vec::new();
         if let Kind::Ocb { .. } = task.kind() {
             for (piece, &(key, _)) in pieces.iter().zip(&keys.numbers) {
-                region_starts.push(regions.len());
+                region_starts.push(regions.blocks());
                 regions.add(key, messages.aead(piece.segment).map_or(0, aad_blocks) + 1);
             }
         }
@@ -158,8 +158,8 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
             pieces,
             messages,
             tiling: family.tiling(limits, &task.options, pieces.len(), bytes),
-            prelude: prelude.0,
-            regions: regions.0,
+            prelude,
+            regions,
             region_starts,
             levels: levels.flatten(),
             keys,
@@ -210,11 +210,11 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
             segments: layout.section(launch::Segment::SIZE * count),
             first_tile: layout.section(8 * (count + 1)),
             keys: layout.section(self.task.size.bytes() * keys),
-            states: layout.section(16 * blocks_of(&self.prelude)),
-            tweak_segments: layout.section(launch::Segment::SIZE * self.prelude.len()),
-            tweak_first_tile: layout.section(8 * (self.prelude.len() + 1)),
-            region_segments: layout.section(launch::Segment::SIZE * self.regions.len()),
-            region_first_tile: layout.section(8 * (self.regions.len() + 1)),
+            states: layout.section(16 * self.prelude.blocks()),
+            tweak_segments: layout.section(launch::Segment::SIZE * self.prelude.0.len()),
+            tweak_first_tile: layout.section(8 * (self.prelude.0.len() + 1)),
+            region_segments: layout.section(launch::Segment::SIZE * self.regions.0.len()),
+            region_first_tile: layout.section(8 * (self.regions.0.len() + 1)),
             extras: layout.section(Extra::SIZE * aeads),
             tags: layout.section(16 * aeads),
             statuses: layout.section(aeads),
@@ -242,7 +242,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
                 .map(|level| layout.section(16 * Levels::tiles(level) as usize))
                 .collect(),
             masks: layout.section(if is_ocb { OCB_MASKS * keys } else { 0 }),
-            regions: layout.section(16 * blocks_of(&self.regions)),
+            regions: layout.section(16 * self.regions.blocks()),
             len: layout.len(),
         })
     }
@@ -292,10 +292,10 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         };
         let levels = self.levels().iter().zip(&places.level_tiles).zip(&places.level_outputs).map(level);
         let is_aead = is_ocb || matches!(self.task.kind(), Kind::Gcm { .. });
-        let prelude = (&self.prelude[..], places.states, places.tweak_segments, places.tweak_first_tile);
-        let regions = (&self.regions[..], places.regions, places.region_segments, places.region_first_tile);
-        let (prelude, regions) =
-            (self.describe_runs(host, prelude, base), self.describe_runs(host, regions, base));
+        let prelude = [places.states, places.tweak_segments, places.tweak_first_tile];
+        let regions = [places.regions, places.region_segments, places.region_first_tile];
+        let prelude = self.describe_runs(host, &self.prelude, prelude, base);
+        let regions = self.describe_runs(host, &self.regions, regions, base);
         Ok(Description {
             work: Tiled {
                 tiling: self.tiling,
@@ -376,17 +376,17 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         put(host, places.extras + Extra::SIZE * index, &extra.bytes());
     }
 
-    /// Describes runs of blocks as segments. Takes the runs, the place of the blocks, and the places of the segments and of
-    /// their first tiles.
+    /// Describes runs of blocks as segments. The places are those of the blocks, of the segments and of their first tiles.
     fn describe_runs(
         &self,
         host: &mut [u8],
-        (runs, blocks, segments, first_tile): (&[(u32, Range<usize>)], usize, usize, usize),
+        Runs(runs): &Runs,
+        [blocks, segments, first_tile]: [usize; 3],
         base: u64,
     ) -> Option<Tiled> {
         let count = runs.len();
-        let tiling =
-            self.family.tiling(self.task.gpu().limits(), &self.task.options, count, 16 * blocks_of(runs));
+        let total = 16 * runs.last().map_or(0, |(_, run)| run.end);
+        let tiling = self.family.tiling(self.task.gpu().limits(), &self.task.options, count, total);
         let mut tile = 0u64;
         for (index, (key, run)) in runs.iter().enumerate() {
             let (at, len) = (base + (blocks + 16 * run.start) as u64, 16 * run.len());
@@ -416,29 +416,24 @@ fn aad_blocks(message: &AeadMessage<'_>) -> usize {
     message.aad.len().div_ceil(16)
 }
 
-/// Runs of consecutive blocks with the same key.
+/// Runs of consecutive blocks with the same key: the key, and the numbers of the blocks.
 #[derive(Debug, Default)]
 struct Runs(Vec<(u32, Range<usize>)>);
 
 impl Runs {
     /// The number of blocks.
-    fn len(&self) -> usize {
-        blocks_of(&self.0)
+    fn blocks(&self) -> usize {
+        self.0.last().map_or(0, |(_, run)| run.end)
     }
 
     /// Adds blocks behind the others.
     fn add(&mut self, key: u32, blocks: usize) {
-        let len = self.len();
+        let end = self.blocks();
         match self.0.last_mut() {
             Some((last, run)) if *last == key => run.end += blocks,
-            _ => self.0.push((key, len..len + blocks)),
+            _ => self.0.push((key, end..end + blocks)),
         }
     }
-}
-
-/// The number of blocks of runs.
-fn blocks_of(runs: &[(u32, Range<usize>)]) -> usize {
-    runs.last().map_or(0, |(_, run)| run.end)
 }
 
 #[cfg(test)]
@@ -448,10 +443,10 @@ mod tests {
     #[test]
     fn runs_are_of_one_key() {
         let mut runs = Runs::default();
-        assert_eq!((&runs.0[..], runs.len()), (&[][..], 0));
+        assert_eq!((&runs.0[..], runs.blocks()), (&[][..], 0));
         for (key, blocks) in [(1, 1), (1, 4), (3, 1), (1, 2)] {
             runs.add(key, blocks);
         }
-        assert_eq!((&runs.0[..], runs.len()), (&[(1, 0..5), (3, 5..6), (1, 6..8)][..], 8));
+        assert_eq!((&runs.0[..], runs.blocks()), (&[(1, 0..5), (3, 5..6), (1, 6..8)][..], 8));
     }
 }
