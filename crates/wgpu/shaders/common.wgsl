@@ -28,7 +28,7 @@ struct Launch {
     option: u32,   // depends on the program
     to: u32,       // distance from the place of a block to the place of its result
     scratch: u32,  // the first block of additional memory; what it contains depends on the program
-    step: u32,     // serial modes: the first step; CTR: 1 if messages with a wrong tag are zeroed
+    step: u32,     // serial modes: the first step; CTR: 1 if messages with a wrong tag are zeroed; GHASH: 1 for POLYVAL
     steps: u32,    // serial modes: maximum number of steps
 }
 

@@ -1,16 +1,28 @@
-// GHASH (SP 800-38D, 6.4) in constant time, by integer multiplication of 32 bits.
+// GHASH (SP 800-38D, 6.4) and POLYVAL (RFC 8452, 3) in constant time, by integer multiplication of 32 bits. `launch.step` is 1
+// for POLYVAL, otherwise 0.
 //
 // The hash of n blocks is the sum of the products of block i and H^(n + 1 - i). A message is divided into runs of RUN
 // blocks, counted from the end, so that only the first run may be shorter. On level 0, Horner's rule hashes each run to one
 // block. On each further level, Horner's rule combines the results of the previous level in the same way, with a higher
 // power of H. The last level has one run.
 //
-// A block is converted to a big-endian number, whose bits are the coefficients of the polynomial in reverse. A product of
-// two such numbers lacks one factor x, so the hash key is multiplied by x beforehand. Reduction works from the low end (RFC
-// 8452, appendix A).
+// For GHASH, a block is converted to a big-endian number, whose bits are the coefficients of the polynomial in reverse. A
+// product of two such numbers lacks one factor x, so the hash key is multiplied by x beforehand. Reduction works from the low
+// end (RFC 8452, appendix A). For POLYVAL, a block is a little-endian number, and the hash key is used as it is.
 
 // Maximum number of levels. From `launch.scratch` on, `data` has for each key one power of H for each level, as numbers.
 const LEVELS = 4u;
+
+// Converts a block to a number, and a number to a block.
+fn to_number(block: vec4<u32>) -> vec4<u32> {
+    if launch.step == 1u { return block; }
+    return number_of(block);
+}
+
+fn to_block(number: vec4<u32>) -> vec4<u32> {
+    if launch.step == 1u { return number; }
+    return swap_bytes(number.wzyx);
+}
 
 // A second factor for Karatsuba's rule: its four words and five sums of words. In `p`, each of them is split into four
 // parts, and each part has every fourth bit. `q` has the same after the bits of each word have been reversed. In the lower

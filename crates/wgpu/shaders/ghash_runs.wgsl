@@ -1,4 +1,4 @@
-// One level of GHASH. A tile is a run, which one invocation processes; `option` is the level. `reg` is added to the first
+// One level of GHASH or POLYVAL. A tile is a run, which one invocation processes; `option` is the level. `reg` is added to the first
 // block of a run: for the first run of a message it is the state, for other runs zero.
 
 @compute @workgroup_size(64)
@@ -6,13 +6,13 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     if id.x >= launch.tiles { return; }
     let tile = tiles[launch.first + id.x];
     let factor = factor_of(data[launch.scratch + LEVELS * tile.key + launch.option]);
-    var sum = number_of(tile.reg);
+    var sum = to_number(tile.reg);
     for (var i = 0u; i < tile.blocks; i++) {
-        let block = number_of(data[tile.at + i]);
+        let block = to_number(data[tile.at + i]);
         // On level 0 a block is added before the multiplication. On the other levels the blocks are hashes, which already
         // have a factor H, so a block is added after the multiplication.
         let is_lowest = launch.option == 0u;
         sum = times(sum ^ select(vec4(0u), block, is_lowest), factor) ^ select(block, vec4(0u), is_lowest);
     }
-    data[tile.extra] = swap_bytes(sum.wzyx);
+    data[tile.extra] = to_block(sum);
 }

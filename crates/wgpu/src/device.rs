@@ -153,7 +153,6 @@ impl WgpuDevice {
 /// True if a family supports an operation. Serial modes have bitsliced programs only.
 fn does(family: &Family, operation: Operation) -> bool {
     match operation {
-        Operation::Pass(Pass::CtrLittle32 | Pass::Polyval) => false,
         Operation::Pass(pass) => !pass.is_serial() || family.constant_time,
         Operation::Fused(fused) => fused.is_gcm(),
     }
@@ -204,9 +203,9 @@ impl Device for WgpuDevice {
         &self.infos
     }
 
-    fn cost(&self, kernel: KernelId, operation: Operation, _: KeySize) -> Option<Cost> {
+    fn cost(&self, kernel: KernelId, operation: Operation, size: KeySize) -> Option<Cost> {
         let family = self.family(kernel)?;
-        if !does(family, operation) {
+        if !does(family, operation) || !operation.takes_key(size) {
             return None;
         }
         let serial = matches!(operation, Operation::Pass(pass) if pass.is_serial());

@@ -4,7 +4,7 @@ use lockstep_core::data::Data;
 use lockstep_core::work::Tag;
 use lockstep_core::{Block, Result};
 use lockstep_gpu_host::power::{power_of_x, times_power_of_x};
-use lockstep_gpu_host::{Chain, Messages, Piece, with_input};
+use lockstep_gpu_host::{Chain, Kind, Messages, Piece, with_input};
 
 use crate::chunk::Task;
 use crate::kernel::{CHAIN_MESSAGES, CHAIN_STEPS, Family, GHASH_LEVELS, GHASH_RUN, Part, Program, WIDE};
@@ -39,7 +39,7 @@ pub(crate) struct DispatchList {
 pub(crate) struct Places {
     /// Chaining states, one for each piece.
     pub(crate) states: usize,
-    /// Zero blocks, one for each key, which are encrypted to hash keys.
+    /// Zero blocks, one for each key, which are encrypted to hash keys. Empty for POLYVAL.
     pub(crate) zeros: usize,
     /// For GCM: `masks` has the first counter of each piece, which is encrypted to the mask of its tag. `tags` has the tags
     /// and then the statuses, which are copied back.
@@ -157,9 +157,11 @@ impl Work<'_, '_, '_> {
         list.launches.push(Launch { option, to, step, bytes: self.bytes(), ..launch });
     }
 
-    /// GHASH of segments.
+    /// GHASH or POLYVAL of segments.
     pub(crate) fn ghash(&self, list: &mut DispatchList, layout: &mut Layout) -> Result<()> {
-        self.prelude(list, self.places.zeros, 0..self.keys as u32);
+        if !self.is_polyval() {
+            self.prelude(list, self.places.zeros, 0..self.keys as u32);
+        }
         let hashed = (self.pieces.iter().enumerate()).map(|(index, piece)| Hashed {
             piece: index,
             at: self.places.hashed[index],
@@ -255,14 +257,24 @@ impl Work<'_, '_, '_> {
         }
     }
 
-    /// GHASH, after the hash keys have been computed.
+    /// True for POLYVAL, whose hash keys are the keys themselves.
+    fn is_polyval(&self) -> bool {
+        self.task.kind() == Kind::Polyval
+    }
+
+    /// GHASH or POLYVAL, after the hash keys have been computed.
     fn hash(&self, list: &mut DispatchList, layout: &mut Layout, mut left: Vec<Hashed>) -> Result<()> {
         let first = list.tiles.len();
-        let at = |key| (self.places.zeros + key) as u32;
-        list.tiles.extend((0..self.keys).map(|key| Tile { at: at(key), blocks: 1, ..Tile::default() }));
+        let step = u32::from(self.is_polyval());
+        list.tiles.extend((0..self.keys).map(|key| Tile {
+            at: (self.places.zeros + key) as u32,
+            blocks: 1,
+            key: key as u32,
+            ..Tile::default()
+        }));
         let scratch = layout.section(GHASH_LEVELS * self.keys) as u32;
         let powers = self.launch(Program::GhashPowers, first, self.keys, self.keys);
-        list.launches.push(Launch { scratch, ..powers });
+        list.launches.push(Launch { scratch, step, ..powers });
         for level in 0..GHASH_LEVELS {
             let first = list.tiles.len();
             let mut next = Vec::new();
@@ -289,7 +301,7 @@ impl Work<'_, '_, '_> {
             let tiles = list.tiles.len() - first;
             let bytes = if level == 0 { self.bytes() } else { 0 };
             let launch = self.launch(Program::GhashRuns, first, tiles, tiles);
-            list.launches.push(Launch { scratch, option: level as u32, bytes, ..launch });
+            list.launches.push(Launch { scratch, option: level as u32, step, bytes, ..launch });
             left = next;
             if left.is_empty() {
                 return Ok(());

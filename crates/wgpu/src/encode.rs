@@ -164,7 +164,9 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
     fn places(&self, layout: &mut Layout) -> (Places, Range<usize>) {
         let count = self.pieces.len();
         let states = layout.section(if self.has_states() { count } else { 0 });
-        let zeros = layout.section(if self.task.kind().hashes() { self.keys.all.len() } else { 0 });
+        let kind = self.task.kind();
+        let encrypts_zeros = kind.hashes() && kind != Kind::Polyval;
+        let zeros = layout.section(if encrypts_zeros { self.keys.all.len() } else { 0 });
         let masks = layout.section(if self.is_gcm() { count } else { 0 });
         let tags = layout.section(if self.is_gcm() { 2 * count } else { 0 });
         let begin = layout.blocks;

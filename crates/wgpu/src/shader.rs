@@ -221,6 +221,8 @@ fn rows(text: &mut String, part: Part) {
             ("block_at(tile, index)", "vec4(0u)")
         }
         Part::Ctr => ("swap_bytes(advance(number_of(tile.reg), index).wzyx)", "block_at(tile, index)"),
+        // The first word is the counter: words of a block are little-endian.
+        Part::CtrLittle32 => ("vec4(tile.reg.x + index, tile.reg.yzw)", "block_at(tile, index)"),
         Part::CbcDecrypt => ("block_at(tile, index)", "block_before(tile, index)"),
         Part::CfbDecrypt => ("block_before(tile, index)", "block_at(tile, index)"),
     };
