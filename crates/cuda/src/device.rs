@@ -215,7 +215,7 @@ impl Device for Cuda {
             // The host makes the nonce blocks of OCB3, so it must read the arrays of the table.
             CoreTask::Table(_, table) if matches!(task.kind(), Kind::Ocb { .. }) => {
                 let run = |messages: Messages<'_, '_>| submit(task, messages)?.wait();
-                run_on_host(&self.memory, operation, &table, run).map(|()| Completion::Done)
+                run_on_host(&self.memory, operation, &table, work.stream, run).map(|()| Completion::Done)
             }
             CoreTask::Table(_, table) => table::submit(&task, &table),
         }

@@ -3,9 +3,8 @@
 
 use lockstep_core::backend::DeviceMemory;
 use lockstep_core::data::{Data, DeviceSlice};
-use lockstep_core::gcm::MAX_DATA;
 use lockstep_core::work::{AeadMessage, Operation, Segment, Status, Stream, Table, Tag, Tweak};
-use lockstep_core::{Block, Error, Key, Result};
+use lockstep_core::{Block, Error, Key, Result, gcm, ocb};
 use zeroize::Zeroizing;
 
 use crate::messages::Messages;
@@ -55,8 +54,12 @@ impl<'t> Arrays<'t> {
         }
         Data::on_device(table.from.clone(), table.to.clone())?;
         let longest = table.longest.min(table.from.len());
-        if tags.is_some() && longest as u64 > MAX_DATA {
-            return Err(Error::TooLong { mode: "GCM", what: "data", limit: MAX_DATA });
+        if let Operation::Fused(fused) = operation {
+            let (mode, limit) =
+                if fused.is_gcm() { ("GCM", gcm::MAX_DATA) } else { ("OCB3", ocb::MAX_DATA) };
+            if longest as u64 > limit {
+                return Err(Error::TooLong { mode, what: "data", limit });
+            }
         }
         Ok(Arrays { keys_each, shared, longest, unit, tags })
     }
@@ -74,10 +77,15 @@ struct Read<'t> {
 }
 
 impl<'t> Read<'t> {
-    fn new(memory: &dyn DeviceMemory, arrays: Arrays<'t>, table: &'t Table) -> Result<Read<'t>> {
+    fn new(
+        memory: &dyn DeviceMemory,
+        arrays: Arrays<'t>,
+        table: &'t Table,
+        stream: Stream,
+    ) -> Result<Read<'t>> {
         let read = |slice: &DeviceSlice, each: usize, count: usize| -> Result<Zeroizing<Vec<u8>>> {
             let mut bytes = Zeroizing::new(vec![0; each * count]);
-            memory.download(&slice.slice(0..each * count), &mut bytes, Stream::default())?;
+            memory.download(&slice.slice(0..each * count), &mut bytes, stream)?;
             Ok(bytes)
         };
         let integers = |slice: &DeviceSlice| -> Result<Vec<u64>> {
@@ -116,7 +124,8 @@ impl<'t> Read<'t> {
 }
 
 /// Processes all messages of a table. `run` does the operation on messages whose data are in device memory, and waits for
-/// the end. Messages that are not within the data of the table keep the status [`Status::Pending`].
+/// the end. The arrays are read and written on `stream`, which is that of the caller: work that was queued there earlier may
+/// produce them. Messages that are not within the data of the table keep the status [`Status::Pending`].
 ///
 /// # Errors
 /// Errors of [`Arrays::of`], of the memory and of `run`.
@@ -124,15 +133,16 @@ pub fn run_on_host(
     memory: &dyn DeviceMemory,
     operation: Operation,
     table: &Table,
+    stream: Stream,
     run: impl FnOnce(Messages<'_, '_>) -> Result<()>,
 ) -> Result<()> {
     let (count, arrays) = (table.messages, Arrays::of(operation, table)?);
     let write =
-        |bytes: &[u8], to: &DeviceSlice| memory.upload(bytes, &to.slice(0..bytes.len()), Stream::default());
+        |bytes: &[u8], to: &DeviceSlice| memory.upload(bytes, &to.slice(0..bytes.len()), stream);
     // If anything fails, earlier contents of the status array must not be taken for results.
     let mut statuses = vec![Status::Pending as u8; count];
     write(&statuses, &table.status)?;
-    let mut read = Read::new(memory, arrays, table)?;
+    let mut read = Read::new(memory, arrays, table, stream)?;
     let mut states = std::mem::take(&mut read.states);
     match operation {
         Operation::Pass(_) => {

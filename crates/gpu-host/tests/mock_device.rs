@@ -137,7 +137,7 @@ fn a_table_is_done_by_the_host() {
             };
             device.submit(KernelId(0), task.into())?.wait()
         };
-        run_on_host(memory, operation, &table, run).unwrap();
+        run_on_host(memory, operation, &table, Stream::default(), run).unwrap();
         let mut expected = vec![9; 96];
         match operation {
             Operation::Pass(_) => {
@@ -160,10 +160,10 @@ fn a_table_is_done_by_the_host() {
         assert_eq!(download(memory, &*to), expected);
         // Work that fails leaves no statuses of an earlier call.
         let failed = |_: Messages<'_, '_>| Err(Error::NotSealed);
-        assert_eq!(run_on_host(memory, operation, &table, failed), Err(Error::NotSealed));
+        assert_eq!(run_on_host(memory, operation, &table, Stream::default(), failed), Err(Error::NotSealed));
         assert_eq!(download(memory, &*status), [0; 4]);
         let short = Table { messages: 5, ..table };
-        let refused = run_on_host(memory, operation, &short, |_| panic!("it was not refused"));
+        let refused = run_on_host(memory, operation, &short, Stream::default(), |_| panic!("it was not refused"));
         assert!(matches!(refused, Err(Error::OutputLength { .. })), "{refused:?}");
     }
 }

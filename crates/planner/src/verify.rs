@@ -334,8 +334,11 @@ fn samples_agree(
     let lengths: Vec<usize> =
         (0..all.len()).map(|i| if is_refused(i) { 0 } else { all.data(i).len() }).collect();
     let mut pieces = Vec::new();
-    let (mut input, mut found) = (Zeroizing::new(Vec::new()), Vec::new());
-    for (message, number) in pieces::sampled_blocks(verifier, &lengths) {
+    let sampled = pieces::sampled_blocks(verifier, &lengths);
+    // Vectors that grow would leave copies of plaintext behind, which are not wiped.
+    let room = || Zeroizing::new(Vec::with_capacity(16 * sampled.len()));
+    let (mut input, mut found) = (room(), room());
+    for (message, number) in sampled.iter().copied() {
         let (key, tweak, state) = (all.key(message), all.tweak(message), states[message]);
         let ocb_nonce = ocb_nonce(operation, all.aead(message));
         let piece = Piece { message, key, tweak, state, ocb_nonce, number, bytes: 16 };

@@ -151,7 +151,10 @@ impl WgpuDevice {
 }
 
 /// True if a family supports an operation. Serial modes have bitsliced programs only.
-fn does(family: &Family, operation: Operation) -> bool {
+fn does(family: &Family, operation: Operation, size: KeySize) -> bool {
+    if !operation.takes_key(size) {
+        return false;
+    }
     match operation {
         Operation::Pass(pass) => !pass.is_serial() || family.constant_time,
         Operation::Fused(fused) => fused.is_gcm(),
@@ -205,7 +208,7 @@ impl Device for WgpuDevice {
 
     fn cost(&self, kernel: KernelId, operation: Operation, size: KeySize) -> Option<Cost> {
         let family = self.family(kernel)?;
-        if !does(family, operation) || !operation.takes_key(size) {
+        if !does(family, operation, size) {
             return None;
         }
         let serial = matches!(operation, Operation::Pass(pass) if pass.is_serial());
@@ -235,14 +238,23 @@ impl Device for WgpuDevice {
         let operation = work.task.operation();
         let name = self.infos.get(usize::from(kernel.0)).map_or("this device", |info| info.name);
         let unsupported = || operation.unsupported_by(name);
-        let family = self.family(kernel).filter(|family| does(family, operation)).ok_or_else(unsupported)?;
+        let family = self.family(kernel).ok_or_else(unsupported)?;
+        let size = match &work.task {
+            CoreTask::Pass(_, segments) => segments.first().map(|segment| segment.key.size()),
+            CoreTask::Fused(_, messages) => messages.first().map(|message| message.key.size()),
+            CoreTask::Table(_, table) => Some(table.key_size),
+        };
+        let Some(size) = size else { return Ok(Completion::Done) };
+        if !does(family, operation, size) {
+            return Err(unsupported());
+        }
         match work.task {
             CoreTask::Pass(_, segments) => self.start(Some(family), operation, Messages::Segments(segments)),
             CoreTask::Fused(_, messages) => self.start(Some(family), operation, Messages::Aead(messages)),
             // The host expands the keys, so it must read the arrays of the table.
             CoreTask::Table(_, table) => {
                 let run = |messages: Messages<'_, '_>| self.start(Some(family), operation, messages)?.wait();
-                run_on_host(self, operation, &table, run).map(|()| Completion::Done)
+                run_on_host(self, operation, &table, work.stream, run).map(|()| Completion::Done)
             }
         }
     }

@@ -25,7 +25,7 @@ pub(super) fn open(batch: &Batch<'_>) -> Result<()> {
 }
 
 fn tags(batch: &Batch<'_>) -> Result<()> {
-    let Some(aead) = &batch.aead else { return Ok(()) };
+    let Some(aead) = &batch.aead else { return Err(batch.undescribed()) };
     let work = &batch.work;
     let parameters =
         Parameters::default().long(work.segments).long(aead.extras).long(aead.status).word(work.count);

@@ -1,5 +1,5 @@
-//! GHASH and POLYVAL. ECB over zero blocks gives the hash keys of GHASH; those of POLYVAL are given. Then either one thread hashes each message, or messages are hashed
-//! in tiles, level by level. GCM uses the same hashing.
+//! GHASH and POLYVAL. ECB over zero blocks gives the hash keys of GHASH; those of POLYVAL are given. Then either one thread
+//! hashes each message, or messages are hashed in tiles, level by level. GCM uses the same hashing.
 
 use lockstep_core::Result;
 
@@ -116,7 +116,7 @@ pub(crate) struct Hashing {
 /// Hashes the segments and writes the results to the segments. For GCM, also hashes the associated data and the
 /// lengths.
 pub(super) fn hash(batch: &Batch<'_>) -> Result<()> {
-    let Some(hashing) = batch.hashing else { return Ok(()) };
+    let Some(hashing) = batch.hashing else { return Err(batch.undescribed()) };
     let (segments, count) = (batch.work.segments, batch.work.count);
     let extras = batch.aead.map_or(0, |aead| aead.extras);
     if hashing.levels.is_empty() {

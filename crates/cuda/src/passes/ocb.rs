@@ -22,7 +22,7 @@ pub(crate) struct Ocb {
 
 pub(super) fn run(batch: &Batch<'_>, opens: bool) -> Result<()> {
     let (Some(ocb), Some(aead), Some(prelude)) = (&batch.ocb, &batch.aead, &batch.tweaks) else {
-        return Ok(());
+        return Err(batch.undescribed());
     };
     batch.prelude()?;
     let keys = Parameters::default().long(ocb.masks).long(prelude.states).word(ocb.keys);
