@@ -55,8 +55,7 @@ impl<'t> Arrays<'t> {
         Data::on_device(table.from.clone(), table.to.clone())?;
         let longest = table.longest.min(table.from.len());
         if let Operation::Fused(fused) = operation {
-            let (mode, limit) =
-                if fused.is_gcm() { ("GCM", gcm::MAX_DATA) } else { ("OCB3", ocb::MAX_DATA) };
+            let (mode, limit) = if fused.is_gcm() { ("GCM", gcm::MAX_DATA) } else { ("OCB3", ocb::MAX_DATA) };
             if longest as u64 > limit {
                 return Err(Error::TooLong { mode, what: "data", limit });
             }
@@ -137,8 +136,7 @@ pub fn run_on_host(
     run: impl FnOnce(Messages<'_, '_>) -> Result<()>,
 ) -> Result<()> {
     let (count, arrays) = (table.messages, Arrays::of(operation, table)?);
-    let write =
-        |bytes: &[u8], to: &DeviceSlice| memory.upload(bytes, &to.slice(0..bytes.len()), stream);
+    let write = |bytes: &[u8], to: &DeviceSlice| memory.upload(bytes, &to.slice(0..bytes.len()), stream);
     // If anything fails, earlier contents of the status array must not be taken for results.
     let mut statuses = vec![Status::Pending as u8; count];
     write(&statuses, &table.status)?;

@@ -163,7 +163,8 @@ fn a_table_is_done_by_the_host() {
         assert_eq!(run_on_host(memory, operation, &table, Stream::default(), failed), Err(Error::NotSealed));
         assert_eq!(download(memory, &*status), [0; 4]);
         let short = Table { messages: 5, ..table };
-        let refused = run_on_host(memory, operation, &short, Stream::default(), |_| panic!("it was not refused"));
+        let refused =
+            run_on_host(memory, operation, &short, Stream::default(), |_| panic!("it was not refused"));
         assert!(matches!(refused, Err(Error::OutputLength { .. })), "{refused:?}");
     }
 }
