@@ -1,6 +1,6 @@
 //! The launches of each operation, in order.
 
-use lockstep_core::{KeySize, Result};
+use lockstep_core::{Error, KeySize, Result};
 use lockstep_gpu_host::Kind;
 
 use crate::gpu::{Gpu, Stream};
@@ -130,6 +130,13 @@ impl Batch<'_> {
         let &Tiled { segments, first_tile, tiles, count, .. } = tiled;
         let (schedules, scratch) = (self.schedules, self.scratch);
         Launch { segments, first_tile, schedules, scratch, tiles, count, option }.parameters()
+    }
+
+    /// The error of a batch without the description that its operation needs: an error of this crate, which must not look like
+    /// work that was done.
+    fn undescribed(&self) -> Error {
+        self.gpu
+            .failed("the work was queued without a description that its operation needs: please report this")
     }
 
     pub(crate) fn launch(
