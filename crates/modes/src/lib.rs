@@ -2,11 +2,12 @@
 //!
 //! [`Cipher`] implements the modes without authentication, for one message or a batch; [`hctr2`] and [`cbc_cts`] (CBC with
 //! ciphertext stealing) are two more. [`gcm`], [`gcm_siv`], [`ocb`], [`siv`], [`xaes`] and [`ccm`] implement the authenticated
-//! modes, and [`key_wrap`] wraps keys. [`cmac`] and [`gcm::gmac`] compute MACs. These functions take whole messages and return
+//! modes, which [`aead`] has behind one type, and [`key_wrap`] wraps keys. [`cmac`] and [`gcm::gmac`] compute MACs. These functions take whole messages and return
 //! when the messages have been processed. [`stream`] has the incremental forms, which use the engine of [`incremental`].
 #![forbid(unsafe_code)]
 
 mod absorb;
+pub mod aead;
 pub mod cbc_cts;
 pub mod ccm;
 mod cipher;
@@ -32,6 +33,7 @@ use lockstep_core::error::{Error, Result};
 use lockstep_core::key::{Block, KeySize};
 use lockstep_core::work::{AeadMessage, Pass, Segment, Status, Tag};
 
+pub use aead::{Aead, AeadKey};
 pub use executor::Executor;
 
 pub use message::{Cipher, CipherKey, Direction, Message};

@@ -1,5 +1,6 @@
-//! The engine of the incremental modes, the limits of the modes, key wrap, and CBC with ciphertext stealing.
+//! The authenticated modes behind one type, the engine of the incremental modes, the limits of the modes, key wrap, and CBC with ciphertext stealing.
 
+mod aead;
 mod cbc_cts;
 mod incremental;
 mod key_wrap;

@@ -1,0 +1,104 @@
+//! The authenticated modes behind one type: the mode that the key names runs, with the statuses of the messages.
+
+use lockstep_core::data::Data;
+use lockstep_core::work::{Status, Tag};
+use lockstep_core::{Block, Error};
+use lockstep_modes::aead::{Aead, AeadKey, Message};
+use lockstep_planner::{Planner, Selection};
+use lockstep_reference::Aes;
+use lockstep_testkit::mock::MockCpu;
+
+fn planner() -> Planner {
+    Planner::new(vec![std::sync::Arc::new(MockCpu::default())], &Selection::default()).unwrap()
+}
+
+/// Ciphertext and tag by the oracle.
+fn expected(mode: Aead, key: &[u8], nonce: &[u8], aad: &[u8], plaintext: &[u8]) -> (Vec<u8>, Block) {
+    let of_vector = |(text, tag): (Vec<u8>, Vec<u8>)| (text, tag.try_into().unwrap());
+    match mode {
+        Aead::Gcm => lockstep_reference::gcm::seal(&Aes::new(key), nonce, aad, plaintext),
+        Aead::GcmSiv => lockstep_reference::gcm_siv::seal(key, nonce.try_into().unwrap(), aad, plaintext),
+        Aead::Ocb => of_vector(lockstep_reference::ocb::seal(&Aes::new(key), nonce, aad, plaintext, 16)),
+        Aead::Siv => lockstep_reference::siv::seal(key, &[aad, nonce], plaintext),
+        Aead::Ccm => of_vector(lockstep_reference::ccm::seal(&Aes::new(key), nonce, aad, plaintext, 16)),
+        Aead::Xaes => {
+            lockstep_reference::xaes::seal(key.try_into().unwrap(), nonce.try_into().unwrap(), aad, plaintext)
+        }
+    }
+}
+
+#[test]
+fn each_mode_is_the_oracles_and_a_forged_message_fails_alone() {
+    let planner = planner();
+    for mode in Aead::ALL {
+        let nonce = &[7; 24][..if mode == Aead::Xaes { 24 } else { 12 }];
+        for &len in mode.key_lengths() {
+            let bytes: Vec<u8> = (0..len as u8).collect();
+            let key = AeadKey::new(mode, &bytes).unwrap();
+            for count in [1, 3] {
+                let plaintexts: Vec<Vec<u8>> = (0..count).map(|i| vec![i as u8; 40 * i + 5]).collect();
+                let mut texts = plaintexts.clone();
+                let mut tags = vec![[0; 16]; count];
+                let message = |data, tag| Message {
+                    key: &key,
+                    nonce,
+                    aad: &[b"header"],
+                    data: Data::in_place(data),
+                    tag,
+                    status: Status::Pending,
+                };
+                let parts = texts.iter_mut().zip(&mut tags);
+                let mut messages: Vec<_> =
+                    parts.map(|(text, tag)| message(&mut text[..], Tag::Write(tag))).collect();
+                mode.seal(&planner, &mut messages).unwrap();
+                assert!(messages.iter().all(|message| message.status == Status::Done), "{mode}");
+                drop(messages);
+                for ((plaintext, text), tag) in plaintexts.iter().zip(&texts).zip(&tags) {
+                    assert_eq!(
+                        (text.clone(), *tag),
+                        expected(mode, &bytes, nonce, b"header", plaintext),
+                        "{mode}"
+                    );
+                }
+                *tags.last_mut().unwrap().last_mut().unwrap() ^= 1;
+                let parts = texts.iter_mut().zip(&tags);
+                let mut messages: Vec<_> =
+                    parts.map(|(text, tag)| message(&mut text[..], Tag::Expect(tag))).collect();
+                assert_eq!(mode.open(&planner, &mut messages), Err(Error::AuthenticationFailed), "{mode}");
+                let statuses: Vec<_> = messages.iter().map(|message| message.status).collect();
+                drop(messages);
+                for (i, status) in statuses.iter().enumerate() {
+                    let is_forged = i == count - 1;
+                    let wanted = if is_forged { Status::AuthenticationFailed } else { Status::Done };
+                    assert_eq!(*status, wanted, "{mode}, message {i}");
+                    let released = if is_forged { vec![0; texts[i].len()] } else { plaintexts[i].clone() };
+                    assert_eq!(texts[i], released, "{mode}, message {i}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn keys_of_other_lengths_and_of_other_modes_are_refused() {
+    let planner = planner();
+    for mode in Aead::ALL {
+        for len in (0..=65).filter(|len| !mode.key_lengths().contains(len)) {
+            let refused = AeadKey::new(mode, &vec![1; len]);
+            assert!(matches!(refused, Err(Error::ModeKey { got, .. }) if got == len), "{mode}: {refused:?}");
+        }
+    }
+    let key = AeadKey::new(Aead::Gcm, &[1; 16]).unwrap();
+    let (mut data, mut tag) = ([9; 20], [0; 16]);
+    let mut message = |mode: Aead, aad: &[&[u8]]| {
+        let (data, tag) = (Data::in_place(&mut data), Tag::Write(&mut tag));
+        mode.seal(
+            &planner,
+            &mut [Message { key: &key, nonce: &[0; 12], aad, data, tag, status: Status::Done }],
+        )
+    };
+    assert!(matches!(message(Aead::Ocb, &[]), Err(Error::Order { .. })));
+    assert!(matches!(message(Aead::Siv, &[]), Err(Error::Order { .. })));
+    assert!(matches!(message(Aead::Gcm, &[b"a", b"b"]), Err(Error::Order { .. })));
+    assert_eq!((data, tag), ([9; 20], [0; 16]));
+}
