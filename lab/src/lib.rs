@@ -6,6 +6,7 @@ pub mod cuda;
 mod data;
 pub mod geforce;
 pub mod opengl;
+mod pipes;
 pub mod qpu;
 
 /// A documentation page and its pictures.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum, ValueHint};
 use lockstep::hazmat::mode;
+use lockstep::hazmat::mode::aead::Aead;
 use lockstep::hazmat::mode::cbc_cts::Variant;
 use lockstep::quoted;
 use serde_json::json;
@@ -143,12 +144,12 @@ impl Mode {
     /// The modes that process the whole input at once. GCM does so only to decrypt.
     fn whole(self, cts: Option<CtsMode>) -> Option<WholeMode> {
         Some(match self {
-            Mode::Gcm => WholeMode::Gcm,
-            Mode::Ccm => WholeMode::Ccm,
-            Mode::GcmSiv => WholeMode::GcmSiv,
-            Mode::Ocb => WholeMode::Ocb,
-            Mode::Siv => WholeMode::Siv,
-            Mode::Xaes => WholeMode::Xaes,
+            Mode::Gcm => WholeMode::Aead(Aead::Gcm),
+            Mode::Ccm => WholeMode::Aead(Aead::Ccm),
+            Mode::GcmSiv => WholeMode::Aead(Aead::GcmSiv),
+            Mode::Ocb => WholeMode::Aead(Aead::Ocb),
+            Mode::Siv => WholeMode::Aead(Aead::Siv),
+            Mode::Xaes => WholeMode::Aead(Aead::Xaes),
             Mode::Hctr2 => WholeMode::Hctr2,
             Mode::CbcCts => WholeMode::CbcCts(match cts.unwrap_or(CtsMode::Cs1) {
                 CtsMode::Cs1 => Variant::Cs1,

@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueHint};
 use lockstep::quoted;
 use lockstep_lab::Page;
 
@@ -32,6 +32,18 @@ enum Paper {
     #[command(name = "opengl")]
     OpenGl(opengl::OpenGl),
     Qpu(qpu::Qpu),
+}
+
+/// How a report is written: as text unless one of these is given.
+#[derive(Debug, Args)]
+struct ReportForm {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Write the documentation page to this file instead, and its pictures to the folder of the same name without `.md`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "json")]
+    page: Option<PathBuf>,
 }
 
 /// Maximum length of the source of a program in bytes: 64 times the size of the local store of an SPE.

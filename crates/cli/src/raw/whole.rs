@@ -2,12 +2,12 @@
 //! tag has been checked.
 
 use lockstep::hazmat::data::Data;
+use lockstep::hazmat::mode::aead::{Aead, AeadKey, Message};
 use lockstep::hazmat::mode::cbc_cts::{self, Variant};
 use lockstep::hazmat::mode::executor::Executor;
 use lockstep::hazmat::mode::hctr2::{self, Hctr2Key};
-use lockstep::hazmat::mode::siv::{self, SivKey, SivMessage};
-use lockstep::hazmat::mode::{ccm, gcm, gcm_siv, key_wrap, ocb, xaes};
-use lockstep::hazmat::work::{AeadMessage, Status, Tag};
+use lockstep::hazmat::mode::key_wrap;
+use lockstep::hazmat::work::{Status, Tag};
 use lockstep::hazmat::{self, Key};
 use zeroize::Zeroizing;
 
@@ -24,12 +24,7 @@ const FOR_MODE: &str =
 /// A mode that processes whole messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WholeMode {
-    Gcm,
-    Ccm,
-    GcmSiv,
-    Ocb,
-    Siv,
-    Xaes,
+    Aead(Aead),
     Hctr2,
     CbcCts(Variant),
     KeyWrap,
@@ -40,79 +35,46 @@ pub(crate) enum WholeMode {
 type Wrap = fn(&dyn Executor, &Key, &[u8]) -> hazmat::Result<Vec<u8>>;
 type Unwrap = fn(&dyn Executor, &Key, &[u8]) -> hazmat::Result<Zeroizing<Vec<u8>>>;
 
-/// The function of an AEAD that seals or opens messages.
-type Aead = fn(&dyn Executor, &mut [AeadMessage<'_>]) -> hazmat::Result<()>;
-
 impl Raw {
     /// Runs a mode on the whole input. The tag follows the ciphertext; the synthetic IV of SIV precedes it.
     pub(crate) fn whole(&self, mode: WholeMode, pipe: Pipe<'_>) -> Result<u64> {
-        let aead: (Aead, Aead) = match mode {
-            WholeMode::Gcm => (gcm::seal, gcm::open),
-            WholeMode::Ccm => (ccm::seal, ccm::open),
-            WholeMode::GcmSiv => (gcm_siv::seal, gcm_siv::open),
-            WholeMode::Ocb => (ocb::seal, ocb::open),
-            WholeMode::Xaes => (xaes::seal, xaes::open),
-            WholeMode::Siv if self.decrypt => return self.open_siv(pipe),
-            WholeMode::Siv => return self.seal_siv(pipe),
-            WholeMode::Hctr2 => return self.hctr2(pipe),
-            WholeMode::CbcCts(variant) => return self.cbc_cts(variant, pipe),
-            WholeMode::KeyWrap => return self.key_wrap(key_wrap::wrap, key_wrap::unwrap, pipe),
-            WholeMode::KeyWrapPadded => {
-                return self.key_wrap(key_wrap::wrap_padded, key_wrap::unwrap_padded, pipe);
-            }
-        };
-        if self.decrypt { self.open(aead.1, pipe) } else { self.seal(aead.0, pipe) }
+        match mode {
+            WholeMode::Aead(aead) if self.decrypt => self.open(aead, pipe),
+            WholeMode::Aead(aead) => self.seal(aead, pipe),
+            WholeMode::Hctr2 => self.hctr2(pipe),
+            WholeMode::CbcCts(variant) => self.cbc_cts(variant, pipe),
+            WholeMode::KeyWrap => self.key_wrap(key_wrap::wrap, key_wrap::unwrap, pipe),
+            WholeMode::KeyWrapPadded => self.key_wrap(key_wrap::wrap_padded, key_wrap::unwrap_padded, pipe),
+        }
     }
 
-    fn seal(&self, seal: Aead, pipe: Pipe<'_>) -> Result<u64> {
+    fn seal(&self, aead: Aead, pipe: Pipe<'_>) -> Result<u64> {
         let mut data = pipe.input.read_all(pipe.report, FOR_MODE)?;
         let mut tag = vec![0; self.tag_len];
-        let key = Key::new(&self.key)?;
-        let mut messages = [self.message(&key, &mut data, Tag::Write(&mut tag))];
-        seal(&self.planner, &mut messages)?;
+        let (key, aad) = (AeadKey::new(aead, &self.key)?, self.strings());
+        let mut messages = [self.message(&key, &aad, &mut data, Tag::Write(&mut tag))];
+        aead.seal(&self.planner, &mut messages)?;
         check_done(messages[0].status)?;
-        write(pipe.output, &data)?;
-        write(pipe.output, &tag)?;
+        let parts = if aead == Aead::Siv { [&tag[..], &data[..]] } else { [&data[..], &tag[..]] };
+        parts.into_iter().try_for_each(|part| write(pipe.output, part))?;
         Ok(data.len() as u64)
     }
 
-    fn open(&self, open: Aead, pipe: Pipe<'_>) -> Result<u64> {
+    fn open(&self, aead: Aead, pipe: Pipe<'_>) -> Result<u64> {
         let mut data = pipe.input.read_all(pipe.report, FOR_TAG)?;
         let len = self.len_without_tag(data.len())?;
-        let key = Key::new(&self.key)?;
-        let (ciphertext, tag) = data.split_at_mut(len);
-        let mut messages = [self.message(&key, ciphertext, Tag::Expect(tag))];
-        open(&self.planner, &mut messages)?;
-        check_done(messages[0].status)?;
-        write(pipe.output, &data[..len])?;
-        Ok(len as u64)
-    }
-
-    fn seal_siv(&self, pipe: Pipe<'_>) -> Result<u64> {
-        let mut data = pipe.input.read_all(pipe.report, FOR_MODE)?;
-        let mut tag = [0; 16];
-        let (key, aad) = (SivKey::new(&self.key)?, self.strings());
-        let (tag_place, status) = (Tag::Write(&mut tag), Status::Pending);
-        let data_place = Data::in_place(&mut data);
-        let mut messages = [SivMessage { key: &key, aad: &aad, data: data_place, tag: tag_place, status }];
-        siv::seal(&self.planner, &mut messages)?;
-        check_done(messages[0].status)?;
-        write(pipe.output, &tag)?;
-        write(pipe.output, &data)?;
-        Ok(data.len() as u64)
-    }
-
-    fn open_siv(&self, pipe: Pipe<'_>) -> Result<u64> {
-        let mut data = pipe.input.read_all(pipe.report, FOR_TAG)?;
-        let len = self.len_without_tag(data.len())?;
-        let (key, aad) = (SivKey::new(&self.key)?, self.strings());
-        let (tag, ciphertext) = data.split_at_mut(16);
-        let (tag, status) = (Tag::Expect(tag), Status::Pending);
-        let data_place = Data::in_place(ciphertext);
-        let mut messages = [SivMessage { key: &key, aad: &aad, data: data_place, tag, status }];
-        siv::open(&self.planner, &mut messages)?;
-        check_done(messages[0].status)?;
-        write(pipe.output, &data[16..])?;
+        let (key, aad) = (AeadKey::new(aead, &self.key)?, self.strings());
+        let (ciphertext, tag) = if aead == Aead::Siv {
+            let (tag, ciphertext) = data.split_at_mut(self.tag_len);
+            (ciphertext, tag)
+        } else {
+            data.split_at_mut(len)
+        };
+        let mut messages = [self.message(&key, &aad, ciphertext, Tag::Expect(tag))];
+        aead.open(&self.planner, &mut messages)?;
+        let [Message { status, .. }] = messages;
+        check_done(status)?;
+        write(pipe.output, ciphertext)?;
         Ok(len as u64)
     }
 
@@ -147,16 +109,19 @@ impl Raw {
         Ok(data.len() as u64)
     }
 
-    /// The strings of associated data of SIV, with the nonce as the last one.
+    /// The strings of associated data.
     fn strings(&self) -> Vec<&[u8]> {
-        let nonce = (!self.iv.is_empty()).then_some(self.iv.as_slice());
-        self.aad.iter().map(Vec::as_slice).chain(nonce).collect()
+        self.aad.iter().map(Vec::as_slice).collect()
     }
 
-    fn message<'d>(&'d self, key: &'d Key, data: &'d mut [u8], tag: Tag<'d>) -> AeadMessage<'d> {
-        let aad = self.aad.first().map_or(&[][..], Vec::as_slice);
-        let status = Status::Pending;
-        AeadMessage { key, nonce: &self.iv, aad, data: Data::in_place(data), tag, status }
+    fn message<'d>(
+        &'d self,
+        key: &'d AeadKey,
+        aad: &'d [&'d [u8]],
+        data: &'d mut [u8],
+        tag: Tag<'d>,
+    ) -> Message<'d> {
+        Message { key, nonce: &self.iv, aad, data: Data::in_place(data), tag, status: Status::Pending }
     }
 
     fn len_without_tag(&self, len: usize) -> Result<usize> {

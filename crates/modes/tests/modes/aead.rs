@@ -27,6 +27,10 @@ fn expected(mode: Aead, key: &[u8], nonce: &[u8], aad: &[u8], plaintext: &[u8]) 
     }
 }
 
+fn message<'d>(key: &'d AeadKey, nonce: &'d [u8], data: &'d mut [u8], tag: Tag<'d>) -> Message<'d> {
+    Message { key, nonce, aad: &[b"header"], data: Data::in_place(data), tag, status: Status::Pending }
+}
+
 #[test]
 fn each_mode_is_the_oracles_and_a_forged_message_fails_alone() {
     let planner = planner();
@@ -39,17 +43,9 @@ fn each_mode_is_the_oracles_and_a_forged_message_fails_alone() {
                 let plaintexts: Vec<Vec<u8>> = (0..count).map(|i| vec![i as u8; 40 * i + 5]).collect();
                 let mut texts = plaintexts.clone();
                 let mut tags = vec![[0; 16]; count];
-                let message = |data, tag| Message {
-                    key: &key,
-                    nonce,
-                    aad: &[b"header"],
-                    data: Data::in_place(data),
-                    tag,
-                    status: Status::Pending,
-                };
                 let parts = texts.iter_mut().zip(&mut tags);
                 let mut messages: Vec<_> =
-                    parts.map(|(text, tag)| message(&mut text[..], Tag::Write(tag))).collect();
+                    parts.map(|(text, tag)| message(&key, nonce, text, Tag::Write(tag))).collect();
                 mode.seal(&planner, &mut messages).unwrap();
                 assert!(messages.iter().all(|message| message.status == Status::Done), "{mode}");
                 drop(messages);
@@ -63,7 +59,7 @@ fn each_mode_is_the_oracles_and_a_forged_message_fails_alone() {
                 *tags.last_mut().unwrap().last_mut().unwrap() ^= 1;
                 let parts = texts.iter_mut().zip(&tags);
                 let mut messages: Vec<_> =
-                    parts.map(|(text, tag)| message(&mut text[..], Tag::Expect(tag))).collect();
+                    parts.map(|(text, tag)| message(&key, nonce, text, Tag::Expect(tag))).collect();
                 assert_eq!(mode.open(&planner, &mut messages), Err(Error::AuthenticationFailed), "{mode}");
                 let statuses: Vec<_> = messages.iter().map(|message| message.status).collect();
                 drop(messages);
@@ -90,15 +86,15 @@ fn keys_of_other_lengths_and_of_other_modes_are_refused() {
     }
     let key = AeadKey::new(Aead::Gcm, &[1; 16]).unwrap();
     let (mut data, mut tag) = ([9; 20], [0; 16]);
-    let mut message = |mode: Aead, aad: &[&[u8]]| {
+    let mut seal = |mode: Aead, aad: &[&[u8]]| {
         let (data, tag) = (Data::in_place(&mut data), Tag::Write(&mut tag));
         mode.seal(
             &planner,
             &mut [Message { key: &key, nonce: &[0; 12], aad, data, tag, status: Status::Done }],
         )
     };
-    assert!(matches!(message(Aead::Ocb, &[]), Err(Error::Order { .. })));
-    assert!(matches!(message(Aead::Siv, &[]), Err(Error::Order { .. })));
-    assert!(matches!(message(Aead::Gcm, &[b"a", b"b"]), Err(Error::Order { .. })));
+    assert!(matches!(seal(Aead::Ocb, &[]), Err(Error::Order { .. })));
+    assert!(matches!(seal(Aead::Siv, &[]), Err(Error::Order { .. })));
+    assert!(matches!(seal(Aead::Gcm, &[b"a", b"b"]), Err(Error::Order { .. })));
     assert_eq!((data, tag), ([9; 20], [0; 16]));
 }

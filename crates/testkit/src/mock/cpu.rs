@@ -41,8 +41,8 @@ impl Device for MockCpu {
         &self.kernels
     }
 
-    fn cost(&self, _: KernelId, _: Operation, _: KeySize) -> Option<Cost> {
-        Some(Cost::new(1e9, 1e-3))
+    fn cost(&self, _: KernelId, operation: Operation, size: KeySize) -> Option<Cost> {
+        operation.takes_key(size).then(|| Cost::new(1e9, 1e-3))
     }
 
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 use lockstep_lab::cell::{self, Report, Window};
 
-use super::{Source, write_page};
+use super::{ReportForm, Source, write_page};
 use crate::commands::{print, print_json};
 use crate::error::{Error, Result, failed};
 
@@ -16,13 +16,8 @@ use crate::error::{Error, Result, failed};
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Cell {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-
-    /// Write the documentation page to this file instead, and its pictures to the folder of the same name without `.md`
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "json")]
-    page: Option<PathBuf>,
+    #[command(flatten)]
+    form: ReportForm,
 
     #[command(subcommand)]
     more: Option<More>,
@@ -92,9 +87,9 @@ pub(super) fn run(args: &Cell) -> Result<()> {
 }
 
 fn report(args: &Cell) -> Result<()> {
-    match &args.page {
+    match &args.form.page {
         Some(file) => write_page(file, |folder| Ok(cell::page(&Report::measure()?, folder)?)),
-        None if args.json => print_json(&Report::measure()?.json()),
+        None if args.form.json => print_json(&Report::measure()?.json()),
         // Each section is printed before the next section is measured, since a measurement takes seconds.
         None => cell::sections().try_for_each(|section| print(&section?)),
     }

@@ -1,14 +1,13 @@
 //! `lockstep lab geforce`
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::{Args, Subcommand, ValueHint};
+use clap::{Args, Subcommand};
 use lockstep::hazmat::backend::Device;
 use lockstep_lab::geforce::engine::{self, Conditions, EDGES, Report};
 use lockstep_lab::geforce::{self, Model, Sweep};
 
-use super::{cuda, opengl, write_page};
+use super::{ReportForm, cuda, opengl, write_page};
 use crate::commands::{print, print_json};
 use crate::date;
 use crate::error::{Result, failed};
@@ -22,13 +21,8 @@ use crate::progress::Note;
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Geforce {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-
-    /// Write the documentation page to this file instead, and its pictures to the folder of the same name without `.md`
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "json")]
-    page: Option<PathBuf>,
+    #[command(flatten)]
+    form: ReportForm,
 
     #[command(subcommand)]
     more: Option<More>,
@@ -77,12 +71,12 @@ const SOFTWARE_SCALE: u64 = 64;
 const EMULATOR_SCALE: u64 = 4096;
 
 pub(super) fn run(args: &Geforce) -> Result<()> {
-    match (&args.more, &args.page) {
+    match (&args.more, &args.form.page) {
         (Some(More::Measure(args)), _) => measure(args),
         (None, Some(file)) => {
             write_page(file, |folder| Ok(geforce::page(&Model::run(), &Sweep::run(), folder)))
         }
-        (None, None) if args.json => print_json(&geforce::json(&Model::run())),
+        (None, None) if args.form.json => print_json(&geforce::json(&Model::run())),
         (None, None) => print(&geforce::text(&Model::run())),
     }
 }
