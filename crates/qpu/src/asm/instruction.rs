@@ -30,6 +30,9 @@ pub(super) fn parse(line: &str) -> Result<Parsed, String> {
     let operations: Vec<Operation<'_>> =
         line.split(';').map(str::trim).filter(|text| !text.is_empty()).map(Operation::split).collect();
     let [first, ..] = &operations[..] else { return Err("an instruction is missing".into()) };
+    if let Some(directive) = operations.iter().find(|operation| operation.name.is_empty()) {
+        return Err(format!("the directive `.{}` is not supported", directive.suffixes.join(".")));
+    }
     let alone = |parsed: Result<Parsed, String>| match operations.len() {
         1 => parsed,
         _ => Err(format!("`{}` is an instruction of its own", first.name)),

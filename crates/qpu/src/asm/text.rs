@@ -50,7 +50,7 @@ pub fn assemble(source: &str) -> Result<Program, AsmError> {
         let (label, rest) = split_label(text.split('#').next().unwrap_or_default().trim());
         if let Some(name) = label {
             let is_name = name.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
-            if !is_name || name.starts_with(|first: char| first.is_ascii_digit()) {
+            if name.is_empty() || !is_name || name.starts_with(|first: char| first.is_ascii_digit()) {
                 return Err(at(format!("`{name}` is no name of a label")));
             }
             if labels.insert(name.to_owned(), address(parsed.len())).is_some() {
