@@ -312,8 +312,9 @@ impl Qpu {
             }
             registers::HOST_INTERRUPT => {
                 // Only a value other than zero interrupts (the addendum).
-                let interrupts = (0..ELEMENTS).any(|index| values[index] & mask[index] != 0);
-                shared.interrupts += u64::from(interrupts);
+                if (0..ELEMENTS).any(|index| values[index] & mask[index] != 0) {
+                    shared.interrupt(self.clocks);
+                }
             }
             registers::TMU_NOSWAP => self.is_unswapped = values[0] & mask[0] != 0,
             registers::UNIFORMS_ADDRESS if mask[0] == 0 => {}

@@ -1,5 +1,7 @@
 //! Runs of a program on several QPUs.
 
+use std::collections::VecDeque;
+
 use super::memory::Memory;
 use super::observe::{Event, Observer, Stalls};
 use super::qpu::{Progress, Qpu, Vector};
@@ -19,6 +21,26 @@ pub struct Run {
     pub interrupts: u64,
     /// What else happened.
     pub counters: Counters,
+    /// What the run left in the chip.
+    pub leftovers: Leftovers,
+}
+
+/// What a program should have taken or waited for before its end. The chip keeps it: the next program would receive results that are
+/// not its own, and the host would read memory before it is written. The simulator starts each run without leftovers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Leftovers {
+    /// Results of texture units that were requested and not loaded.
+    pub requests: usize,
+    /// Vectors of the VPM whose read was set up and that were not read.
+    pub vpm_vectors: u32,
+    /// DMA transfers in progress at the end of their QPU.
+    pub transfers: usize,
+    /// True if a DMA store ended after the last interrupt, which lets the host read the memory.
+    pub late_store: bool,
+    /// Sum of the semaphores.
+    pub semaphores: u32,
+    /// True if the mutex is locked.
+    pub mutex: bool,
 }
 
 /// QPUs with a program. Each QPU runs it from its first instruction, with uniforms of its own.
@@ -27,6 +49,8 @@ pub struct Machine<'p> {
     qpus: Vec<Qpu>,
     /// The address of the first byte of the memory.
     base: u32,
+    /// The value of each word of the VPM at the start.
+    vpm: u32,
 }
 
 /// Why a QPU stops for others.
@@ -46,13 +70,20 @@ impl Machine<'_> {
     pub fn new<'p>(program: &'p Program, uniforms: &[u32]) -> Machine<'p> {
         assert!(uniforms.len() <= usize::from(QPUS), "the chip has {QPUS} QPUs");
         let qpus = (0..).zip(uniforms).map(|(number, uniforms)| Qpu::new(number, *uniforms));
-        Machine { program, qpus: qpus.collect(), base: 0 }
+        Machine { program, qpus: qpus.collect(), base: 0, vpm: 0 }
     }
 
     /// Lets the memory begin at an address, a multiple of four, instead of 0.
     #[must_use]
     pub fn with_memory_at(self, base: u32) -> Self {
         Machine { base, ..self }
+    }
+
+    /// Lets all registers and the VPM begin with a value instead of 0: on hardware they have those of the program before.
+    #[must_use]
+    pub fn with_registers(mut self, value: u32) -> Self {
+        self.qpus.iter_mut().for_each(|qpu| qpu.fill(value));
+        Machine { vpm: value, ..self }
     }
 
     /// Runs until all QPUs have ended.
@@ -77,7 +108,7 @@ impl Machine<'_> {
         budget: u64,
         observer: &mut impl Observer,
     ) -> Result<Run, Fault> {
-        let mut shared = Shared::new(Memory::new(memory, self.base));
+        let mut shared = Shared::new(Memory::new(memory, self.base), self.vpm);
         let mut running: Vec<usize> = (0..self.qpus.len()).collect();
         let mut waiting: Vec<usize> = Vec::new();
         while !running.is_empty() {
@@ -164,7 +195,23 @@ impl Machine<'_> {
             instruction_clocks: instructions * CLOCKS_PER_INSTRUCTION,
             ..shared.counters
         };
-        Run { clocks, instructions, interrupts: shared.interrupts, counters }
+        let leftovers = self.leftovers(shared);
+        Run { clocks, instructions, interrupts: shared.interrupts, counters, leftovers }
+    }
+
+    fn leftovers(&self, shared: &Shared<'_>) -> Leftovers {
+        let vectors = |qpu: &Qpu| qpu.vpm_reads.map_or(0, |access| access.left);
+        let transfers = self.qpus.iter().flat_map(|qpu| {
+            [&qpu.loads, &qpu.stores].into_iter().filter(|engine| engine.done_at > qpu.clocks)
+        });
+        Leftovers {
+            requests: self.qpus.iter().flat_map(|qpu| &qpu.requests).map(VecDeque::len).sum(),
+            vpm_vectors: self.qpus.iter().map(vectors).sum(),
+            transfers: transfers.count(),
+            late_store: shared.stores_after_interrupt(),
+            semaphores: shared.semaphores(),
+            mutex: shared.mutex_is_locked(),
+        }
     }
 
     /// A general register of a QPU, of file B if `is_b`.

@@ -16,7 +16,9 @@ impl<'m> Memory<'m> {
     fn word(&self, address: u32) -> Option<std::ops::Range<usize>> {
         // Addresses below the first one become larger than any place.
         let start = address.wrapping_sub(self.base) as usize;
-        (address.is_multiple_of(4) && start + 4 <= self.bytes.len()).then(|| start..start + 4)
+        // The end of the last word of all addresses does not fit into 32 bits.
+        let end = start.checked_add(4)?;
+        (address.is_multiple_of(4) && end <= self.bytes.len()).then_some(start..end)
     }
 
     /// The word at an address.

@@ -25,7 +25,7 @@ mod vpm;
 pub use counters::Counters;
 pub use fault::{Fault, FaultKind};
 pub use hazards::{Hazard, Hazards};
-pub use machine::{Machine, Run};
+pub use machine::{Leftovers, Machine, Run};
 pub use observe::{Event, Observer, Stalls};
 pub use pack::{pack_file_a, pack_mul, unpack, unpack_r4};
 pub use program::Program;

@@ -74,7 +74,7 @@ impl Drop for Qpu {
 }
 
 impl Qpu {
-    /// A QPU whose uniforms start at an address. All registers are zero; on hardware they have any values.
+    /// A QPU whose uniforms start at an address. All registers are zero.
     pub(super) fn new(number: u8, uniforms: u32) -> Qpu {
         Qpu {
             number,
@@ -97,6 +97,12 @@ impl Qpu {
             clocks: 0,
             waited: 0,
         }
+    }
+
+    /// Sets all registers to a value.
+    pub(super) fn fill(&mut self, value: u32) {
+        self.files = [[[value; ELEMENTS]; FILE as usize]; 2];
+        self.accumulators = [[value; ELEMENTS]; 6];
     }
 
     /// A general register.

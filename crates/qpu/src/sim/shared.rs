@@ -40,17 +40,19 @@ pub(super) struct Shared<'m> {
     store_free_at: u64,
     /// The number of interrupts of the host.
     pub(super) interrupts: u64,
+    /// The clock of the last one.
+    interrupted_at: Option<u64>,
     pub(super) counters: Counters,
 }
 
 impl<'m> Shared<'m> {
-    pub(super) fn new(memory: Memory<'m>) -> Shared<'m> {
+    pub(super) fn new(memory: Memory<'m>, vpm: u32) -> Shared<'m> {
         let (bytes, ways) = SLICE_CACHE;
         let caches =
             || SliceCaches { instructions: Cache::new(bytes, ways), uniforms: Cache::new(bytes, ways) };
         Shared {
             memory,
-            vpm: Vpm::new(),
+            vpm: Vpm::new(vpm),
             units: (0..UNITS * SLICES).map(|_| TextureUnit::new()).collect(),
             slices: (0..SLICES).map(|_| caches()).collect(),
             l2: Cache::new(L2_CACHE.0, L2_CACHE.1),
@@ -59,6 +61,7 @@ impl<'m> Shared<'m> {
             load_free_at: 0,
             store_free_at: 0,
             interrupts: 0,
+            interrupted_at: None,
             counters: Counters::default(),
         }
     }
@@ -73,6 +76,25 @@ impl<'m> Shared<'m> {
         };
         *semaphore = next.unwrap_or(*semaphore);
         next.is_some()
+    }
+
+    /// Interrupts the host at a clock.
+    pub(super) fn interrupt(&mut self, now: u64) {
+        self.interrupts += 1;
+        self.interrupted_at = Some(now);
+    }
+
+    pub(super) fn stores_after_interrupt(&self) -> bool {
+        self.interrupted_at.is_some_and(|clock| self.store_free_at > clock)
+    }
+
+    /// The sum of all semaphores.
+    pub(super) fn semaphores(&self) -> u32 {
+        self.semaphores.iter().copied().map(u32::from).sum()
+    }
+
+    pub(super) fn mutex_is_locked(&self) -> bool {
+        self.mutex.is_some()
     }
 
     /// Locks the mutex. False if another QPU has it.

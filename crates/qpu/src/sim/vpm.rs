@@ -92,8 +92,9 @@ impl Drop for Vpm {
 }
 
 impl Vpm {
-    pub(super) fn new() -> Vpm {
-        Vpm { cells: vec![Cell { value: 0, loaded_at: 0, stored_at: 0 }; ROWS * ELEMENTS] }
+    /// A VPM whose words have a value.
+    pub(super) fn new(value: u32) -> Vpm {
+        Vpm { cells: vec![Cell { value, loaded_at: 0, stored_at: 0 }; ROWS * ELEMENTS] }
     }
 
     /// Reads the next vector.

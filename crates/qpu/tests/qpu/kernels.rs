@@ -7,7 +7,7 @@ use lockstep_qpu::compiler::{Code, sequential};
 use lockstep_qpu::kernels::bitslice::{BitsliceProgram, Blocks, Combination, PROGRAMS, UNIT};
 use lockstep_qpu::kernels::packed;
 use lockstep_qpu::launch::{Job, Launch};
-use lockstep_qpu::sim::{Program, Run};
+use lockstep_qpu::sim::{Leftovers, Program, Run};
 use lockstep_reference::Aes;
 
 /// Bytes that differ from each other.
@@ -52,6 +52,8 @@ fn run_on(
     let key = Key::new(&key(bits)).unwrap();
     let job = Job { keys: key.round_keys(), counter: COUNTER, input, other };
     let (output, run) = launch.run(chip, &job, qpus).unwrap_or_else(|error| panic!("{error}"));
+    // The next program of a board would find them.
+    assert_eq!(run.leftovers, Leftovers::default(), "{launch:?} on {qpus} QPUs");
     (output.to_vec(), run)
 }
 

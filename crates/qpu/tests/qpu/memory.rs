@@ -1,7 +1,7 @@
 //! Texture units, the VPM and DMA: what they read and write, what they refuse, and their clocks.
 
 use lockstep_qpu::asm::assemble;
-use lockstep_qpu::sim::{Fault, FaultKind, Machine, Program, Run, Vector};
+use lockstep_qpu::sim::{Fault, FaultKind, Leftovers, Machine, Program, Run, Vector};
 
 const END: &str = "\nnop; thrend\nnop\nnop\n";
 
@@ -212,6 +212,28 @@ fn blocks_are_loaded_and_stored() {
     assert_eq!(after.memory[1024..1040], (0..16).collect::<Vec<u32>>());
     assert_eq!(after.memory[1040..1048], (1040..1048).collect::<Vec<u32>>());
     assert_eq!(after.memory[1048..1064], (16..32).collect::<Vec<u32>>());
+}
+
+#[test]
+fn leftovers_of_programs_are_counted() {
+    let left = |qpus, source: &str| try_run(qpus, source).unwrap().run.leftovers;
+    let none = Leftovers::default();
+    let request = "mov t0s, 0\nmov t1s, 0\nmov t1s, 0\nnop; ldtmu1\n";
+    assert_eq!(left(1, request), Leftovers { requests: 2, ..none });
+    assert_eq!(left(3, request), Leftovers { requests: 6, ..none });
+    assert_eq!(left(1, &format!("{request}nop; ldtmu0\nnop; ldtmu1")), none);
+    let read = read_setup(3, HORIZONTAL | 5);
+    assert_eq!(left(1, &format!("{read}mov r0, vpm")), Leftovers { vpm_vectors: 2, ..none });
+    assert_eq!(left(1, &load(4)), Leftovers { transfers: 1, ..none });
+    let other_row = "ldi vw_setup, 0x80904400\nldi vw_addr, 4096\n";
+    assert_eq!(left(1, &format!("{}{other_row}", load(4))), Leftovers { transfers: 2, ..none });
+    // The interrupt comes before the end of the store, and after it.
+    let late = format!("{}mov irq, 1\nmov -, vw_wait", store(3, 4096));
+    assert_eq!(left(1, &late), Leftovers { late_store: true, ..none });
+    assert_eq!(left(1, &format!("{}mov -, vw_wait\nmov irq, 1", store(3, 4096))), none);
+    assert_eq!(left(1, "srel -, 3\nsrel -, 4\nsrel -, 4\nsacq -, 4"), Leftovers { semaphores: 2, ..none });
+    assert_eq!(left(1, "mov -, mutex"), Leftovers { mutex: true, ..none });
+    assert_eq!(left(1, "mov -, mutex\nmov mutex, 0"), none);
 }
 
 #[test]

@@ -194,3 +194,84 @@ fn faults_state_where_and_why() {
     let mut machine = Machine::new(&program, &[0]);
     assert_eq!(machine.run(&mut [], 100).err().map(|fault| fault.address), Some(8));
 }
+
+/// On hardware, a program finds the values of the one before.
+#[test]
+fn registers_may_have_any_value_at_the_start() {
+    let program =
+        Program::new(&assemble("mov r0, ra7\nmov r1, rb31; thrend\nnop\nnop").unwrap().instructions);
+    let mut machine = Machine::new(&program, &[0, 0]).with_registers(7);
+    machine.run(&mut [], 100).unwrap();
+    assert!((0..6).all(|number| *machine.accumulator(1, number) == [7; 16]));
+}
+
+/// Any sequence of instructions ends: with a result, or with a fault.
+#[test]
+fn any_program_ends() {
+    let lines = [
+        "nop",
+        "mov r0, unif",
+        "mov r1, elem_num; mov r2, 4",
+        "shl r0, elem_num, 2; mov r3, r0",
+        "add.setf r1, r1, -1",
+        "mov t0s, r0",
+        "mov t1s, r0",
+        "nop; ldtmu0",
+        "nop; ldtmu1",
+        "mov r0, r4",
+        "mov.ifn ra3, r1; mov rb5, r2",
+        "add r2, ra3, rb5; v8adds r1, r1, r2",
+        "mov r1, r0 << 5",
+        "mov r5rep, r1",
+        "ldi r3, 0x80000000",
+        "mov unif_addr, r0",
+        "ldi vr_setup, 0x83041000",
+        "ldi vr_setup, 0x901",
+        "ldi vr_addr, 64",
+        "mov vr_addr, r3",
+        "mov -, vr_wait",
+        "ldi vw_setup, 0x82104000",
+        "ldi vw_setup, 0xa00",
+        "mov vw_setup, r1",
+        "mov vpm, r1",
+        "mov r1, vpm",
+        "ldi vw_addr, 256",
+        "mov -, vw_wait",
+        "sacq -, 1",
+        "srel -, 1",
+        "mov -, mutex",
+        "mov mutex, 0",
+        "mov irq, 1",
+        "recip r4, r1",
+        "brr.anynz -, -72",
+        "brr.allz ra4, 16",
+        "brr.anyc -, 0x7ffffff0",
+        "bra -, ra3",
+        "nop; thrend",
+    ];
+    let lines: Vec<&str> = lines.into_iter().filter(|line| assemble(line).is_ok()).collect();
+    assert!(lines.len() > 35, "{}", lines.len());
+    let mut state = 1u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as usize
+    };
+    let (mut ended, mut longest) = (0, 0);
+    for _ in 0..5_000 {
+        let mut source = String::new();
+        for _ in 0..1 + next() % 24 {
+            source += lines[next() % lines.len()];
+            // Without hazards, programs get further.
+            source += if next() % 4 == 0 { "\n" } else { "\nnop\nnop\nnop\n" };
+        }
+        let program = assemble(&format!("{source}nop; thrend\nnop\nnop")).unwrap();
+        let program = Program::new(&program.instructions);
+        let mut memory: Vec<u8> = (0..1024u32).flat_map(|word| (4 * word).to_le_bytes()).collect();
+        let qpus = vec![0; 1 + next() % 12];
+        if let Ok(run) = Machine::new(&program, &qpus).run(&mut memory, 20_000) {
+            ended += 1;
+            longest = longest.max(run.instructions / qpus.len() as u64);
+        }
+    }
+    assert!(ended > 100 && longest > 40, "{ended} programs ended, the longest after {longest} instructions");
+}
