@@ -14,7 +14,8 @@ pub trait Chip: Send {
     /// [`ChipError::Board`] if the chip refuses or does not have so much memory.
     fn reserve(&mut self, bytes: usize) -> Result<u32, ChipError>;
 
-    /// Executes a program in the reserved memory. No copy of its content is left on the chip.
+    /// Executes a program in the reserved memory, which holds no copy of its content afterwards. Registers, VPM and caches of a board
+    /// keep values until another program replaces them.
     ///
     /// # Errors
     /// [`ChipError`]; the memory then has any content.

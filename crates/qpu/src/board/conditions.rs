@@ -5,6 +5,9 @@ use std::path::Path;
 
 use lockstep_core::backend::Missing;
 
+use super::PAGE;
+use crate::chip::BoardError;
+
 /// Boards by their chip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Model {
@@ -35,6 +38,33 @@ impl Model {
             Model::Bcm2835 => DIRECT | COHERENT,
             Model::Bcm2836 | Model::Bcm2837 => DIRECT,
         }
+    }
+}
+
+/// Bus addresses have the mode of the caches in their two highest bits; the others are the physical address.
+const PHYSICAL: u32 = 0x3fff_ffff;
+
+impl Model {
+    /// The physical address of memory of the GPU that the firmware has locked at a bus address.
+    ///
+    /// # Errors
+    /// The memory is not within the board's, at whole pages. It must not be mapped: keys would be written to the memory of
+    /// something else, or to registers of a device.
+    pub(super) fn physical_address(self, bus: u32, bytes: usize) -> Result<u32, BoardError> {
+        // Where the registers of the chip's devices begin, after the memory.
+        let end = match self {
+            Model::Bcm2835 => 0x2000_0000,
+            Model::Bcm2836 | Model::Bcm2837 => 0x3f00_0000,
+        };
+        let physical = bus & PHYSICAL;
+        let is_within = physical != 0 && u64::from(physical) + bytes as u64 <= end;
+        if is_within && physical.is_multiple_of(PAGE as u32) {
+            return Ok(physical);
+        }
+        Err(BoardError {
+            reason: format!("the firmware locks {bytes} bytes at {bus:#x}, which is no memory of the GPU"),
+            remedy: "update the firmware, or use another device",
+        })
     }
 }
 
@@ -74,7 +104,7 @@ pub fn check(root: &Path) -> Result<Model, Missing> {
     if is_owned {
         return Err(missing(
             "the kernel's driver vc4 owns the QPUs",
-            "remove dtoverlay=vc4-kms-v3d from config.txt and restart, or use another device",
+            "remove dtoverlay=vc4-kms-v3d or vc4-fkms-v3d from config.txt and restart, or use another device",
         ));
     }
     if !root.join(MAILBOX).exists() {

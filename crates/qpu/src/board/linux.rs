@@ -8,6 +8,7 @@ use std::ptr::{self, NonNull};
 
 use lockstep_core::backend::Missing;
 use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::retry_on_intr;
 use rustix::ioctl::{Updater, ioctl, opcode};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
@@ -43,7 +44,8 @@ const PROPERTY: rustix::ioctl::Opcode = opcode::read_write::<*mut c_char>(100, 0
 
 impl Firmware for Vcio {
     fn acquire(&mut self) -> io::Result<()> {
-        Ok(flock(&self.mailbox, FlockOperation::LockExclusive)?)
+        // A signal ends the wait with an error.
+        Ok(retry_on_intr(|| flock(&self.mailbox, FlockOperation::LockExclusive))?)
     }
 
     fn give_back(&mut self) {

@@ -1,5 +1,7 @@
 //! Property messages of the firmware: a tag with its values, which the response replaces.
 
+use std::io;
+
 use super::{Firmware, SharedMemory};
 use crate::chip::BoardError;
 
@@ -16,11 +18,8 @@ const SUCCESS: u32 = 0x8000_0000;
 /// The bit of a tag's length that marks its response.
 const RESPONSE: u32 = 1 << 31;
 
-/// Bus addresses have the mode of the caches in their two highest bits; the others are the physical address.
-const PHYSICAL: u32 = 0x3fff_ffff;
-
 const UPDATE: &str = "update the firmware, or use another device";
-const KERNEL_DRIVER: &str = "the kernel's driver probably owns the QPUs: remove dtoverlay=vc4-kms-v3d from config.txt and restart, or use another device";
+const KERNEL_DRIVER: &str = "the kernel's driver probably owns the QPUs: remove dtoverlay=vc4-kms-v3d or vc4-fkms-v3d from config.txt and restart, or use another device";
 const MEMORY: &str = "raise gpu_mem in config.txt and restart";
 const RETRY: &str = "try again; if it remains, restart the board";
 
@@ -57,9 +56,13 @@ impl Mailbox {
         message[5..5 + values.len()].copy_from_slice(values);
         let failed =
             |reason: String, remedy| BoardError { reason: format!("cannot {what}: {reason}"), remedy };
-        self.firmware
-            .property(&mut message)
-            .map_err(|error| failed(format!("the mailbox of the firmware fails: {error}"), RETRY))?;
+        self.firmware.property(&mut message).map_err(|error| match error.kind() {
+            // The kernel's answer if the firmware refuses a message (Linux, `drivers/firmware/raspberrypi.c`).
+            io::ErrorKind::InvalidInput => {
+                failed(format!("the firmware refuses the message: {error}"), UPDATE)
+            }
+            _ => failed(format!("the mailbox of the firmware fails: {error}"), RETRY),
+        })?;
         if message[1] != SUCCESS {
             return Err(failed(format!("the firmware refuses the message: {:#x}", message[1]), UPDATE));
         }
@@ -118,9 +121,9 @@ impl Mailbox {
         self.command("free memory of the GPU", RELEASE, &[handle], RETRY)
     }
 
-    /// Maps locked memory into this process.
-    pub(super) fn map(&mut self, bus: u32, bytes: usize) -> Result<Box<dyn SharedMemory>, BoardError> {
-        self.firmware.map(bus & PHYSICAL, bytes).map_err(|error| BoardError {
+    /// Maps locked memory, at a physical address, into this process.
+    pub(super) fn map(&mut self, physical: u32, bytes: usize) -> Result<Box<dyn SharedMemory>, BoardError> {
+        self.firmware.map(physical, bytes).map_err(|error| BoardError {
             reason: format!("cannot map memory of the GPU: {error}"),
             remedy: "run the program as root, on a kernel that allows /dev/mem",
         })

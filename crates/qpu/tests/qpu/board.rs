@@ -12,11 +12,13 @@ use lockstep_qpu::device::{Qpu, QpuBackend};
 use lockstep_qpu::isa::Instruction;
 use lockstep_qpu::kernels::bitslice::{Blocks, Combination, PROGRAMS, UNIT};
 use lockstep_qpu::launch::{Job, Launch};
-use lockstep_qpu::sim::{Machine, Program};
+use lockstep_qpu::sim::{Leftovers, Machine, Program};
 use lockstep_reference::Aes;
 
-/// The physical address of the GPU's memory, and the highest bits of its bus addresses, which are not cached.
+/// The physical address of the GPU's memory, and the highest bits of its bus addresses: with the cache of level 2, and without
+/// caches.
 const PHYSICAL: u32 = 0x1e00_0000;
+const CACHED: u32 = 0x4000_0000;
 const UNCACHED: u32 = 0xc000_0000;
 const HANDLE: u32 = 17;
 /// The GPU's memory.
@@ -27,7 +29,11 @@ const BYTES: usize = 4 << 20;
 enum Failure {
     None,
     /// The system call fails.
-    Call,
+    Call(io::ErrorKind),
+    /// The system call of a run fails by a timeout of the kernel, while the QPUs go on.
+    Timeout,
+    /// The same, and the QPUs cannot be switched off.
+    Endless,
     /// The message is refused as a whole.
     Refused,
     /// A tag gets no response.
@@ -42,10 +48,13 @@ enum Failure {
 
 /// The state of the firmware.
 struct State {
+    model: Model,
     memory: Vec<u8>,
     failure: Failure,
     is_acquired: bool,
     is_enabled: bool,
+    /// The QPUs run after the answer to their start.
+    is_running: bool,
     is_allocated: bool,
     is_locked: bool,
     runs: usize,
@@ -53,11 +62,25 @@ struct State {
 
 impl State {
     fn is_idle(&self) -> bool {
-        !(self.is_acquired || self.is_enabled || self.is_allocated || self.is_locked)
+        !(self.is_acquired || self.is_enabled || self.is_running || self.is_allocated || self.is_locked)
+    }
+
+    /// The memory, which is left alone while QPUs use it.
+    fn memory(&mut self) -> &mut [u8] {
+        assert!(!self.is_running, "the QPUs use the memory");
+        &mut self.memory
+    }
+
+    /// The bus address of the memory, and the flags with which it must be allocated.
+    fn bus_and_flags(&self) -> (u32, u32) {
+        match self.model {
+            Model::Bcm2835 => (PHYSICAL | CACHED, 12),
+            Model::Bcm2836 | Model::Bcm2837 => (PHYSICAL | UNCACHED, 4),
+        }
     }
 
     fn word(&self, bus: u32) -> u32 {
-        let at = (bus - (PHYSICAL | UNCACHED)) as usize;
+        let at = (bus - self.bus_and_flags().0) as usize;
         u32::from_le_bytes(self.memory[at..at + 4].try_into().unwrap())
     }
 
@@ -76,10 +99,12 @@ impl State {
         }
         let program = Program::new(&instructions);
         let run = Machine::new(&program, &uniforms)
-            .with_memory_at(PHYSICAL | UNCACHED)
+            .with_memory_at(self.bus_and_flags().0)
+            .with_registers(0xc0de_d00d)
             .run(&mut self.memory, 1_000_000_000)
             .unwrap_or_else(|fault| panic!("{fault}"));
         assert_eq!(run.interrupts, 1);
+        assert_eq!(run.leftovers, Leftovers::default());
         self.runs += 1;
         0
     }
@@ -88,15 +113,16 @@ impl State {
     fn response(&mut self, tag: u32, values: &[u32]) -> u32 {
         match (tag, values) {
             (0x3000c, &[bytes, alignment, flags]) => {
-                assert!(!self.is_allocated && alignment == 4096 && flags == 4);
+                assert!(!self.is_allocated && alignment == 4096 && flags == self.bus_and_flags().1);
                 self.is_allocated = bytes as usize <= BYTES;
                 if self.is_allocated { HANDLE } else { 0 }
             }
             (0x3000d, &[HANDLE]) => {
                 self.is_locked = true;
-                PHYSICAL | UNCACHED
+                self.bus_and_flags().0
             }
             (0x3000e, &[HANDLE]) => {
+                assert!(!self.is_running);
                 self.is_locked = false;
                 0
             }
@@ -105,10 +131,12 @@ impl State {
                 self.is_allocated = false;
                 0
             }
-            (0x30011, &[qpus, control, 0, 10_000]) => self.execute(qpus, control),
+            // Below the second after which the kernel gives up.
+            (0x30011, &[qpus, control, 0, 900]) => self.execute(qpus, control),
             (0x30012, &[enable]) => {
                 assert_eq!(self.is_enabled, enable == 0, "switched twice");
                 self.is_enabled = enable == 1;
+                self.is_running = false;
                 0
             }
             other => panic!("{other:?}"),
@@ -122,11 +150,17 @@ struct Fake(Arc<Mutex<State>>);
 
 impl Fake {
     fn new(failure: Failure) -> Fake {
+        Fake::of_model(failure, Model::Bcm2836)
+    }
+
+    fn of_model(failure: Failure, model: Model) -> Fake {
         Fake(Arc::new(Mutex::new(State {
+            model,
             memory: vec![0; BYTES],
             failure,
             is_acquired: false,
             is_enabled: false,
+            is_running: false,
             is_allocated: false,
             is_locked: false,
             runs: 0,
@@ -134,7 +168,8 @@ impl Fake {
     }
 
     fn board(&self) -> Board {
-        Board::new(Box::new(self.clone()), Model::Bcm2836)
+        let model = self.0.lock().unwrap().model;
+        Board::new(Box::new(self.clone()), model)
     }
 }
 
@@ -157,7 +192,14 @@ impl Firmware for Fake {
         assert_eq!(message[5 + words], 0, "the end");
         let tag = message[2];
         match state.failure {
-            Failure::Call => return Err(io::ErrorKind::TimedOut.into()),
+            Failure::Call(error) => return Err(error.into()),
+            Failure::Timeout | Failure::Endless if tag == 0x30011 => {
+                state.is_running = true;
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            Failure::Endless if (tag, message[5]) == (0x30012, 0) => {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
             Failure::Refused => message[1] = 0x8000_0001,
             Failure::Unknown(unknown) if unknown == tag => message[1] = 0x8000_0000,
             Failure::Short(short) if short == tag => (message[1], message[4]) = (0x8000_0000, 0x8000_0000),
@@ -186,7 +228,7 @@ impl Firmware for Fake {
 impl SharedMemory for Fake {
     fn write(&mut self, offset: usize, bytes: &[u8]) {
         assert!(offset.is_multiple_of(4) && bytes.len().is_multiple_of(4));
-        self.0.lock().unwrap().memory[offset..offset + bytes.len()].copy_from_slice(bytes);
+        self.0.lock().unwrap().memory()[offset..offset + bytes.len()].copy_from_slice(bytes);
     }
 
     fn read(&self, offset: usize, bytes: &mut [u8]) {
@@ -195,7 +237,7 @@ impl SharedMemory for Fake {
     }
 
     fn wipe(&mut self, offset: usize, len: usize) {
-        self.0.lock().unwrap().memory[offset..offset + len].fill(0);
+        self.0.lock().unwrap().memory()[offset..offset + len].fill(0);
     }
 }
 
@@ -215,13 +257,18 @@ fn encrypt(board: &mut Board, launch: Launch, input: &[u8]) -> Result<Vec<u8>, C
     launch.run(board, &job, 12).map(|(output, _)| output.to_vec())
 }
 
-/// Every program has the same result on a board as in the simulator, whose memory is at other addresses.
+/// Every program has the same result on a board as in the simulator, whose memory is at other addresses, and whose registers and
+/// VPM are zero at the start.
 #[test]
 fn programs_run_at_the_addresses_of_a_board() {
     let key = Key::new(&KEY).unwrap();
     let input: Vec<u8> = (0..16 * 100u32).map(|index| (index * 7 + index / 64) as u8).collect();
     let mut board = Fake::new(Failure::None).board();
-    for launch in PROGRAMS.map(|program| program.blocks.map_or(Launch::Ctr, Launch::Blocks)) {
+    let bitsliced = PROGRAMS.map(|program| program.blocks.map_or(Launch::Ctr, Launch::Blocks));
+    let others = [false, true].into_iter().flat_map(|decrypts| {
+        [Launch::Packed { decrypts }, Launch::PackedTuned { decrypts }, Launch::Naive { decrypts }]
+    });
+    for launch in bitsliced.into_iter().chain(others).chain([Launch::PackedFastDecryption]) {
         let other = match launch {
             Launch::Blocks(Blocks { combination: Combination::Data, .. }) => vec![0x5a; input.len()],
             Launch::Blocks(Blocks { combination: Combination::Tweak, .. }) => vec![0x5a; UNIT * 4],
@@ -280,21 +327,26 @@ fn failures_have_reasons_and_remedies() {
         let ChipError::Board(error) = error else { panic!("{error}") };
         {
             let mut state = fake.0.lock().unwrap();
-            assert!(!state.is_acquired, "{failure:?}: other processes can go on");
+            assert!(state.is_idle(), "{failure:?}: other processes can go on, and memory is free");
             assert!(
                 state.memory[5 * 4096..].iter().all(|byte| *byte == 0),
                 "{failure:?}: the data are wiped"
             );
             state.failure = Failure::None;
-            // What the firmware refused to undo is left.
-            (state.is_enabled, state.is_allocated, state.is_locked) = (false, false, false);
         }
         let again = encrypt(&mut board, Launch::Naive { decrypts: false }, &[0; 64]).unwrap();
         assert_eq!(again[..16], Aes::new(&KEY).encrypt([0; 16]), "{failure:?}: the next run works");
         error
     };
     for (failure, reason, remedy) in [
-        (Failure::Call, "the mailbox of the firmware fails: timed out", "try again"),
+        (Failure::Call(io::ErrorKind::TimedOut), "the mailbox of the firmware fails: timed out", "try again"),
+        // So the kernel reports a message that the firmware refuses.
+        (
+            Failure::Call(io::ErrorKind::InvalidInput),
+            "cannot switch the QPUs on: the firmware refuses the message",
+            "update the firmware",
+        ),
+        (Failure::Timeout, "cannot run the QPUs: the mailbox of the firmware fails: timed out", "try again"),
         (Failure::Refused, "the firmware refuses the message: 0x80000001", "update the firmware"),
         (Failure::Unknown(0x30012), "cannot switch the QPUs on: the firmware does not know", "update"),
         (Failure::Unknown(0x30011), "cannot run the QPUs: the firmware does not know", "update"),
@@ -315,11 +367,56 @@ fn failures_have_reasons_and_remedies() {
         ),
         (Failure::Value(0x3000c, 0), "bytes of memory for the GPU", "gpu_mem"),
         (Failure::Value(0x3000d, 0), "cannot lock memory", "try again"),
+        // Addresses of the first page of the kernel, of no whole pages, and of registers.
+        (Failure::Value(0x3000d, UNCACHED), "at 0xc0000000, which is no memory of the GPU", "update"),
+        (Failure::Value(0x3000d, 0xde00_0010), "at 0xde000010, which is no memory of the GPU", "update"),
+        (Failure::Value(0x3000d, 0xfeff_f000), "at 0xfefff000, which is no memory of the GPU", "update"),
         (Failure::Map, "cannot map memory of the GPU: permission denied", "as root"),
     ] {
         let BoardError { reason: found, remedy: advice } = error(failure);
         assert!(found.contains(reason) && advice.contains(remedy), "{failure:?}: {found}: {advice}");
     }
+}
+
+/// The Raspberry Pi 1 has less memory, and its processor uses the cache of level 2.
+#[test]
+fn memory_of_each_model() {
+    for model in [Model::Bcm2835, Model::Bcm2836, Model::Bcm2837] {
+        let mut board = Fake::of_model(Failure::None, model).board();
+        let output = encrypt(&mut board, Launch::PackedTuned { decrypts: false }, &[0; 64]).unwrap();
+        assert_eq!(output[..16], Aes::new(&KEY).encrypt([0; 16]), "{model:?}");
+    }
+    // This is memory of a Raspberry Pi 2, and registers of a Raspberry Pi 1.
+    let mut board = Fake::of_model(Failure::Value(0x3000d, PHYSICAL << 1 | CACHED), Model::Bcm2835).board();
+    let error = encrypt(&mut board, Launch::PackedTuned { decrypts: false }, &[0; 64]).unwrap_err();
+    assert!(error.to_string().contains("at 0x7c000000, which is no memory of the GPU"), "{error}");
+}
+
+/// QPUs that cannot be switched off after a failure may still write to their memory: it is neither wiped nor freed, and no run
+/// begins before they are off.
+#[test]
+fn memory_of_running_qpus_is_kept() {
+    let fake = Fake::new(Failure::Endless);
+    let mut board = fake.board();
+    for _ in 0..2 {
+        let error = encrypt(&mut board, Launch::Naive { decrypts: false }, &[0; 64]).unwrap_err();
+        assert!(error.to_string().contains("timed out"), "{error}");
+        board.finish();
+        let state = fake.0.lock().unwrap();
+        assert!(state.is_acquired && state.is_enabled && state.is_running);
+        assert!(state.is_allocated && state.is_locked);
+    }
+    fake.0.lock().unwrap().failure = Failure::None;
+    let output = encrypt(&mut board, Launch::Naive { decrypts: false }, &[0; 64]).unwrap();
+    assert_eq!(output[..16], Aes::new(&KEY).encrypt([0; 16]), "the next run works");
+    board.finish();
+    assert!(fake.0.lock().unwrap().is_idle());
+
+    fake.0.lock().unwrap().failure = Failure::Endless;
+    encrypt(&mut board, Launch::Naive { decrypts: false }, &[0; 64]).unwrap_err();
+    drop(board);
+    let state = fake.0.lock().unwrap();
+    assert!(!state.is_acquired && state.is_allocated, "other processes can go on; the memory is lost");
 }
 
 #[test]
