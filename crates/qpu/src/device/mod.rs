@@ -12,8 +12,8 @@ use lockstep_core::backend::{
     Backend, Completion, Cost, Counter, Device, DeviceId, DeviceProperties, DeviceSelector, Discovery,
     KernelId, KernelInfo, Missing, Unit,
 };
-use lockstep_core::work::{Operation, Task, Work};
-use lockstep_core::{Error, KeySize};
+use lockstep_core::work::{Operation, Segment, Task, Work};
+use lockstep_core::{Block, Error, KeySize};
 use zeroize::Zeroizing;
 
 use self::kernels::{KERNELS, Kernel};
@@ -163,6 +163,16 @@ impl Qpu {
     }
 }
 
+/// Zeroes the output of a call of several runs that failed after the first one: a part of the result must not look like all of it.
+fn zero_outputs(device: DeviceId, segments: &mut [Segment<'_>]) {
+    for segment in segments {
+        // Other memory has not been written.
+        if let Ok(mut host) = segment.data.reborrow().into_host(device) {
+            host.output().fill(0);
+        }
+    }
+}
+
 impl Device for Qpu {
     fn id(&self) -> DeviceId {
         DeviceId { backend: NAME, unit: self.unit }
@@ -204,6 +214,8 @@ impl Device for Qpu {
         };
         let Task::Pass(pass, segments) = work.task else { return Err(unsupported()) };
         let launch = named.and_then(|named| (named.launch)(pass)).ok_or_else(unsupported)?;
+        let states: Zeroizing<Vec<Block>> =
+            Zeroizing::new(segments.iter().map(|segment| *segment.state).collect());
         let mut chip = lock(&self.chip);
         let mut call = Call { chip: &mut **chip, device: self.id(), done: Simulated::default() };
         let result = if pass.is_xts() {
@@ -216,6 +228,12 @@ impl Device for Qpu {
         let done = call.done;
         chip.finish();
         drop(chip);
+        if result.is_err() {
+            if done.bytes > 0 && !pass.is_read_only() {
+                zero_outputs(self.id(), segments);
+            }
+            segments.iter_mut().zip(&*states).for_each(|(segment, state)| *segment.state = *state);
+        }
         result?;
         let total = &mut lock(&self.done);
         total.bytes += done.bytes;

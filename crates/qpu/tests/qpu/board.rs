@@ -4,16 +4,18 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use lockstep_core::backend::{Backend, Device};
+use lockstep_core::backend::{Backend, Device, kernel_by_name};
+use lockstep_core::data::Data;
 use lockstep_core::key::Key;
+use lockstep_core::work::{Pass, Segment, Task, Tweak};
 use lockstep_qpu::board::{Board, Firmware, Model, SharedMemory, check};
 use lockstep_qpu::chip::{BoardError, Chip, ChipError};
 use lockstep_qpu::device::{Qpu, QpuBackend};
 use lockstep_qpu::isa::Instruction;
 use lockstep_qpu::kernels::bitslice::{Blocks, Combination, PROGRAMS, UNIT};
-use lockstep_qpu::launch::{Job, Launch};
+use lockstep_qpu::launch::{Job, Launch, MAX_RUN_BYTES};
 use lockstep_qpu::sim::{Leftovers, Machine, Program};
-use lockstep_reference::Aes;
+use lockstep_reference::{Aes, ctr};
 
 /// The physical address of the GPU's memory, and the highest bits of its bus addresses: with the cache of level 2, and without
 /// caches.
@@ -42,6 +44,8 @@ enum Failure {
     Short(u32),
     /// A tag gets this value.
     Value(u32, u32),
+    /// Runs fail after this number of them.
+    RunsAfter(usize),
     /// The memory cannot be mapped.
     Map,
 }
@@ -196,6 +200,9 @@ impl Firmware for Fake {
             Failure::Timeout | Failure::Endless if tag == 0x30011 => {
                 state.is_running = true;
                 return Err(io::ErrorKind::TimedOut.into());
+            }
+            Failure::RunsAfter(runs) if tag == 0x30011 && state.runs >= runs => {
+                (message[1], message[4], message[5]) = (0x8000_0000, 0x8000_0004, 0x8000_0000);
             }
             Failure::Endless if (tag, message[5]) == (0x30012, 0) => {
                 return Err(io::ErrorKind::TimedOut.into());
@@ -430,6 +437,59 @@ fn a_failing_board_is_a_failing_device() {
     let key = lockstep_modes::CipherKey::new(lockstep_modes::Cipher::Ecb, &KEY).unwrap();
     let error = lockstep_modes::Cipher::Ecb.encrypt(&planner, &key, &mut [0; 16], &mut [0; 64]).unwrap_err();
     assert!(error.to_string().contains("cannot switch the QPUs on"), "{error}");
+}
+
+/// A message of two runs, of which the second fails: no part of the result of the first one is left in the caller's buffer.
+#[test]
+fn a_failure_leaves_no_result() {
+    let fake = Fake::new(Failure::None);
+    let device: Arc<dyn Device> = Arc::new(Qpu::of_board(fake.board()));
+    let selection = lockstep_planner::Selection { device: Some("qpu:0".into()), ..Default::default() };
+    let planner = lockstep_planner::Planner::new(vec![device], &selection).unwrap();
+    let cipher = lockstep_modes::Cipher::Ctr;
+    let key = lockstep_modes::CipherKey::new(cipher, &KEY).unwrap();
+    let mut data = vec![0x5a; MAX_RUN_BYTES + 100];
+    // The self-test is done, and the result is right.
+    cipher.encrypt(&planner, &key, &mut [0; 16], &mut data).unwrap();
+    assert!(data == ctr::apply(&Aes::new(&KEY), &[0; 16], &vec![0x5a; data.len()]));
+    {
+        let mut state = fake.0.lock().unwrap();
+        state.failure = Failure::RunsAfter(state.runs + 1);
+    }
+    let (mut counter, runs) = ([0; 16], fake.0.lock().unwrap().runs);
+    let error = cipher.encrypt(&planner, &key, &mut counter, &mut data).unwrap_err();
+    assert!(error.to_string().contains("cannot run the QPUs"), "{error}");
+    assert_eq!(fake.0.lock().unwrap().runs, runs + 1, "the first run succeeded");
+    let nonzero = data.iter().filter(|byte| **byte != 0).count();
+    assert!(nonzero == 0 && counter == [0; 16], "{nonzero} of {} bytes, {counter:?}", data.len());
+    assert!(fake.0.lock().unwrap().is_idle());
+}
+
+/// The same for each way of processing segments: the chaining state is the one before the call, and data that no run has written
+/// are unchanged.
+#[test]
+fn a_failure_undoes_chaining_states() {
+    let key = Key::new(&KEY).unwrap();
+    for (pass, len, runs, expected) in [
+        (Pass::EcbDecrypt, MAX_RUN_BYTES, 0, 0x5a),
+        (Pass::EcbDecrypt, MAX_RUN_BYTES, 1, 0),
+        (Pass::CbcEncrypt, 16_000, 0, 0x5a),
+        (Pass::CbcEncrypt, 16_000, 1, 0),
+        (Pass::CbcMac, 16_000, 1, 0x5a),
+        // The first run encrypts the tweak.
+        (Pass::XtsEncrypt, MAX_RUN_BYTES + 16, 1, 0x5a),
+        (Pass::XtsEncrypt, MAX_RUN_BYTES + 16, 2, 0),
+    ] {
+        let fake = Fake::new(Failure::RunsAfter(runs));
+        let device = Qpu::of_simulated_board(fake.board());
+        let (mut data, mut state) = (vec![0x5a; len], [7; 16]);
+        let tweak = pass.is_xts().then_some(Tweak { key: &key, position: 0 });
+        let mut segments = [Segment { key: &key, tweak, state: &mut state, data: Data::in_place(&mut data) }];
+        let kernel = kernel_by_name(&device, "qpu/bitslice").unwrap();
+        let failed = device.submit(kernel, Task::Pass(pass, &mut segments).into()).is_err();
+        assert!(failed && fake.0.lock().unwrap().runs == runs, "{pass:?} {runs}");
+        assert!(state == [7; 16] && data.iter().all(|byte| *byte == expected), "{pass:?} {runs}");
+    }
 }
 
 /// A folder with the files of a board.

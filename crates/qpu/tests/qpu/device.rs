@@ -2,11 +2,13 @@
 
 use lockstep_core::Key;
 use lockstep_core::backend::{Device, kernel_by_name};
+use lockstep_core::chaining::ChainingState;
 use lockstep_core::data::Data;
 use lockstep_core::key::Block;
 use lockstep_core::work::{Pass, Segment, Task, Tweak};
 use lockstep_qpu::device::{Qpu, Simulated};
-use lockstep_reference::{Aes, xts};
+use lockstep_qpu::launch::MAX_RUN_BYTES;
+use lockstep_reference::{Aes, cbc, cfb, ctr, xts};
 
 /// Executes a pass of the bitsliced kernel over messages with one key. Returns the totals.
 fn run(pass: Pass, keys: [&Key; 2], states: &mut [Block], messages: &mut [Vec<u8>]) -> Simulated {
@@ -71,6 +73,39 @@ fn chains_fill_the_lanes() {
     // The thesis expects a quarter of a vector for each chain, which is a byte in 4 x 85 clocks of a QPU.
     let each = all as f64 * 12.0 / (384.0 * 16.0 * 20.0);
     assert!(each < 20.0, "{each} clocks a byte and QPU");
+}
+
+/// Messages that are longer than a run: each run continues where the one before ended. The counter's last 32 bits overflow in the
+/// first run.
+#[test]
+fn messages_of_several_runs() {
+    let keys = KEYS.map(|key| Key::new(&key).unwrap());
+    let [aes, tweak_aes] = KEYS.map(|key| Aes::new(&key));
+    let input: Vec<u8> =
+        (0..2 * MAX_RUN_BYTES as u32 + 80).map(|byte| (byte * 7 + byte / 64) as u8).collect();
+    let mut start = [0xff; 16];
+    start[15] = 5;
+    for (pass, tail) in [
+        (Pass::Ctr, 13),
+        (Pass::Ctr32, 13),
+        (Pass::CbcDecrypt, 0),
+        (Pass::Cfb128Decrypt, 13),
+        (Pass::XtsEncrypt, 0),
+    ] {
+        let input = &input[..input.len() - tail];
+        let (mut messages, mut states) = ([input.to_vec()], [start]);
+        run(pass, [&keys[0], &keys[1]], &mut states, &mut messages);
+        let expected = match pass {
+            Pass::Ctr => ctr::apply(&aes, &start, input),
+            Pass::Ctr32 => ctr::apply32(&aes, &start, input),
+            Pass::CbcDecrypt => cbc::decrypt(&aes, &start, input),
+            Pass::Cfb128Decrypt => cfb::decrypt128(&aes, &start, input),
+            _ => xts::encrypt(&aes, &tweak_aes, &start, input),
+        };
+        assert!(messages[0] == expected, "{pass:?}");
+        let last = input.as_chunks().0.last().copied();
+        assert_eq!(states[0], ChainingState::of(pass).after(start, input.len(), last), "{pass:?}");
+    }
 }
 
 /// Sectors, which do not end where units of 32 blocks end.
