@@ -271,6 +271,7 @@ fn measured_json(one: &Measured) -> Value {
         "mode": mode,
         "bits": one.bits,
         "decrypt": decrypts,
+        "argument": one.named.argument(),
         "qpus": one.qpus,
         "clocks_per_byte_per_qpu": one.clocks_per_byte(),
         "bytes_of_an_iteration": unit,

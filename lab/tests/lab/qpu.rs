@@ -139,6 +139,10 @@ fn json_has_the_figures_of_the_page() {
     let json = QPU_REPORT.json();
     let kernels = json["kernels"].as_array().unwrap();
     assert_eq!(kernels.len(), qpu::KERNELS.len() * 3 * 2);
+    // The fields identify a row. `argument` is that of `trace --mode`: two decryptions of one kernel differ in it only.
+    let names =
+        kernels.iter().map(|row| ["kernel", "argument", "bits", "qpus"].map(|field| row[field].to_string()));
+    assert_eq!(names.collect::<std::collections::HashSet<_>>().len(), kernels.len());
     let ctr = &kernels[1];
     assert_eq!((&ctr["kernel"], &ctr["mode"]), (&"qpu/bitslice".into(), &"CTR".into()));
     assert_eq!((&ctr["bits"], &ctr["decrypt"], &ctr["qpus"]), (&128.into(), &false.into(), &12.into()));
