@@ -10,6 +10,11 @@ pub trait Firmware: Send {
     /// Those of the operating system.
     fn acquire(&mut self) -> io::Result<()>;
 
+    /// The number of this process. After a fork, a child process leaves the memory of a call of its parent alone.
+    fn process(&self) -> u32 {
+        std::process::id()
+    }
+
     /// Ends what [`Firmware::acquire`] began.
     fn give_back(&mut self);
 

@@ -18,6 +18,8 @@ use super::{Firmware, SharedMemory};
 pub(super) struct Vcio {
     mailbox: File,
     memory: File,
+    /// The process that opened them.
+    process: u32,
 }
 
 impl Vcio {
@@ -35,7 +37,7 @@ impl Vcio {
                 remedy: "run the program as root, or use another device".into(),
             })
         };
-        Ok(Vcio { mailbox: open("/dev/vcio")?, memory: open("/dev/mem")? })
+        Ok(Vcio { mailbox: open("/dev/vcio")?, memory: open("/dev/mem")?, process: std::process::id() })
     }
 }
 
@@ -44,6 +46,10 @@ const PROPERTY: rustix::ioctl::Opcode = opcode::read_write::<*mut c_char>(100, 0
 
 impl Firmware for Vcio {
     fn acquire(&mut self) -> io::Result<()> {
+        if self.process != self.process() {
+            // A lock belongs to the open file, which processes share after a fork.
+            *self = Vcio::open().map_err(io::Error::other)?;
+        }
         // A signal ends the wait with an error.
         Ok(retry_on_intr(|| flock(&self.mailbox, FlockOperation::LockExclusive))?)
     }

@@ -33,6 +33,10 @@ impl Mailbox {
         Mailbox { firmware }
     }
 
+    pub(super) fn process(&self) -> u32 {
+        self.firmware.process()
+    }
+
     /// Waits until no other process uses the QPUs.
     pub(super) fn acquire(&mut self) -> Result<(), BoardError> {
         self.firmware.acquire().map_err(|error| BoardError {

@@ -44,6 +44,8 @@ struct Allocation {
     data: usize,
     /// True from the start of a run until the firmware reports its success: QPUs may read and write the memory.
     is_in_use: bool,
+    /// The process that allocated it.
+    process: u32,
 }
 
 /// The QPUs of a board. Between [`Chip::reserve`] and [`Chip::finish`] it holds memory of the GPU, the QPUs are switched on, and
@@ -109,7 +111,8 @@ impl Board {
             if mapped.is_err() {
                 let _ = self.mailbox.unlock(handle);
             }
-            Ok(Allocation { handle, bus, shared: mapped?, data, is_in_use: false })
+            let process = self.mailbox.process();
+            Ok(Allocation { handle, bus, shared: mapped?, data, is_in_use: false, process })
         });
         if locked.is_err() {
             let _ = self.mailbox.release(handle);
@@ -123,6 +126,10 @@ impl Board {
     /// The QPUs may be running a program, and cannot be switched off. Everything is then kept.
     fn stop(&mut self) -> Result<(), BoardError> {
         let Some(mut memory) = self.memory.take() else { return Ok(()) };
+        if memory.process != self.mailbox.process() {
+            // The parent of this process is in a call, and ends it.
+            return Ok(());
+        }
         // In this order: the memory is neither wiped nor freed while QPUs may use it.
         if let Err(error) = self.mailbox.enable_qpus(false)
             && memory.is_in_use
@@ -152,7 +159,11 @@ impl Chip for Board {
     fn reserve(&mut self, bytes: usize) -> Result<u32, ChipError> {
         let bytes = bytes.next_multiple_of(PAGE);
         let memory = match self.memory.take() {
-            Some(memory) if memory.data >= bytes && !memory.is_in_use => memory,
+            Some(memory)
+                if memory.data >= bytes && !memory.is_in_use && memory.process == self.mailbox.process() =>
+            {
+                memory
+            }
             before => {
                 self.memory = before;
                 self.stop()?;

@@ -53,6 +53,8 @@ enum Failure {
 /// The state of the firmware.
 struct State {
     model: Model,
+    /// The number of the process that uses the board.
+    process: u32,
     memory: Vec<u8>,
     failure: Failure,
     is_acquired: bool,
@@ -160,6 +162,7 @@ impl Fake {
     fn of_model(failure: Failure, model: Model) -> Fake {
         Fake(Arc::new(Mutex::new(State {
             model,
+            process: 1,
             memory: vec![0; BYTES],
             failure,
             is_acquired: false,
@@ -178,6 +181,10 @@ impl Fake {
 }
 
 impl Firmware for Fake {
+    fn process(&self) -> u32 {
+        self.0.lock().unwrap().process
+    }
+
     fn acquire(&mut self) -> io::Result<()> {
         let mut state = self.0.lock().unwrap();
         assert!(!state.is_acquired);
@@ -397,6 +404,43 @@ fn memory_of_each_model() {
     let mut board = Fake::of_model(Failure::Value(0x3000d, PHYSICAL << 1 | CACHED), Model::Bcm2835).board();
     let error = encrypt(&mut board, Launch::PackedTuned { decrypts: false }, &[0; 64]).unwrap_err();
     assert!(error.to_string().contains("at 0x7c000000, which is no memory of the GPU"), "{error}");
+}
+
+/// A child process of a fork in a call has the parent's board: it neither wipes nor frees the memory that the parent uses.
+#[test]
+fn a_child_process_leaves_a_call_of_its_parent_alone() {
+    let fake = Fake::new(Failure::None);
+    let mut board = fake.board();
+    board.reserve(4096).unwrap();
+    {
+        let mut state = fake.0.lock().unwrap();
+        state.memory[6 * 4096] = 7;
+        state.process = 2;
+    }
+    board.finish();
+    {
+        let mut state = fake.0.lock().unwrap();
+        assert!(state.is_acquired && state.is_enabled && state.is_allocated && state.is_locked);
+        assert_eq!(state.memory[6 * 4096], 7);
+        // The parent ends its call.
+        (state.is_acquired, state.is_enabled) = (false, false);
+        (state.is_allocated, state.is_locked) = (false, false);
+    }
+    let output = encrypt(&mut board, Launch::PackedTuned { decrypts: false }, &[0; 64]).unwrap();
+    assert_eq!(output[..16], Aes::new(&KEY).encrypt([0; 16]));
+    board.finish();
+    assert!(fake.0.lock().unwrap().is_idle());
+    // The next call does not use the parent's memory either.
+    board.reserve(4096).unwrap();
+    {
+        let mut state = fake.0.lock().unwrap();
+        state.process = 3;
+        (state.is_acquired, state.is_enabled) = (false, false);
+        (state.is_allocated, state.is_locked) = (false, false);
+    }
+    encrypt(&mut board, Launch::PackedTuned { decrypts: false }, &[0; 64]).unwrap();
+    board.finish();
+    assert!(fake.0.lock().unwrap().is_idle());
 }
 
 /// QPUs that cannot be switched off after a failure may still write to their memory: it is neither wiped nor freed, and no run
