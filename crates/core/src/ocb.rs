@@ -74,7 +74,7 @@ fn double(block: &Block) -> Block {
 /// The block that is encrypted to Ktop, and the number of bits by which the result is shifted (RFC 7253, section 4.2).
 ///
 /// # Panics
-/// If the nonce does not have 1 to 15 bytes.
+/// If the nonce does not have 1 to 15 bytes, which [`crate::work::FusedAead::check_lengths`] excludes.
 pub fn nonce_block(nonce: &[u8], tag_len: usize) -> (Block, u32) {
     assert!((1..=15).contains(&nonce.len()), "the caller has checked the length of the nonce");
     let mut block = [0; 16];
@@ -118,5 +118,45 @@ mod tests {
             masks.advance(&mut offset, number);
             assert_eq!(masks.offset(&first, number), offset, "block {number}");
         }
+    }
+
+    /// Doubling, bit by bit (RFC 7253, section 2).
+    fn doubled_by_bits(block: &Block) -> Block {
+        let mut result: Block =
+            std::array::from_fn(|i| block[i] << 1 | block.get(i + 1).map_or(0, |next| next >> 7));
+        if block[0] >> 7 == 1 {
+            result[15] ^= 0b1000_0111;
+        }
+        result
+    }
+
+    #[test]
+    fn masks_up_to_the_last_are_doubled() {
+        let masks = Masks::new(&[0xA5; 16]);
+        let first = [7; 16];
+        let mut expected = doubled_by_bits(&masks.dollar);
+        assert_eq!(masks.dollar, doubled_by_bits(&masks.star));
+        for i in 0..48 {
+            assert_eq!(*masks.l(i), expected, "L_{i}");
+            let mut offset = masks.offset(&first, (1 << i) - 1);
+            masks.advance(&mut offset, 1 << i);
+            assert_eq!(masks.offset(&first, 1 << i), offset, "block 2^{i}");
+            expected = doubled_by_bits(&expected);
+        }
+    }
+
+    /// RFC 7253, section 4.2: the nonce is preceded by the length of the tag in bits modulo 128, zeros and a one.
+    #[test]
+    fn nonces_of_all_lengths() {
+        assert_eq!(
+            nonce_block(&[0x7F], 8),
+            ([[0x80, 0].as_slice(), &[0; 12], &[1, 0x40]].concat()[..].try_into().unwrap(), 0x3F)
+        );
+        let nonce: [u8; 15] = std::array::from_fn(|i| i as u8 + 0x11);
+        let mut expected = [[0x01].as_slice(), &nonce].concat();
+        expected[15] &= 0xC0;
+        assert_eq!(nonce_block(&nonce, 16), (expected[..].try_into().unwrap(), 0x1F));
+        expected[0] = 0x81;
+        assert_eq!(nonce_block(&nonce, 8), (expected[..].try_into().unwrap(), 0x1F));
     }
 }

@@ -1,8 +1,9 @@
 //! Work for a device: passes over segments, and fused AEADs over messages.
 
 use crate::data::{Data, DeviceSlice};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::key::{Block, Key, KeySize};
+use crate::ocb;
 
 /// The data-parallel or serial steps of which modes consist.
 ///
@@ -181,6 +182,34 @@ impl FusedAead {
     /// True for GCM.
     pub const fn is_gcm(self) -> bool {
         matches!(self, FusedAead::GcmSeal | FusedAead::GcmOpen)
+    }
+
+    /// Checks the lengths of nonce and tag, and for OCB3 those of data and associated data. Devices and the verification of
+    /// results call this function before any other use of a message, because callers may submit work without a mode.
+    ///
+    /// # Errors
+    /// [`Error::IvLength`], [`Error::TagLength`], [`Error::TooLong`].
+    pub fn check_lengths(self, message: &AeadMessage<'_>) -> Result<()> {
+        let (mode, nonces, tags) = match self.sealing() {
+            FusedAead::OcbSeal => ("OCB", (1..=15, "1 to 15"), (1..=16, "1 to 16")),
+            FusedAead::GcmSivSeal => ("GCM-SIV", (12..=12, "12"), (16..=16, "16")),
+            _ => ("fused GCM", (12..=12, "12"), (1..=16, "1 to 16")),
+        };
+        let (nonce, tag) = (message.nonce.len(), message.tag.len());
+        if !nonces.0.contains(&nonce) {
+            return Err(Error::IvLength { mode, expected: nonces.1, got: nonce });
+        }
+        if !tags.0.contains(&tag) {
+            return Err(Error::TagLength { mode, expected: tags.1, got: tag });
+        }
+        if self.sealing() == FusedAead::OcbSeal {
+            for (what, len) in [("data", message.data.len()), ("associated data", message.aad.len())] {
+                if len as u64 > ocb::MAX_DATA {
+                    return Err(Error::TooLong { mode, what, limit: ocb::MAX_DATA });
+                }
+            }
+        }
+        Ok(())
     }
 }
 

@@ -7,7 +7,7 @@
 use lockstep_core::data::{Data, HostData};
 use lockstep_core::gcm::settle;
 use lockstep_core::key::Block;
-use lockstep_core::work::{AeadMessage, Status, Tag};
+use lockstep_core::work::{AeadMessage, FusedAead, Status, Tag};
 use lockstep_core::{Error, Result};
 
 use crate::device::CPU;
@@ -41,18 +41,12 @@ pub(crate) fn run<K: SingleStreamKernel>(
     Ok(())
 }
 
-/// Checks that the data are in host memory and writable, and that the nonce has 12 bytes.
+/// Checks that the data are in host memory and writable, and the lengths of nonce and tag.
 fn check(message: &AeadMessage<'_>) -> Result<()> {
     if let Data::Device { .. } | Data::Pinned { .. } | Data::Host(HostData::ReadOnly(_)) = message.data {
         return Err(Error::OutOfReach { device: CPU, what: "data that are not in host memory".into() });
     }
-    if !(1..=16).contains(&message.tag.len()) {
-        return Err(Error::TagLength { mode: "fused GCM", expected: "1 to 16", got: message.tag.len() });
-    }
-    if message.nonce.len() != 12 {
-        return Err(Error::IvLength { mode: "fused GCM", expected: "12", got: message.nonce.len() });
-    }
-    Ok(())
+    FusedAead::GcmSeal.check_lengths(message)
 }
 
 /// The nonce of a message that [`check`] has accepted.

@@ -8,11 +8,11 @@
 
 use std::slice::from_mut;
 
+use lockstep_core::Result;
 use lockstep_core::data::Data;
 use lockstep_core::gcm::settle;
 use lockstep_core::key::{Block, Key, KeySize};
-use lockstep_core::work::{AeadMessage, Status, Tag};
-use lockstep_core::{Error, Result};
+use lockstep_core::work::{AeadMessage, FusedAead, Status, Tag};
 
 use crate::gcm::{CHUNK, MessageKey, Powers};
 use crate::inline::SingleStreamKernel;
@@ -61,14 +61,7 @@ pub(crate) fn run<K: SingleStreamKernel>(
 /// Checks that the data are in host memory and writable, and the lengths of nonce and tag.
 fn check(message: &AeadMessage<'_>) -> Result<()> {
     check_host(&message.data, false)?;
-    let (nonce, tag) = (message.nonce.len(), message.tag.len());
-    if nonce != 12 {
-        return Err(Error::IvLength { mode: "GCM-SIV", expected: "12", got: nonce });
-    }
-    if tag != 16 {
-        return Err(Error::TagLength { mode: "GCM-SIV", expected: "16", got: tag });
-    }
-    Ok(())
+    FusedAead::GcmSivSeal.check_lengths(message)
 }
 
 /// The keys of a message: the POLYVAL key in the form of a GHASH key, and the key of AES.

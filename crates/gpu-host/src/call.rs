@@ -10,6 +10,7 @@ use std::ops::Range;
 use lockstep_core::backend::{Completion, Pending};
 use lockstep_core::chaining::ChainingState;
 use lockstep_core::data::Data;
+use lockstep_core::work::Operation;
 use lockstep_core::{Block, Error, Result};
 use zeroize::Zeroizing;
 
@@ -48,12 +49,16 @@ struct Call<'w, 'd, P: Pipeline> {
 /// Starts a call. Chunks beyond the window are launched when earlier chunks end, before this function returns.
 ///
 /// # Errors
-/// [`Error::OutOfReach`], [`Error::DeviceFailed`].
+/// [`Error::OutOfReach`], [`Error::DeviceFailed`]; the errors of [`lockstep_core::work::FusedAead::check_lengths`].
 pub fn submit<'w, 'd: 'w, P: Pipeline + 'w>(
     mut pipeline: P,
     messages: Messages<'w, 'd>,
 ) -> Result<Completion<'w>> {
     let device = pipeline.pool().device().id();
+    if let Operation::Fused(fused) = pipeline.operation() {
+        let mut aeads = (0..messages.len()).filter_map(|index| messages.aead(index));
+        aeads.try_for_each(|message| fused.check_lengths(message))?;
+    }
     for data in (0..messages.len()).map(|index| messages.data(index)).filter(|data| !data.is_empty()) {
         if let Some(other) = data.device().filter(|&other| other != device) {
             let kind = if matches!(data, Data::Pinned { .. }) { "pinned memory" } else { "memory" };

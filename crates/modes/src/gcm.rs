@@ -67,7 +67,7 @@ fn run(executor: &dyn Executor, fused: FusedAead, messages: &mut [AeadMessage<'_
     }
     let direction = if fused == FusedAead::GcmSeal { Direction::Encrypt } else { Direction::Decrypt };
     check_tags(messages, direction)?;
-    by_key_size(messages, |messages| run_checked(executor, fused, messages))
+    by_key_size(messages, |messages| seal_or_open(executor, fused, messages))
 }
 
 /// Seals or opens messages. Their keys must have the same size, and their lengths must have been checked. Uses the fused
@@ -75,7 +75,7 @@ fn run(executor: &dyn Executor, fused: FusedAead, messages: &mut [AeadMessage<'_
 ///
 /// # Errors
 /// Errors of devices.
-pub fn run_checked(
+pub fn seal_or_open(
     executor: &dyn Executor,
     fused: FusedAead,
     messages: &mut [AeadMessage<'_>],

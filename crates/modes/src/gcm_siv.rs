@@ -82,7 +82,7 @@ fn open_checked(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Re
 
 fn check_all(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<()> {
     for message in &*messages {
-        check(message.nonce.len(), message.tag.len())?;
+        FusedAead::GcmSivSeal.check_lengths(message)?;
         for (what, len) in [("data", message.data.len()), ("associated data", message.aad.len())] {
             if len as u64 > MAX_DATA {
                 return Err(Error::TooLong { mode: "GCM-SIV", what, limit: MAX_DATA });
@@ -90,17 +90,6 @@ fn check_all(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<(
         }
     }
     check_tags(messages, direction)
-}
-
-/// Checks the lengths of a nonce and of a tag.
-fn check(nonce: usize, tag: usize) -> Result<()> {
-    if nonce != 12 {
-        return Err(Error::IvLength { mode: "GCM-SIV", expected: "12", got: nonce });
-    }
-    if tag != 16 {
-        return Err(Error::TagLength { mode: "GCM-SIV", expected: "16", got: tag });
-    }
-    Ok(())
 }
 
 /// The keys of a message, and its tag.

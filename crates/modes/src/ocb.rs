@@ -23,7 +23,7 @@ use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status};
 /// devices.
 pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     check_all(messages, Direction::Encrypt)?;
-    by_key_size(messages, |messages| run_checked(executor, FusedAead::OcbSeal, messages))?;
+    by_key_size(messages, |messages| seal_or_open(executor, FusedAead::OcbSeal, messages))?;
     all_sealed(messages)
 }
 
@@ -34,7 +34,7 @@ pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
 /// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise the errors of [`seal`].
 pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     check_all(messages, Direction::Decrypt)?;
-    by_key_size(messages, |messages| run_checked(executor, FusedAead::OcbOpen, messages))?;
+    by_key_size(messages, |messages| seal_or_open(executor, FusedAead::OcbOpen, messages))?;
     if messages.iter().all(|message| message.status == Status::Done) {
         Ok(())
     } else {
@@ -47,7 +47,7 @@ pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
 ///
 /// # Errors
 /// Errors of devices.
-pub fn run_checked(
+pub fn seal_or_open(
     executor: &dyn Executor,
     fused: FusedAead,
     messages: &mut [AeadMessage<'_>],
@@ -66,20 +66,8 @@ pub fn run_checked(
 }
 
 fn check_all(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<()> {
-    for message in &*messages {
-        let (nonce, tag) = (message.nonce.len(), message.tag.len());
-        if !(1..=15).contains(&nonce) {
-            return Err(Error::IvLength { mode: "OCB", expected: "1 to 15", got: nonce });
-        }
-        if !(1..=16).contains(&tag) {
-            return Err(Error::TagLength { mode: "OCB", expected: "1 to 16", got: tag });
-        }
-        for (what, len) in [("data", message.data.len()), ("associated data", message.aad.len())] {
-            if len as u64 > MAX_DATA {
-                return Err(Error::TooLong { mode: "OCB", what, limit: MAX_DATA });
-            }
-        }
-    }
+    let fused = if direction == Direction::Encrypt { FusedAead::OcbSeal } else { FusedAead::OcbOpen };
+    messages.iter().try_for_each(|message| fused.check_lengths(message))?;
     check_tags(messages, direction)
 }
 

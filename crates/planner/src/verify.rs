@@ -160,6 +160,13 @@ fn ocb_nonce<'d>(operation: Operation, message: Option<&AeadMessage<'d>>) -> Opt
     message.filter(|_| is_ocb).map(|message| (message.nonce, message.tag.len()))
 }
 
+/// Checks the lengths of fused AEADs. The chaining states and offsets that the verification computes require valid nonces.
+fn check_lengths(operation: Operation, all: &Messages<'_, '_>) -> Result<()> {
+    let Operation::Fused(fused) = operation else { return Ok(()) };
+    let mut aeads = (0..all.len()).filter_map(|index| all.aead(index));
+    aeads.try_for_each(|message| fused.check_lengths(message))
+}
+
 /// Runs work, verified.
 pub(crate) fn run(target: Target<'_>, verifier: &Verifier<'_>, work: Work<'_, '_>) -> Result<()> {
     let stream = work.stream;
@@ -168,15 +175,7 @@ pub(crate) fn run(target: Target<'_>, verifier: &Verifier<'_>, work: Work<'_, '_
         Err(task) => return target.submit(Work { stream, task })?.wait(),
     };
     pass_of(operation)?;
-    if let Operation::Fused(fused) = operation
-        && fused.is_gcm()
-    {
-        // Fused GCM takes only nonces of 12 bytes, from which the chaining state of its data is made.
-        let lengths = (0..all.len()).filter_map(|index| all.aead(index).map(|message| message.nonce.len()));
-        if let Some(got) = lengths.into_iter().find(|&len| len != 12) {
-            return Err(Error::IvLength { mode: "GCM", expected: "12", got });
-        }
-    }
+    check_lengths(operation, &all)?;
     let states = Zeroizing::new((0..all.len()).map(|index| all.state(index)).collect::<Vec<Block>>());
     let reads_only = operation.is_read_only();
     let outcome = if (0..all.len()).all(|index| is_host(all.data(index), reads_only)) {
@@ -263,10 +262,10 @@ fn run_trusted(verifier: &Verifier<'_>, operation: Operation, all: Messages<'_, 
     match (operation, all) {
         (Operation::Pass(pass), Messages::Segments(segments)) => verifier.trusted.run_pass(pass, segments),
         (Operation::Fused(fused), Messages::Aead(messages)) if fused.is_gcm() => {
-            gcm::run_checked(verifier.trusted, fused, messages)
+            gcm::seal_or_open(verifier.trusted, fused, messages)
         }
         (Operation::Fused(fused), Messages::Aead(messages)) => {
-            ocb::run_checked(verifier.trusted, fused, messages)
+            ocb::seal_or_open(verifier.trusted, fused, messages)
         }
         _ => unreachable!("passes have segments, and fused AEADs have messages"),
     }

@@ -38,6 +38,8 @@ pub struct Behaviour {
     pub fail_at: Option<u64>,
     /// The number of the submission whose result has a wrong byte, as from a broken device.
     pub corrupt_at: Option<u64>,
+    /// True if the wrong byte is the last one, otherwise it is the first one.
+    pub corrupt_last_byte: bool,
     /// True if the device offers GCM as a fused AEAD; otherwise GCM is composed of passes.
     pub fused: bool,
     /// True if the device offers OCB3 as a fused AEAD.
@@ -58,6 +60,7 @@ impl Default for Behaviour {
             bytes_per_second: 0,
             fail_at: None,
             corrupt_at: None,
+            corrupt_last_byte: false,
             fused: true,
             ocb: false,
             gcm_siv: false,
@@ -131,7 +134,10 @@ impl MockAsyncDevice {
                 time += Duration::from_secs_f64(bytes as f64 / behaviour.bytes_per_second as f64);
             }
             thread::sleep(time);
-            let fate = Fate { corrupt: behaviour.corrupt_at == Some(number) };
+            let fate = Fate {
+                corrupt: behaviour.corrupt_at == Some(number),
+                last_byte: behaviour.corrupt_last_byte,
+            };
             let outcome = if behaviour.fail_at == Some(number) { Err(failed("told to")) } else { job(fate) };
             // If the completion was dropped there is no receiver: the results are lost, as the contract specifies.
             let _ = done.send(outcome);
@@ -145,12 +151,15 @@ impl MockAsyncDevice {
 #[derive(Clone, Copy)]
 struct Fate {
     corrupt: bool,
+    /// The last byte is corrupted, otherwise the first one.
+    last_byte: bool,
 }
 
 impl Fate {
     fn befall(self, outputs: &mut [Vec<u8>]) {
         if self.corrupt
-            && let Some(byte) = outputs.iter_mut().find_map(|output| output.first_mut())
+            && let Some(output) = outputs.iter_mut().find(|output| !output.is_empty())
+            && let Some(byte) = if self.last_byte { output.last_mut() } else { output.first_mut() }
         {
             *byte ^= 0x40;
         }
@@ -283,7 +292,7 @@ impl MockAsyncDevice {
         let mut jobs = Vec::new();
         for message in &*messages {
             let tag = match &message.tag {
-                Tag::Write(_) => Vec::new(),
+                Tag::Write(tag) => vec![0; tag.len()],
                 Tag::Expect(tag) => tag.to_vec(),
             };
             let place = Place::of(&message.data);

@@ -1,9 +1,9 @@
 //! Fused OCB3 tasks: batches of whole messages.
 
+use lockstep_core::Result;
 use lockstep_core::gcm::settle;
 use lockstep_core::key::Key;
-use lockstep_core::work::{AeadMessage, Status, Tag};
-use lockstep_core::{Error, Result};
+use lockstep_core::work::{AeadMessage, FusedAead, Status, Tag};
 
 use super::{OcbHash, OcbKey, OcbState};
 use crate::inline::SingleStreamKernel;
@@ -25,17 +25,10 @@ pub(crate) fn run<K: SingleStreamKernel>(
     Ok(())
 }
 
-/// Checks that the data are in host memory and writable, and the lengths of nonce and tag.
+/// Checks that the data are in host memory and writable, and the lengths.
 fn check(message: &AeadMessage<'_>) -> Result<()> {
     check_host(&message.data, false)?;
-    let (nonce, tag) = (message.nonce.len(), message.tag.len());
-    if !(1..=15).contains(&nonce) {
-        return Err(Error::IvLength { mode: "OCB", expected: "1 to 15", got: nonce });
-    }
-    if !(1..=16).contains(&tag) {
-        return Err(Error::TagLength { mode: "OCB", expected: "1 to 16", got: tag });
-    }
-    Ok(())
+    FusedAead::OcbSeal.check_lengths(message)
 }
 
 /// The masks of an AES key. They are the same for all kernels.

@@ -39,6 +39,14 @@ impl Piece<'_> {
     }
 }
 
+impl Piece<'_> {
+    /// True for the last, partial block of a message of OCB3, which the pass of the whole blocks does not process. Such a block
+    /// is a piece of its own.
+    fn is_partial_block_of_ocb(&self) -> bool {
+        self.ocb_nonce.is_some() && !self.bytes.is_multiple_of(16)
+    }
+}
+
 /// One place in each stretch of `stride` places, in ascending order. The places within the stretches differ, because errors of
 /// devices are often periodic: those of one lane are in each block of the same number in a tile.
 fn places(seed: usize, stride: usize) -> impl Iterator<Item = usize> {
@@ -129,14 +137,18 @@ pub(super) fn compare(
         .iter()
         .zip(&mut again)
         .zip(states.iter_mut())
+        .filter(|((piece, _), _)| !piece.is_partial_block_of_ocb())
         .map(|((piece, data), state)| {
             let at = piece.number as u64;
             let tweak = piece.tweak.map(|tweak| Tweak { position: tweak.position.wrapping_add(at), ..tweak });
             Segment { key: piece.key, tweak, state, data: Data::in_place(data) }
         })
         .collect();
-    verifier.trusted.run_pass(pass, &mut segments)?;
+    if !segments.is_empty() {
+        verifier.trusted.run_pass(pass, &mut segments)?;
+    }
     drop(segments);
+    offsets.process_partial_blocks(verifier, pieces, &mut again)?;
     for (index, (piece, data)) in pieces.iter().zip(&mut again).enumerate() {
         offsets.add(index, piece, data);
     }
@@ -174,7 +186,38 @@ impl OcbOffsets {
         Ok(OcbOffsets(offsets.collect()))
     }
 
-    /// XORs the blocks of a piece with their offsets.
+    /// Encrypts or decrypts partial blocks: XORs them with their encrypted offsets (RFC 7253, sections 4.2 and 4.3: Pad).
+    fn process_partial_blocks(
+        &self,
+        verifier: &Verifier<'_>,
+        pieces: &[Piece<'_>],
+        data: &mut [Zeroizing<Vec<u8>>],
+    ) -> Result<()> {
+        let is_partial = |index: &usize| pieces[*index].is_partial_block_of_ocb();
+        let partial: Vec<usize> = (0..pieces.len()).filter(is_partial).collect();
+        let mut pads = Zeroizing::new(Vec::with_capacity(partial.len()));
+        for &index in &partial {
+            let (masks, first) = self.0[index].as_ref().expect("a piece of OCB3 has masks");
+            let mut offset = masks.offset(first, pieces[index].number as u64);
+            xor(&mut offset, &masks.star);
+            pads.push(offset);
+        }
+        let mut states = vec![[0; 16]; partial.len()];
+        let mut segments = Vec::with_capacity(partial.len());
+        for ((&index, pad), state) in partial.iter().zip(pads.iter_mut()).zip(&mut states) {
+            segments.push(Segment { key: pieces[index].key, tweak: None, state, data: Data::in_place(pad) });
+        }
+        if !segments.is_empty() {
+            verifier.trusted.run_pass(Pass::EcbEncrypt, &mut segments)?;
+        }
+        drop(segments);
+        for (&index, pad) in partial.iter().zip(pads.iter()) {
+            data[index].iter_mut().zip(pad).for_each(|(byte, pad)| *byte ^= pad);
+        }
+        Ok(())
+    }
+
+    /// XORs the whole blocks of a piece with their offsets.
     fn add(&self, index: usize, piece: &Piece<'_>, data: &mut [u8]) {
         let Some(Some((masks, first))) = self.0.get(index) else { return };
         let mut offset = Zeroizing::new(masks.offset(first, piece.number as u64));

@@ -6,8 +6,9 @@
 //! completion fails. The following is never compared:
 //! - messages described in device memory ([`Task::Table`]), because their keys never reach the host
 //! - chaining states, tags and MACs
-//! - the last, partial block of a message of OCB3
 //! - calls whose data are in memory of several kinds
+//!
+//! The last, partial block of a message of OCB3 is compared if everything is compared, but not in samples.
 
 use zeroize::Zeroizing;
 
@@ -111,6 +112,7 @@ pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
         (Ok((operation, all)), _) => return unverified(target, stream, super::task(operation, all)),
         (Err(task), _) => return unverified(target, stream, task),
     };
+    super::check_lengths(operation, &all)?;
     let wanted = wanted(target, &verifier, operation, &all)?;
     let places = places(&all, &wanted);
     let outputs = outputs(&all);
@@ -157,7 +159,7 @@ fn wanted<'d>(
 ) -> Result<Vec<Piece<'d>>> {
     let len = |index| match (all.data(index).len(), ocb_nonce(operation, all.aead(index))) {
         (len, None) => len,
-        // The pass of a piece does not process a partial block of OCB3.
+        // A partial block of OCB3 is a piece of its own.
         (len, Some(_)) => len & !15,
     };
     let lengths: Vec<usize> = (0..all.len()).map(len).collect();
@@ -175,11 +177,13 @@ fn wanted<'d>(
             "more than 1 GiB at once is too much to compare: give it less, or compare samples".into();
         return Err(Error::DeviceFailed { device: target.device.id(), reason });
     }
-    let mut all = Vec::new();
+    let mut pieces = Vec::new();
     for (message, &bytes) in lengths.iter().enumerate() {
-        all.extend((0..bytes).step_by(PIECE).map(|at| piece(message, at / 16, PIECE.min(bytes - at))));
+        pieces.extend((0..bytes).step_by(PIECE).map(|at| piece(message, at / 16, PIECE.min(bytes - at))));
+        let rest = all.data(message).len() - bytes;
+        pieces.extend((rest > 0).then(|| piece(message, bytes / 16, rest)));
     }
-    Ok(all)
+    Ok(pieces)
 }
 
 /// The memory of the pieces. `None` if there are no pieces, or if some data are in host memory, or if the data are in memory

@@ -159,6 +159,108 @@ fn tails_are_compared_fully() {
     }
 }
 
+/// One message of OCB3. The lengths are those of the nonce and the tag. The data are in place, in device memory or pinned.
+fn run_ocb(
+    planner: &Planner,
+    fused: FusedAead,
+    (nonce, tag): (usize, usize),
+    len: usize,
+    pinned: bool,
+) -> (Result<()>, Vec<u8>) {
+    let (nonce, mut input) = (bytes(nonce), bytes(len));
+    let (sealed, mut given) =
+        lockstep_reference::ocb::seal(&lockstep_reference::Aes::new(&[1; 16]), &nonce, b"aad", &input, tag);
+    if fused.opens() {
+        input = sealed;
+    }
+    let memory = planner.devices()[0].memory().unwrap();
+    let (buffer, locked) = (memory.allocate(len).unwrap(), memory.allocate_pinned(len).unwrap());
+    memory.upload(&input, &buffer.slice(), Stream::default()).unwrap();
+    locked.lock().copy_from_slice(&input);
+    let data = match pinned {
+        true => Data::pinned(locked.slice(0..len), locked.slice(0..len)),
+        false => Data::on_device(buffer.slice(), buffer.slice()),
+    };
+    let key = Key::new(&[1; 16]).unwrap();
+    let tag = if fused.opens() { Tag::Expect(&given) } else { Tag::Write(&mut given) };
+    let (data, status) = (data.unwrap(), Status::Pending);
+    let mut messages = [AeadMessage { key: &key, nonce: &nonce, aad: b"aad", data, tag, status }];
+    let plan = planner.plan(Operation::Fused(fused), KeySize::Aes128, len, Some(MOCK_DEVICE)).unwrap();
+    let outcome = plan.run(Task::Fused(fused, &mut messages));
+    assert_eq!(messages[0].status == Status::Done, outcome.is_ok());
+    let mut output = vec![0; len];
+    if pinned {
+        output.copy_from_slice(&locked.lock());
+    } else {
+        memory.download(&buffer.slice(), &mut output, Stream::default()).unwrap();
+    }
+    (outcome, output)
+}
+
+/// The last, partial block of OCB3 is not part of the pass over the whole blocks. Nonces and tags of other lengths than usual
+/// change the offset that it is encrypted with.
+#[test]
+fn partial_blocks_of_ocb_are_compared_fully() {
+    let planner = |corrupt_at| {
+        let behaviour = Behaviour { corrupt_at, corrupt_last_byte: true, ocb: true, ..Behaviour::default() };
+        let device = Arc::new(MockAsyncDevice::new(behaviour));
+        let devices: Vec<Arc<dyn Device>> = vec![Arc::clone(&device) as _, Arc::<MockCpu>::default()];
+        let selection = Selection { device: Some(MOCK_DEVICE.into()), kernel: None };
+        (Planner::new(devices, &selection).unwrap().with_verify(Verify::Full), device)
+    };
+    for fused in [FusedAead::OcbSeal, FusedAead::OcbOpen] {
+        for lengths in [(12, 16), (1, 8), (15, 8)] {
+            for len in [1, 15, 16, 17, 65_536 + 7] {
+                for pinned in [false, true] {
+                    let (right, device) = planner(None);
+                    let (outcome, output) = run_ocb(&right, fused, lengths, len, pinned);
+                    assert_eq!(outcome, Ok(()), "{fused:?} {lengths:?} {len} pinned {pinned}");
+                    assert!(output.iter().any(|&byte| byte != 0));
+                    let (wrong, _) = planner(Some(device.submitted() - 1));
+                    let (outcome, output) = run_ocb(&wrong, fused, lengths, len, pinned);
+                    let expected = Err(Error::WrongResult { device: MOCK_DEVICE });
+                    assert_eq!(outcome, expected, "{fused:?} {lengths:?} {len} pinned {pinned}");
+                    assert!(output.iter().all(|&byte| byte == 0));
+                }
+            }
+        }
+    }
+}
+
+/// A nonce or a tag of a length that the mode does not allow is an error, not a panic, even if the caller bypasses the mode.
+#[test]
+fn lengths_of_fused_aeads_are_checked() {
+    for (fused, nonce, tag) in [
+        (FusedAead::OcbSeal, 0, 16),
+        (FusedAead::OcbSeal, 16, 16),
+        (FusedAead::OcbOpen, 16, 16),
+        (FusedAead::OcbOpen, 12, 17),
+        (FusedAead::OcbSeal, 12, 0),
+        (FusedAead::GcmSeal, 13, 16),
+        (FusedAead::GcmOpen, 0, 16),
+    ] {
+        let (planner, _) = planner(Verify::Sample, None);
+        let memory = planner.devices()[0].memory().unwrap();
+        let buffer = memory.allocate(32).unwrap();
+        let key = Key::new(&[1; 16]).unwrap();
+        for waits in [false, true] {
+            let (nonce, mut tag_bytes) = (vec![1; nonce], vec![2; tag]);
+            let tag = if fused.opens() { Tag::Expect(&tag_bytes) } else { Tag::Write(&mut tag_bytes) };
+            let data = Data::on_device(buffer.slice(), buffer.slice()).unwrap();
+            let status = Status::Pending;
+            let mut messages = [AeadMessage { key: &key, nonce: &nonce, aad: b"", data, tag, status }];
+            let plan = planner.plan(Operation::Fused(fused), KeySize::Aes128, 32, Some(MOCK_DEVICE)).unwrap();
+            let task = Task::Fused(fused, &mut messages);
+            let outcome = if waits { plan.run(task) } else { plan.submit(task).and_then(Completion::wait) };
+            assert!(
+                matches!(outcome, Err(Error::IvLength { .. } | Error::TagLength { .. })),
+                "{fused:?} {} {outcome:?}",
+                nonce.len()
+            );
+        }
+    }
+}
+
 #[test]
 fn off_is_off() {
     let (right, device) = planner(Verify::Off, None);
