@@ -156,8 +156,9 @@ int32_t lockstep_emu_constant(const char *name, uint64_t *value) {
     return 0;
 }
 
-int32_t lockstep_emu_launch(const char *name, uint32_t grid_x, uint32_t block_x, uint32_t dynamic_shared,
-                            const void *params, size_t params_len) {
+// Runs only the thread blocks from `first` on, so that tests can reach the end of grids that are too large for the emulator.
+int32_t lockstep_emu_launch_from(const char *name, uint32_t first, uint32_t grid_x, uint32_t block_x, uint32_t dynamic_shared,
+                                 const void *params, size_t params_len) {
     const Kernel *kernel = find(name);
     if (!kernel) return refuse(NO_SUCH_KERNEL, "no kernel %s", name);
     // A structure that ends in a smaller member has padding behind it.
@@ -169,10 +170,15 @@ int32_t lockstep_emu_launch(const char *name, uint32_t grid_x, uint32_t block_x,
     // As a driver does, so that the caller's may change.
     alignas(16) unsigned char copy[MAX_PARAMS];
     memcpy(copy, params, kernel->params_len);
-    Grid grid = {kernel, copy, grid_x, block_x, dynamic_shared, 0, NO_ERROR, ""};
+    Grid grid = {kernel, copy, grid_x, block_x, dynamic_shared, first, NO_ERROR, ""};
     run_grid(grid);
     if (grid.error != NO_ERROR) memcpy(words, grid.words, sizeof words);
     return grid.error;
+}
+
+int32_t lockstep_emu_launch(const char *name, uint32_t grid_x, uint32_t block_x, uint32_t dynamic_shared,
+                            const void *params, size_t params_len) {
+    return lockstep_emu_launch_from(name, 0, grid_x, block_x, dynamic_shared, params, params_len);
 }
 
 // Of the latest launch from the thread that asks, in words; valid until its next launch.

@@ -1,10 +1,9 @@
-// Kernels that belong to no family: what lies before each tile, tweaks, and messages that only the device knows.
+// Kernels that all families share: blocks before tiles, chaining states, messages that arrays in device memory describe, gathered
+// parts of memory, and the zeroing of refused messages.
 #include "common/aead.cuh"
 #include "common/counter.cuh"
 
 namespace {
-
-__device__ inline u64 thread() { return static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; }
 
 __device__ inline void copy_block(u8 *to, const u8 *from) { store_block(to, load_block(from)); }
 
@@ -42,7 +41,7 @@ enum Rule : u32 { KEEP, COUNTER, COUNTER32, LAST_CIPHERTEXT, TOLD, COUNTER_LITTL
 // For each tile of launch.option bytes the ciphertext block before it, since in place the tile before it overwrites
 // that; and for each segment the last whole block.
 KERNEL(edges, (Launch launch)) {
-    u64 tile = thread();
+    u64 tile = thread_number();
     if (tile >= launch.tiles) return;
     u32 owner = segment_of(launch, tile);
     Segment &segment = launch.segments[owner];
@@ -58,13 +57,13 @@ KERNEL(edges, (Launch launch)) {
 
 // Segment i gets block i as its register.
 KERNEL(set_registers, (Segment *segments, const u8 *registers, u32 count)) {
-    u64 index = thread();
+    u64 index = thread_number();
     if (index < count) copy_block(segments[index].reg, registers + 16 * index);
 }
 
 // Makes segments of arrays. A message that lies outside of the data, or is too long, becomes empty.
 KERNEL(table_segments, (Arrays table)) {
-    u64 index = thread();
+    u64 index = thread_number();
     if (index > table.count) return;
     table.first_tile[index] = index * table.tiles;
     if (table.tweak_segments) table.tweak_first_tile[index] = index * table.tweak_tiles;
@@ -94,7 +93,7 @@ KERNEL(table_segments, (Arrays table)) {
 // After a pass: the registers that the next segments need, and what became of each message. One that was not worked on
 // stays pending.
 KERNEL(table_results, (const Segment *segments, u8 *registers, u8 *status, u32 count, u32 rule)) {
-    u64 index = thread();
+    u64 index = thread_number();
     if (index >= count) return;
     const Segment &segment = segments[index];
     status[index] = segment.reserved ? DONE : PENDING;
@@ -110,7 +109,7 @@ KERNEL(table_results, (const Segment *segments, u8 *registers, u8 *status, u32 c
 // Parts of device memory for the host, one behind the other: part i is bytes[i] long, lies at from[i] and goes to
 // to + places[i]. A warp a part.
 KERNEL(gather, (const u64 *from, const u64 *bytes, const u64 *places, u8 *to, u32 count)) {
-    u64 index = thread() / 32;
+    u64 index = thread_number() / 32;
     if (index >= count) return;
     const u8 *part = reinterpret_cast<const u8 *>(from[index]);
     u8 *place = to + places[index];

@@ -46,7 +46,7 @@ pub(crate) struct Found {
     outputs: Vec<(usize, usize)>,
     /// The place of the segments' descriptions, if the device writes chaining states to them.
     segments: Option<usize>,
-    /// The places of the tags and the statuses, for GCM.
+    /// The places of the tags and the statuses, for fused AEADs.
     tags: Option<(usize, usize)>,
 }
 

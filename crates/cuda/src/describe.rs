@@ -15,7 +15,7 @@ use crate::gpu::Stream;
 use crate::kernel::{Family, GHASH_MATRICES_BYTES, GHASH_ROWS, OCB_MASKS, Tiling};
 use crate::launch;
 use crate::passes::{
-    Aead, Batch, Extra, Hashing, Level, Levels, Ocb, Tiled, Tweaks, by_matrices, chain_scratch,
+    Aead, AuxiliaryBlocks, Batch, Extra, Hashing, Level, Levels, Ocb, Tiled, by_matrices, chain_scratch,
 };
 use crate::staging::{Layout, Staging};
 
@@ -24,9 +24,10 @@ pub(crate) struct Places {
     pub(crate) segments: usize,
     first_tile: usize,
     keys: usize,
-    states: usize,
-    tweak_segments: usize,
-    tweak_first_tile: usize,
+    /// The auxiliary blocks, the segments that contain them, and the first tiles of these segments.
+    auxiliary: usize,
+    auxiliary_segments: usize,
+    auxiliary_first_tile: usize,
     /// For OCB3: segments over the regions of the messages.
     region_segments: usize,
     region_first_tile: usize,
@@ -61,7 +62,7 @@ pub(crate) struct Places {
 pub(crate) struct Description {
     pub(crate) places: Places,
     work: Tiled,
-    tweaks: Option<Tweaks>,
+    auxiliary: Option<AuxiliaryBlocks>,
     schedules: u64,
     scratch: u64,
     hashing: Option<Hashing>,
@@ -86,7 +87,7 @@ impl Description {
             family,
             size: task.size,
             work: self.work,
-            tweaks: self.tweaks,
+            auxiliary: self.auxiliary,
             schedules: self.schedules,
             scratch: self.scratch,
             hashing: self.hashing.as_ref(),
@@ -105,8 +106,8 @@ pub(crate) struct Work<'a, 'w, 'd> {
     messages: &'a Messages<'w, 'd>,
     keys: PieceKeys<'d>,
     tiling: Tiling,
-    /// Blocks that are encrypted before the pass, as runs of consecutive blocks with the same key.
-    prelude: Runs,
+    /// The auxiliary blocks, as runs of consecutive blocks with the same key.
+    auxiliary: Runs,
     /// For OCB3: the blocks of the regions of all messages, in the same form, and the first block of each message.
     regions: Runs,
     region_starts: Vec<usize>,
@@ -124,7 +125,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         let limits = task.gpu().limits();
         let bytes = pieces.iter().map(|piece| piece.range.len()).sum();
         let hash_keys = 0..keys.all.len() as u32;
-        let prelude_keys: Vec<u32> = match task.kind() {
+        let auxiliary_keys: Vec<u32> = match task.kind() {
             Kind::Ghash => hash_keys.collect(),
             Kind::Polyval => Vec::new(),
             Kind::Gcm { .. } | Kind::Ocb { .. } => {
@@ -133,8 +134,8 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
             _ if task.kind().tweaks() => keys.numbers.iter().map(|&(_, tweak_key)| tweak_key).collect(),
             _ => Vec::new(),
         };
-        let mut prelude = Runs::default();
-        prelude_keys.into_iter().for_each(|key| prelude.add(key, 1));
+        let mut auxiliary = Runs::default();
+        auxiliary_keys.into_iter().for_each(|key| auxiliary.add(key, 1));
         let mut regions = Runs::default();
         let mut region_starts = Vec::new();
         if let Kind::Ocb { .. } = task.kind() {
@@ -158,7 +159,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
             pieces,
             messages,
             tiling: family.tiling(limits, &task.options, pieces.len(), bytes),
-            prelude,
+            auxiliary,
             regions,
             region_starts,
             levels: levels.flatten(),
@@ -210,9 +211,9 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
             segments: layout.section(launch::Segment::SIZE * count),
             first_tile: layout.section(8 * (count + 1)),
             keys: layout.section(self.task.size.bytes() * keys),
-            states: layout.section(16 * self.prelude.blocks()),
-            tweak_segments: layout.section(launch::Segment::SIZE * self.prelude.0.len()),
-            tweak_first_tile: layout.section(8 * (self.prelude.0.len() + 1)),
+            auxiliary: layout.section(16 * self.auxiliary.blocks()),
+            auxiliary_segments: layout.section(launch::Segment::SIZE * self.auxiliary.0.len()),
+            auxiliary_first_tile: layout.section(8 * (self.auxiliary.0.len() + 1)),
             region_segments: layout.section(launch::Segment::SIZE * self.regions.0.len()),
             region_first_tile: layout.section(8 * (self.regions.0.len() + 1)),
             extras: layout.section(Extra::SIZE * aeads),
@@ -261,7 +262,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
             let described = self.segment(index, piece, &places, base);
             described.write(&mut host[places.segments + launch::Segment::SIZE * index..]);
             if self.task.kind().tweaks() {
-                put(host, places.states + 16 * index, &piece.state);
+                put(host, places.auxiliary + 16 * index, &piece.state);
             }
             if let Data::Host(data) = self.messages.data(piece.segment) {
                 put(host, places.data[index], &data.input()[piece.range.clone()]);
@@ -280,7 +281,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         let is_ocb = matches!(self.task.kind(), Kind::Ocb { .. });
         if (hashes && !is_polyval) || is_ocb {
             // A hash key of GHASH, and the mask of OCB3 from which all others follow, is the encryption of a zero block.
-            host[places.states..places.states + 16 * keys].fill(0);
+            host[places.auxiliary..places.auxiliary + 16 * keys].fill(0);
         }
         for (number, key) in self.keys.all.iter().enumerate() {
             put(host, places.keys + self.task.size.bytes() * number, key.bytes());
@@ -292,9 +293,9 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         };
         let levels = self.levels().iter().zip(&places.level_tiles).zip(&places.level_outputs).map(level);
         let is_aead = is_ocb || matches!(self.task.kind(), Kind::Gcm { .. });
-        let prelude = [places.states, places.tweak_segments, places.tweak_first_tile];
+        let auxiliary = [places.auxiliary, places.auxiliary_segments, places.auxiliary_first_tile];
         let regions = [places.regions, places.region_segments, places.region_first_tile];
-        let prelude = self.describe_runs(host, &self.prelude, prelude, base);
+        let auxiliary = self.describe_runs(host, &self.auxiliary, auxiliary, base);
         let regions = self.describe_runs(host, &self.regions, regions, base);
         Ok(Description {
             work: Tiled {
@@ -304,12 +305,12 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
                 tiles: tile,
                 count: self.pieces.len() as u32,
             },
-            tweaks: prelude.map(|over| Tweaks { over, states: address(places.states) }),
+            auxiliary: auxiliary.map(|over| AuxiliaryBlocks { over, blocks: address(places.auxiliary) }),
             schedules: address(places.schedules),
             scratch: address(places.scratch),
             hashing: hashes.then(|| Hashing {
                 keys: keys as u32,
-                hash_keys: address(if is_polyval { places.keys } else { places.states }),
+                hash_keys: address(if is_polyval { places.keys } else { places.auxiliary }),
                 stride: 16,
                 levels: levels.collect(),
                 rows: address(places.rows),
@@ -358,8 +359,8 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
             }
             _ => return,
         };
-        let slot = places.states + 16 * (self.keys.all.len() + index);
-        put(host, slot, &block);
+        let tag_block = places.auxiliary + 16 * (self.keys.all.len() + index);
+        put(host, tag_block, &block);
         put(host, places.aads[index], aead.aad);
         let tag = places.tags + 16 * index;
         if let Tag::Expect(expected) = &aead.tag {
@@ -368,7 +369,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         let extra = Extra {
             aad: (base + places.aads[index] as u64, aead.aad.len() as u64),
             tag: (base + tag as u64, aead.tag.len() as u32),
-            slot: base + slot as u64,
+            tag_block: base + tag_block as u64,
             place,
             opens,
             bottom,

@@ -228,6 +228,52 @@ fn gcm(device: &Cuda, key: &Key, fused: FusedAead, data: &mut [u8], tag: &mut [u
     outcome.map(|()| messages[0].status)
 }
 
+/// Opens a message of OCB3 whose data are in device memory, in place. Returns the outcome, the status and the data.
+fn open_ocb_on_device(device: &Cuda, sealed: &[u8], tag: &[u8]) -> (Result<()>, Status, Vec<u8>) {
+    let memory = device.memory().unwrap();
+    let buffer = memory.allocate(sealed.len()).unwrap();
+    memory.upload(sealed, &buffer.slice(), Stream::default()).unwrap();
+    let key = Key::new(&[1; 16]).unwrap();
+    let data = Data::on_device(buffer.slice(), buffer.slice()).unwrap();
+    let (tag, status) = (Tag::Expect(tag), Status::Done);
+    let mut messages = [AeadMessage { key: &key, nonce: &[3; 15], aad: b"x", data, tag, status }];
+    let outcome = device
+        .submit(BITSLICE, Task::Fused(FusedAead::OcbOpen, &mut messages).into())
+        .and_then(|completion| completion.wait());
+    let status = messages[0].status;
+    let mut output = vec![1; sealed.len()];
+    memory.download(&buffer.slice(), &mut output, Stream::default()).unwrap();
+    (outcome, status, output)
+}
+
+/// The plaintext of OCB3 is on the device before the tag is compared, so it is zeroed if the tag is wrong or anything fails.
+#[test]
+fn ocb_on_the_device_is_zeroed_if_the_tag_is_wrong_or_the_device_fails() {
+    let plaintext: Vec<u8> = (1..=250).cycle().take(20_007).collect();
+    let aes = lockstep_reference::Aes::new(&[1; 16]);
+    let (sealed, tag) = lockstep_reference::ocb::seal(&aes, &[3; 15], b"x", &plaintext, 8);
+    let (device, control) = device();
+    let opened = open_ocb_on_device(&device, &sealed, &tag);
+    assert!(opened == (Ok(()), Status::Done, plaintext), "{:?}", opened.0);
+    let launches = control.launches.load(SeqCst);
+    assert!(launches >= 8, "expansion, four times ECB, and the kernels of OCB3");
+    let mut wrong = tag.clone();
+    wrong[7] ^= 0x80;
+    let refused = open_ocb_on_device(&device, &sealed, &wrong);
+    assert!(refused == (Ok(()), Status::AuthenticationFailed, vec![0; 20_007]), "{:?}", refused.0);
+    // The first wait is the one for the end of the work.
+    let faults = (0..launches).map(|at| (Some(at), None)).chain([(None, Some(0))]);
+    for (launch, wait) in faults {
+        let (device, control) = self::device();
+        *control.launch.lock().unwrap() = launch.map(|at| (at, failed()));
+        *control.wait.lock().unwrap() = wait.map(|at| (at, failed()));
+        let (outcome, status, output) = open_ocb_on_device(&device, &sealed, &tag);
+        assert_eq!(reason(&outcome.unwrap_err()), "no (TEST)", "launch {launch:?}, wait {wait:?}");
+        assert_eq!(status, Status::Pending);
+        assert!(output.iter().all(|&byte| byte == 0), "launch {launch:?}, wait {wait:?}");
+    }
+}
+
 #[test]
 fn pinned_data_are_zeroed_when_work_on_them_fails() {
     let (device, control) = device();

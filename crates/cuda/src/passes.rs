@@ -29,15 +29,16 @@ pub(crate) struct Tiled {
     pub(crate) count: u32,
 }
 
-/// Blocks that are encrypted before the pass: for XTS the chaining states; for GHASH a zero block under each key; for
-/// GCM and OCB3 a zero block under each key, and the first counter block or the nonce block of each message.
+/// Blocks beside the data that are encrypted by ECB before the pass: for XTS the chaining states, which become tweaks; for GHASH
+/// a zero block under each key; for GCM and OCB3 a zero block under each key, and the first counter block or the nonce block of
+/// each message.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Tweaks {
+pub(crate) struct AuxiliaryBlocks {
     /// Segments that contain the blocks, one for each run of blocks with the same key.
     pub(crate) over: Tiled,
     /// The address of the blocks. For XTS, the chaining states are in the order of the segments. For the others, the
     /// zero blocks come first, in the order of the keys.
-    pub(crate) states: u64,
+    pub(crate) blocks: u64,
 }
 
 /// Work that is described on the device and ready to be launched.
@@ -47,7 +48,7 @@ pub(crate) struct Batch<'a> {
     pub(crate) family: &'static Family,
     pub(crate) size: KeySize,
     pub(crate) work: Tiled,
-    pub(crate) tweaks: Option<Tweaks>,
+    pub(crate) auxiliary: Option<AuxiliaryBlocks>,
     /// The address of the expanded keys, each for both directions.
     pub(crate) schedules: u64,
     /// The address of scratch memory. If tiles read the block before them, and for OCB3, it has 16 bytes for each tile. For
@@ -73,12 +74,12 @@ impl Batch<'_> {
                     // tile reads.
                     self.edges()?;
                 }
-                self.tweaks()?;
+                self.encrypt_tweaks()?;
                 self.work(Part::of(pass))
             }
             Kind::Chain(chain) => chain::run(self, chain),
             Kind::Ghash => {
-                self.prelude()?;
+                self.encrypt_auxiliary()?;
                 ghash::hash(self)
             }
             Kind::Polyval => ghash::hash(self),
@@ -111,18 +112,18 @@ impl Batch<'_> {
         self.launch(helper::EDGES, one_each(self.work.tiles), &parameters, 0)
     }
 
-    /// Encrypts the blocks that are needed before the pass.
-    fn prelude(&self) -> Result<()> {
-        let Some(tweaks) = &self.tweaks else { return Ok(()) };
-        self.over(&tweaks.over, Part::EcbEncrypt, 0)
+    /// Encrypts the auxiliary blocks.
+    fn encrypt_auxiliary(&self) -> Result<()> {
+        let Some(auxiliary) = &self.auxiliary else { return Ok(()) };
+        self.over(&auxiliary.over, Part::EcbEncrypt, 0)
     }
 
-    /// Encrypts the chaining states of all segments.
-    fn tweaks(&self) -> Result<()> {
-        let Some(tweaks) = &self.tweaks else { return Ok(()) };
-        self.prelude()?;
+    /// For XTS: replaces the chaining states of all segments by their encryption, the tweaks.
+    fn encrypt_tweaks(&self) -> Result<()> {
+        let Some(auxiliary) = &self.auxiliary else { return Ok(()) };
+        self.encrypt_auxiliary()?;
         let parameters =
-            Parameters::default().long(self.work.segments).long(tweaks.states).word(self.work.count);
+            Parameters::default().long(self.work.segments).long(auxiliary.blocks).word(self.work.count);
         self.launch(helper::SET_REGISTERS, one_each(self.work.count.into()), &parameters, 0)
     }
 

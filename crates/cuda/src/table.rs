@@ -14,7 +14,7 @@ use crate::kernel::{Family, GHASH_MATRICES_BYTES, GHASH_ROWS, GHASH_TILE_BLOCKS,
 use crate::launch::{Parameters, Segment};
 use crate::machine::{Hold, Limits};
 use crate::passes::{
-    Aead, Batch, Extra, Hashing, Level, Tiled, Tweaks, by_matrices, by_messages, chain_scratch,
+    Aead, AuxiliaryBlocks, Batch, Extra, Hashing, Level, Tiled, by_matrices, by_messages, chain_scratch,
 };
 use crate::staging::{Layout, Staging};
 
@@ -121,10 +121,10 @@ impl<'t> Shape<'t> {
         let gcm = matches!(task.kind(), Kind::Gcm { .. });
         let hashes = task.kind().hashes();
         let keys = if arrays.shared { arrays.keys_each } else { arrays.keys_each * count };
-        let has_prelude = task.kind().tweaks() || (hashes && task.kind() != Kind::Polyval);
-        let blocks_each = if has_prelude && gcm && !arrays.shared { 2 } else { usize::from(has_prelude) };
+        let has_auxiliary = task.kind().tweaks() || (hashes && task.kind() != Kind::Polyval);
+        let blocks_each = if has_auxiliary && gcm && !arrays.shared { 2 } else { usize::from(has_auxiliary) };
         let (blocks, runs) = match task.kind() {
-            _ if !has_prelude => (0, 0),
+            _ if !has_auxiliary => (0, 0),
             Kind::Gcm { .. } if arrays.shared => (count + 1, 1),
             Kind::Ghash if arrays.shared => (1, 1),
             _ => (blocks_each * count, if arrays.shared { 1 } else { count }),
@@ -229,7 +229,7 @@ impl<'t> Shape<'t> {
                 tiles: self.tiles,
                 count: self.count,
             },
-            tweaks: (self.runs > 0).then(|| Tweaks {
+            auxiliary: (self.runs > 0).then(|| AuxiliaryBlocks {
                 over: Tiled {
                     tiling: self.run_tiling,
                     segments: at(places.run_segments),
@@ -237,7 +237,7 @@ impl<'t> Shape<'t> {
                     tiles: self.run_tiles_each * self.runs as u64,
                     count: self.runs as u32,
                 },
-                states: at(places.states),
+                blocks: at(places.states),
             }),
             schedules: at(places.schedules),
             scratch: at(places.scratch),

@@ -10,7 +10,7 @@ enum Status : u8 { PENDING, DONE, AUTHENTICATION_FAILED };
 struct alignas(16) Extra {
     u64 aad, aad_bytes;
     u64 tag;        // address: written or compared
-    u64 slot;       // address of a block; GCM: E(K, J0); OCB: first Ktop, then the sum that is encrypted to the tag
+    u64 tag_block;  // address of a block; GCM: E(K, J0); OCB: first Ktop, then the sum that is encrypted to the tag
     u64 place;      // GCM: address of the ciphertext; OCB: address of the blocks that ocb_begin writes
     u32 tag_bytes;  // 0 for a message that cannot be worked on
     u32 opens;      // not 0 to compare

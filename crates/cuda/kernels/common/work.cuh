@@ -28,12 +28,16 @@ struct Launch {
     Segment *segments;
     const u64 *first_tile;  // count + 1 of them
     const u8 *schedules;    // schedule i at i * (the family's schedule size for the key size)
-    u8 *scratch;            // what the pass needs beside: for CBC and CFB decryption 16 bytes a tile, the ciphertext block before it
+    u8 *scratch;            // 16 bytes a tile: for CBC and CFB decryption the ciphertext block before it, for OCB3 its checksum
     u64 tiles;              // first_tile[count]
     u32 count;              // of segments
     u32 option;             // of the kernel family; 0 where there is none
 };
 static_assert(sizeof(Launch) == 48, "shared with src/launch.rs");
+
+// The number of a thread in a launch. It has 64 bits, because a launch with a warp for each message has more than 2^32 threads
+// from 2^27 messages on.
+__device__ inline u64 thread_number() { return static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; }
 
 // The segment that owns a tile: the last i with first_tile[i] <= tile. Public data: it may branch.
 __device__ inline u32 segment_of(const Launch &launch, u64 tile) {

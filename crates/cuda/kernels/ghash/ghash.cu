@@ -31,12 +31,13 @@ EXPORT(ghash_rows_bytes, levels * sizeof(Row));
 
 // Powers for each key, from E(K, 0): a warp a key. Hash keys lie `stride` bytes apart.
 KERNEL(ghash_powers, (const u8 *hash_keys, Row *rows, u32 count, u32 wanted_levels, u32 stride, u32 polyval)) {
-    u32 index = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    u64 index = thread_number() / 32;
+    u32 lane = threadIdx.x % 32;
     if (index >= count) return;
-    Element key = key_of(load_aligned(hash_keys + stride * (u64)index), polyval);
+    Element key = key_of(load_aligned(hash_keys + stride * index), polyval);
 #pragma unroll 1
     for (u32 level = 0; level < wanted_levels; level++) {
-        Row &row = rows[levels * (u64)index + level];
+        Row &row = rows[levels * index + level];
         u32 exponent = lane + (level == 0);
         Element power = one(), square = key;
 #pragma unroll 1
@@ -111,7 +112,7 @@ KERNEL(gcm_messages, (Segment *segments, Extra *extras, u8 *blocks, Segment *pai
     store_aligned(segment.reg, iv);
     Extra extra = {};
     extra.tag = tags + 16 * (u64)index;
-    extra.slot = place;
+    extra.tag_block = place;
     extra.tag_bytes = segment.reserved ? 16 : 0;
     extra.opens = opens;
     extra.place = opens ? segment.from : segment.to;
@@ -136,6 +137,6 @@ KERNEL(gcm_tags, (Segment *segments, const Extra *extras, u8 *status, u32 count)
     if (index >= count) return;
     Segment &segment = segments[index];
     const Extra &extra = extras[index];
-    u32x4 tag = load_aligned(segment.next) ^ load_aligned(global_pointer<const u8>(extra.slot));
+    u32x4 tag = load_aligned(segment.next) ^ load_aligned(global_pointer<const u8>(extra.tag_block));
     settle(segment, extra, tag, status[index]);
 }

@@ -1,11 +1,11 @@
 // OCB3 (RFC 7253) beside its whole blocks, which the kernels of bitslice/ocb.cuh encrypt. These kernels prepare blocks for
 // ECB and read what ECB has made of them: they contain no AES.
 //
-//   1. ECB of a block of zeros under each key, and of the nonce block of each message (its slot).
+//   1. ECB of a block of zeros under each key, and of the nonce block of each message (its tag block).
 //   2. ocb_keys makes the masks, ocb_begin the first offsets and the blocks of the region of each message.
 //   3. ECB of the regions. ECB of the whole blocks with offsets: bitslice/ocb.cuh, which stores the checksum of each tile.
-//   4. ocb_sum processes the partial block, and stores in the slot what is encrypted to the tag.
-//   5. ECB of the slots. ocb_tags writes or compares the tags.
+//   4. ocb_sum processes the partial block, and stores what is encrypted to the tag in the tag block.
+//   5. ECB of the tag blocks. ocb_tags writes or compares the tags.
 //
 // The region of a message has a block for each block of associated data, and one for the partial block of the data.
 #include "../common/aead.cuh"
@@ -27,8 +27,6 @@ struct Ocb {
 };
 static_assert(sizeof(Ocb) == 56, "shared with src/passes/ocb.rs");
 
-__device__ inline u32 thread() { return blockIdx.x * blockDim.x + threadIdx.x; }
-
 // A message, processed by a warp.
 struct Message {
     Segment &segment;
@@ -37,7 +35,7 @@ struct Message {
     u8 *region;
     u64 aad_blocks;
 
-    __device__ Message(const Ocb &ocb, u32 index)
+    __device__ Message(const Ocb &ocb, u64 index)
         : segment(ocb.segments[index]), extra(ocb.extras[index]), masks(ocb.masks[segment.key]),
           region(global_pointer<u8>(extra.place)), aad_blocks((extra.aad_bytes + 15) / 16) {}
 
@@ -84,10 +82,10 @@ __device__ inline u32x4 terminated(u32x4 block, u32 count) {
 
 // The masks of keys, from blocks of zeros that were encrypted under them.
 KERNEL(ocb_keys, (OcbMasks *masks, const u8 *stars, u32 count)) {
-    u32 index = thread();
+    u64 index = thread_number();
     if (index >= count) return;
     OcbMasks &own = masks[index];
-    u32x4 mask = load_aligned(stars + 16 * (u64)index);
+    u32x4 mask = load_aligned(stars + 16 * index);
     own.star = mask;
     own.dollar = mask = doubled_block(mask);
 #pragma unroll 1
@@ -96,11 +94,12 @@ KERNEL(ocb_keys, (OcbMasks *masks, const u8 *stars, u32 count)) {
 
 // The first offset of each message, and the blocks of its region before their encryption.
 KERNEL(ocb_begin, (Ocb ocb)) {
-    u32 index = thread() / 32, lane = thread() % 32;
+    u64 index = thread_number() / 32;
+    u32 lane = threadIdx.x % 32;
     if (index >= ocb.count) return;
     Message message(ocb, index);
     const Extra &extra = message.extra;
-    u32x4 first = first_offset(load_aligned(global_pointer<const u8>(extra.slot)), extra.bottom);
+    u32x4 first = first_offset(load_aligned(global_pointer<const u8>(extra.tag_block)), extra.bottom);
     if (lane == 0) {
         store_aligned(message.segment.reg, first);
         store_aligned(message.pad(), message.last_offset(first));
@@ -124,7 +123,8 @@ KERNEL(ocb_begin, (Ocb ocb)) {
 
 // The partial block of each message, the block that is encrypted to its tag, and the hash of its associated data.
 KERNEL(ocb_sum, (Ocb ocb)) {
-    u32 index = thread() / 32, lane = thread() % 32;
+    u64 index = thread_number() / 32;
+    u32 lane = threadIdx.x % 32;
     if (index >= ocb.count) return;
     Message message(ocb, index);
     const Segment &segment = message.segment;
@@ -143,15 +143,15 @@ KERNEL(ocb_sum, (Ocb ocb)) {
         checksum = checksum ^ terminated(message.extra.opens ? output : input, tail);
     }
     u32x4 offset = message.last_offset(load_aligned(segment.reg));
-    store_aligned(global_pointer<u8>(message.extra.slot), checksum ^ offset ^ message.masks.dollar);
+    store_aligned(global_pointer<u8>(message.extra.tag_block), checksum ^ offset ^ message.masks.dollar);
     store_aligned(message.pad(), hash);
 }
 
-// The tags, from the encrypted slots and the hashes.
+// The tags, from the encrypted tag blocks and the hashes.
 KERNEL(ocb_tags, (Ocb ocb)) {
-    u32 index = thread();
+    u64 index = thread_number();
     if (index >= ocb.count) return;
     Message message(ocb, index);
-    u32x4 tag = load_aligned(global_pointer<const u8>(message.extra.slot)) ^ load_aligned(message.pad());
+    u32x4 tag = load_aligned(global_pointer<const u8>(message.extra.tag_block)) ^ load_aligned(message.pad());
     settle(message.segment, message.extra, tag, ocb.status[index]);
 }

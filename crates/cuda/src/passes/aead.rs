@@ -25,7 +25,7 @@ pub(crate) struct Extra {
     pub(crate) tag: (u64, u32),
     /// Address of the block that is encrypted before the pass. GCM: J0. OCB3: the nonce block, and after the pass the block
     /// that is encrypted to the tag.
-    pub(crate) slot: u64,
+    pub(crate) tag_block: u64,
     /// GCM: the address of the ciphertext. OCB3: the address of the region of the message.
     pub(crate) place: u64,
     pub(crate) opens: bool,
@@ -38,7 +38,7 @@ impl Extra {
 
     pub(crate) fn bytes(&self) -> [u8; Extra::SIZE] {
         let mut bytes = [0; Extra::SIZE];
-        let longs = [self.aad.0, self.aad.1, self.tag.0, self.slot, self.place];
+        let longs = [self.aad.0, self.aad.1, self.tag.0, self.tag_block, self.place];
         let words = [self.tag.1, self.opens.into(), self.bottom];
         for (place, value) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(longs) {
             *place = value.to_ne_bytes();

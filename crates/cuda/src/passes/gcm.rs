@@ -10,14 +10,14 @@ use crate::kernel::{Part, helper, one_each};
 use crate::launch::Parameters;
 
 pub(super) fn seal(batch: &Batch<'_>) -> Result<()> {
-    batch.prelude()?;
+    batch.encrypt_auxiliary()?;
     batch.work(Part::Ctr32)?;
     ghash::hash(batch)?;
     tags(batch)
 }
 
 pub(super) fn open(batch: &Batch<'_>) -> Result<()> {
-    batch.prelude()?;
+    batch.encrypt_auxiliary()?;
     ghash::hash(batch)?;
     tags(batch)?;
     batch.work(Part::Ctr32)?;

@@ -21,11 +21,11 @@ pub(crate) struct Ocb {
 }
 
 pub(super) fn run(batch: &Batch<'_>, opens: bool) -> Result<()> {
-    let (Some(ocb), Some(aead), Some(prelude)) = (&batch.ocb, &batch.aead, &batch.tweaks) else {
+    let (Some(ocb), Some(aead), Some(auxiliary)) = (&batch.ocb, &batch.aead, &batch.auxiliary) else {
         return Err(batch.undescribed());
     };
-    batch.prelude()?;
-    let keys = Parameters::default().long(ocb.masks).long(prelude.states).word(ocb.keys);
+    batch.encrypt_auxiliary()?;
+    let keys = Parameters::default().long(ocb.masks).long(auxiliary.blocks).word(ocb.keys);
     batch.launch(helper::OCB_KEYS, one_each(ocb.keys.into()), &keys, 0)?;
     let work = &batch.work;
     let messages = Parameters::default()
@@ -45,9 +45,9 @@ pub(super) fn run(batch: &Batch<'_>, opens: bool) -> Result<()> {
     let blocks = batch.parameters(work, work.tiling.option).long(ocb.masks);
     batch.launch(work.tiling.entry(part, batch.size), shape, &blocks, batch.bytes)?;
     batch.launch(helper::OCB_SUM, warps, &messages, 0)?;
-    // The slots of the messages now hold the blocks that are encrypted to the tags. The masks of the keys, beside them, are
+    // The tag blocks of the messages now hold the blocks that are encrypted to the tags. The masks of the keys, beside them, are
     // no longer read.
-    batch.prelude()?;
+    batch.encrypt_auxiliary()?;
     batch.launch(helper::OCB_TAGS, one_each(work.count.into()), &messages, 0)?;
     if opens { zero_refused(batch) } else { Ok(()) }
 }

@@ -3,14 +3,14 @@
 
 use lockstep_core::backend::{Device, KernelId};
 use lockstep_core::data::Data;
-use lockstep_core::ocb::Masks;
+use lockstep_core::ocb::{Masks, first_offset};
 use lockstep_core::work::{AeadMessage, FusedAead, Status, Tag, Task};
-use lockstep_core::{Key, KeySize};
+use lockstep_core::{Error, Key, KeySize};
 use lockstep_cuda::{Cuda, LaunchOptions};
 use lockstep_reference::{Aes, ocb};
 
 use crate::emulation::passes::{Family, Launch, Memory, Segment, block, expanded, key, noise};
-use crate::emulation::{constant, launch};
+use crate::emulation::{constant, launch, launch_from};
 
 /// A message and its results by the oracle.
 struct Case {
@@ -169,9 +169,14 @@ fn tiles_far_behind_the_beginning() {
         let family = Family::bitslice(name);
         // Tiles of the message before the one that is launched: the last ones allow for all 2^48 - 1 blocks.
         let all = (1 << 48) / (family.tile_bytes as u64 / 16);
-        for before in [31, 0x5555_5555, 0xFFFF_FFFF, 0x1_2345_6789, all - 2] {
-            let before = before % (all - 1);
-            for encrypts in [true, false] {
+        let levels = u64::BITS - 1 - all.leading_zeros();
+        // In the Gray codes of the blocks behind 0b1010...10 tiles all bits above the lowest ones are set. Behind 2^i - 1 tiles, the
+        // last block of a tile has number 2^i times the blocks of a tile, and its offset differs by the mask of that number.
+        let sparse = 0xAAAA_AAAA_AAAA_AAAA % all;
+        let few = [31, 0x5555_5555, sparse, 0x1_2345_6789, all - 2].map(|before| (before % (all - 1), true));
+        let steps = (5..levels).map(|i| ((1 << i) - 1, false));
+        for (before, both) in few.into_iter().chain(steps) {
+            for encrypts in [true, false].into_iter().filter(|encrypts| both || *encrypts) {
                 let input = noise(family.tile_bytes, before);
                 let mut expected = input.clone();
                 let (mut offset, mut checksum) = ([0; 16], [0; 16]);
@@ -212,5 +217,116 @@ fn tiles_far_behind_the_beginning() {
                 assert_eq!(scratch.bytes(), checksum, "{kernel}, {before} tiles before");
             }
         }
+    }
+}
+
+/// The parameters of `ocb_begin`: `struct Ocb` of kernels/ocb/ocb.cu, and `struct Extra` of kernels/common/aead.cuh.
+#[repr(C)]
+struct Begin {
+    segments: *mut Segment,
+    extras: *const Extra,
+    masks: *const u8,
+    first_tile: *const u64,
+    checksums: *const u8,
+    status: *mut u8,
+    count: u32,
+    tile_bytes: u32,
+}
+
+#[repr(C, align(16))]
+#[derive(Default)]
+struct Extra {
+    aad: u64,
+    aad_bytes: u64,
+    tag: u64,
+    tag_block: u64,
+    place: u64,
+    tag_bytes: u32,
+    opens: u32,
+    bottom: u32,
+    reserved: [u32; 3],
+}
+
+/// Runs `ocb_begin` for the last of `count` messages alone. Returns the first offset of the message and the block that is
+/// encrypted to the pad of its partial block. `star` is L_*.
+fn last_message(count: usize, bytes: u64, star: &[u8; 16], ktop: &[u8; 16], bottom: u32) -> [[u8; 16]; 2] {
+    #[repr(C)]
+    struct MakeMasks(*mut u8, *const u8, u32);
+    let (mut stars, mut table) = (Memory::new(16), Memory::new(constant("ocb_masks_bytes")));
+    stars.bytes().copy_from_slice(star);
+    let make = MakeMasks(table.bytes().as_mut_ptr(), stars.bytes().as_ptr(), 1);
+    launch("ocb_keys", 1, 32, 0, &make).unwrap();
+    let (mut tag_block, mut region) = (Memory::new(16), Memory::new(16));
+    tag_block.bytes().copy_from_slice(ktop);
+    let mut segment = Segment { bytes, ..Segment::default() };
+    let extra = Extra {
+        tag_block: tag_block.bytes().as_ptr() as u64,
+        place: region.bytes().as_mut_ptr() as u64,
+        tag_bytes: 16,
+        bottom,
+        ..Extra::default()
+    };
+    // The arrays have only their last elements.
+    let begin = Begin {
+        segments: (&raw mut segment).wrapping_sub(count - 1),
+        extras: (&raw const extra).wrapping_sub(count - 1),
+        masks: table.bytes().as_ptr(),
+        first_tile: std::ptr::null(),
+        checksums: std::ptr::null(),
+        status: std::ptr::null_mut(),
+        count: count as u32,
+        tile_bytes: 16_384,
+    };
+    // A warp for each message, 4 messages for each thread block: the last thread block has one message.
+    assert_eq!(count % 4, 1);
+    launch_from("ocb_begin", count / 4, count / 4 + 1, 128, 0, &begin).unwrap();
+    [segment.reg, (&*region.bytes()).try_into().unwrap()]
+}
+
+/// The offset of a partial block, for all masks. The message is not processed, so it may have any length.
+#[test]
+fn offsets_of_partial_blocks_far_behind_the_beginning() {
+    let (star, ktop) = (block(3), block(4));
+    let masks = Masks::new(&star);
+    for blocks in (0..48).map(|i| 1u64 << i).chain([(1 << 48) - 1, 0x5555_5555_5555, 0xAAAA_AAAA_AAAA]) {
+        let bottom = (blocks % 61) as u32;
+        let [first, pad] = last_message(1, 16 * blocks + 5, &star, &ktop, bottom);
+        assert_eq!(first, first_offset(&ktop, bottom), "bottom {bottom}");
+        let offset = masks.offset(&first, blocks);
+        assert_eq!(pad, std::array::from_fn(|i| offset[i] ^ masks.star[i]), "{blocks} blocks");
+    }
+}
+
+/// From 2^27 messages on, a launch with a warp for each message has more than 2^32 threads.
+#[test]
+fn threads_of_many_messages_have_different_numbers() {
+    let (star, ktop) = (block(3), block(4));
+    let [first, _] = last_message((1 << 27) + 1, 5, &star, &ktop, 9);
+    assert_eq!(first, first_offset(&ktop, 9));
+}
+
+/// Bad lengths are errors, also without a mode that checks them before.
+#[test]
+fn lengths_are_checked() {
+    let device = lockstep_cuda::emulator();
+    let key = Key::new(&key(128, 0)).unwrap();
+    for (fused, nonce, tag) in [
+        (FusedAead::OcbSeal, 0, 16),
+        (FusedAead::OcbSeal, 16, 16),
+        (FusedAead::OcbOpen, 16, 16),
+        (FusedAead::OcbOpen, 12, 17),
+        (FusedAead::OcbSeal, 12, 0),
+        (FusedAead::GcmSeal, 13, 16),
+    ] {
+        let (nonce, mut tag, mut data) = (vec![1; nonce], vec![2; tag], [3; 20]);
+        let tag = if fused.opens() { Tag::Expect(&tag) } else { Tag::Write(&mut tag) };
+        let (in_place, status) = (Data::in_place(&mut data), Status::Pending);
+        let mut messages = [AeadMessage { key: &key, nonce: &nonce, aad: b"", data: in_place, tag, status }];
+        let outcome = device.submit(KernelId(0), Task::Fused(fused, &mut messages).into()).map(drop);
+        assert!(
+            matches!(outcome, Err(Error::IvLength { .. } | Error::TagLength { .. })),
+            "{fused:?} {outcome:?}"
+        );
+        assert_eq!(data, [3; 20]);
     }
 }

@@ -10,8 +10,9 @@ unsafe extern "C" {
     fn lockstep_emu_kernel(index: u32) -> *const c_char;
     fn lockstep_emu_constant(name: *const c_char, value: *mut u64) -> i32;
     fn lockstep_emu_launches(name: *const c_char) -> u64;
-    fn lockstep_emu_launch(
+    fn lockstep_emu_launch_from(
         name: *const c_char,
+        first: u32,
         grid_x: u32,
         block_x: u32,
         dynamic_shared: u32,
@@ -57,12 +58,24 @@ pub(crate) fn launch<P>(
     shared: usize,
     params: &P,
 ) -> Result<(), (i32, String)> {
+    launch_from(name, 0, grid, block, shared, params)
+}
+
+/// As [`launch`], but runs only the thread blocks from `first` on.
+pub(crate) fn launch_from<P>(
+    name: &str,
+    first: usize,
+    grid: usize,
+    block: usize,
+    shared: usize,
+    params: &P,
+) -> Result<(), (i32, String)> {
     let c_name = CString::new(name).unwrap();
     let params: *const P = params;
     // SAFETY: the kernel reads and writes the memory of the test; the tests check that it accesses nothing else.
     let rc = unsafe {
-        let (grid, block, shared) = (grid as u32, block as u32, shared as u32);
-        lockstep_emu_launch(c_name.as_ptr(), grid, block, shared, params.cast(), size_of::<P>())
+        let (first, grid, block, shared) = (first as u32, grid as u32, block as u32, shared as u32);
+        lockstep_emu_launch_from(c_name.as_ptr(), first, grid, block, shared, params.cast(), size_of::<P>())
     };
     match rc {
         0 => Ok(()),
