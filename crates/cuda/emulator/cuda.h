@@ -64,6 +64,17 @@ T shuffle(Place place, uint32_t mask, T value, uint32_t source) {
 
 inline uint32_t lane() { return here->index.x % 32; }
 
+// The lower or upper half of the product of polynomials over GF(2).
+inline uint64_t carry_less_product(uint64_t a, uint64_t b, bool upper) {
+    uint64_t low = 0, high = 0;
+    for (int i = 0; i < 64; i++) {
+        uint64_t mask = 0 - (b >> i & 1);
+        low ^= (a << i) & mask;
+        if (i > 0) high ^= (a >> (64 - i)) & mask;
+    }
+    return upper ? high : low;
+}
+
 // The instruction mma.m16n8k256 for bits, with AND and population count.
 inline void add_product_of_bits(uint32_t (&sums)[4], const uint32_t (&left)[4], const uint32_t (&right)[2], EMULATOR_PLACE) {
     ProductOfBits own = {sums, left, right};

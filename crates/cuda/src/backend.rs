@@ -48,6 +48,13 @@ pub fn devices() -> (Vec<Cuda>, Option<Missing>) {
     (devices, missing)
 }
 
+/// The emulator as a device whose GHASH multiplies by the carry-less multiply-add, for tests. [`emulator`] has the kernels that the
+/// default build has on GPUs.
+#[cfg(feature = "emulator")]
+pub fn emulator_with_carry_less() -> Cuda {
+    Cuda::new(EMULATOR, Box::new(Emulator::with_carry_less()), true, None)
+}
+
 /// The emulator as a device. In builds with debug assertions, an environment variable can make calls fail: see
 /// `machine::failing`.
 #[cfg(feature = "emulator")]

@@ -91,6 +91,11 @@ pub(crate) fn image(module: &str, architecture: Architecture) -> Result<Cow<'sta
     Ok(Cow::Owned(code))
 }
 
+/// True if machine code of the module for the architecture is built into the program, not only PTX.
+pub(crate) fn is_built_in(module: &str, architecture: Architecture) -> bool {
+    built_in(MACHINE_CODE, module, architecture).is_some_and(|(target, _)| target != "ptx")
+}
+
 /// The best machine code that is built into the program, and its target.
 fn built_in<'c>(
     all: &'c [(&str, &str, &'static [u8])],

@@ -178,7 +178,8 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
     /// True if the tiles of level 0 of GHASH are hashed by matrices.
     fn by_matrices(&self) -> bool {
         let tiles = self.levels().first().map_or(0, |level| Levels::tiles(level));
-        by_matrices(self.task.gpu().limits(), tiles, self.keys.all.len() as u64)
+        !self.task.gpu().multiplies_carry_less()
+            && by_matrices(self.task.gpu().limits(), tiles, self.keys.all.len() as u64)
     }
 
     fn levels(&self) -> &[Vec<u64>] {
@@ -316,6 +317,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
                 rows: address(places.rows),
                 matrices: self.by_matrices().then(|| address(places.matrices)),
                 polyval: is_polyval,
+                carry_less: self.task.gpu().multiplies_carry_less(),
             }),
             aead: is_aead.then(|| Aead { extras: address(places.extras), status: address(places.statuses) }),
             ocb: regions.map(|regions| Ocb { keys: keys as u32, masks: address(places.masks), regions }),

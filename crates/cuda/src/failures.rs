@@ -274,6 +274,40 @@ fn ocb_on_the_device_is_zeroed_if_the_tag_is_wrong_or_the_device_fails() {
     }
 }
 
+/// The kernels with the carry-less multiply-add are used only if the device passes the test of the instruction. Otherwise GHASH
+/// uses the other kernels, with the same results.
+#[test]
+fn ghash_multiplies_carry_less_only_after_a_test() {
+    let key = Key::new(&[1; 16]).unwrap();
+    let aes = lockstep_reference::Aes::new(&[1; 16]);
+    let plaintext: Vec<u8> = (0..=250).cycle().take(400_003).collect();
+    let (sealed, tag) = lockstep_reference::gcm::seal(&aes, &[3; 12], b"x", &plaintext);
+    for (fault, is_used) in [("none", true), ("wrong product", false), ("launch", false), ("wait", false)] {
+        let control = Arc::new(Control::default());
+        let machine = Failing { emulator: Emulator::with_carry_less(), control: Arc::clone(&control) };
+        let device = Cuda::new(NAME, Box::new(machine), true, None);
+        match fault {
+            "wrong product" => *control.wrong_copy.lock().unwrap() = Some(0),
+            "launch" => *control.launch.lock().unwrap() = Some((0, failed())),
+            "wait" => *control.wait.lock().unwrap() = Some((0, failed())),
+            _ => {}
+        }
+        for _ in 0..2 {
+            let (mut data, mut made) = (plaintext.clone(), [0; 16]);
+            let status = gcm(&device, &key, FusedAead::GcmSeal, &mut data, &mut made);
+            assert_eq!(status, Ok(Status::Done), "{fault}");
+            assert!(data == sealed && made == tag, "{fault}");
+        }
+        let counters = device.counters();
+        let launches = |name: &str| {
+            counters.iter().find(|counter| counter.name == name).map_or(0, |counter| counter.launches)
+        };
+        assert_eq!(launches("carry_less_products"), u64::from(fault != "launch"), "the test runs once");
+        let (new, old) = (launches("ghash_carry_less_tiles"), launches("ghash_tensor_tiles"));
+        assert_eq!((new > 0, old > 0), (is_used, !is_used), "{fault}: {new} and {old} launches");
+    }
+}
+
 #[test]
 fn pinned_data_are_zeroed_when_work_on_them_fails() {
     let (device, control) = device();

@@ -15,6 +15,7 @@ use lockstep_core::data::{BufferHandle, DeviceSlice, PinnedBuffer, PinnedSlice};
 use lockstep_core::{Error, Result, work};
 use zeroize::Zeroize;
 
+use crate::carry_less;
 use crate::machine::{Entry, EventHandle, Fault, Hold, Limits, Machine, Outcome, Shape, StreamHandle};
 
 /// A device: a machine, its name, its counters, and whether it is lost.
@@ -27,6 +28,8 @@ pub(crate) struct Gpu {
     counters: Mutex<BTreeMap<&'static str, Counter>>,
     /// Pinned memory of callers, by address.
     pinned: Mutex<BTreeMap<u64, Weak<Uses>>>,
+    /// True if the device has passed the known-answer test of the carry-less multiply-add.
+    carry_less: OnceLock<bool>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -35,9 +38,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Gpu {
     pub(crate) fn new(id: DeviceId, machine: Box<dyn Machine>) -> Arc<Gpu> {
-        let (lost, counters, pinned) = Default::default();
+        let (lost, counters, pinned, carry_less) = Default::default();
         let limits = machine.limits();
-        Arc::new(Gpu { machine, id, limits, lost, counters, pinned })
+        Arc::new(Gpu { machine, id, limits, lost, counters, pinned, carry_less })
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -62,6 +65,12 @@ impl Gpu {
 
     pub(crate) fn is_at_hand(&self, entry: Entry) -> bool {
         self.machine.is_at_hand(entry)
+    }
+
+    /// True if GHASH multiplies by the carry-less multiply-add. The first call runs the known-answer test, which takes one launch,
+    /// if the device has the kernels.
+    pub(crate) fn multiplies_carry_less(self: &Arc<Self>) -> bool {
+        *self.carry_less.get_or_init(|| self.machine.has_carry_less_kernels() && carry_less::is_proven(self))
     }
 
     /// Counts of launches so far.

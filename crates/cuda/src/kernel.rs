@@ -437,6 +437,18 @@ pub(crate) mod helper {
     /// Multiplications by powers of hash keys as matrices of bits, and GHASH by tiles with these.
     pub(crate) const GHASH_MATRICES: Entry = Entry { module: "ghash_tensor", name: "ghash_matrices" };
     pub(crate) const GHASH_TENSOR_TILES: Entry = Entry { module: "ghash_tensor", name: "ghash_tensor_tiles" };
+    /// The module of GHASH by carry-less multiplication. Only newer compilers than the default one make its machine code.
+    pub(crate) const CARRY_LESS: &str = "ghash_carry_less";
+    /// The same as `GHASH_POWERS`, `GHASH_TILES` and `GHASH_EACH`, and the known-answer test of the instruction.
+    pub(crate) const CARRY_LESS_POWERS: Entry = carry_less("ghash_carry_less_powers");
+    pub(crate) const CARRY_LESS_TILES: Entry = carry_less("ghash_carry_less_tiles");
+    pub(crate) const CARRY_LESS_EACH: Entry = carry_less("ghash_carry_less_each");
+    pub(crate) const CARRY_LESS_PRODUCTS: Entry = carry_less("carry_less_products");
+
+    const fn carry_less(name: &'static str) -> Entry {
+        Entry { module: CARRY_LESS, name }
+    }
+
     /// Makes or compares tags.
     pub(crate) const GCM_TAGS: Entry = Entry { module: "ghash", name: "gcm_tags" };
     /// The first kernel describes the messages of a table for GCM. The second kernel sets their numbers of tiles at a
@@ -510,6 +522,10 @@ mod tests {
             GHASH_EACH,
             GHASH_MATRICES,
             GHASH_TENSOR_TILES,
+            CARRY_LESS_POWERS,
+            CARRY_LESS_TILES,
+            CARRY_LESS_EACH,
+            CARRY_LESS_PRODUCTS,
             GCM_TAGS,
             OCB_KEYS,
             OCB_BEGIN,

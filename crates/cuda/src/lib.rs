@@ -9,6 +9,7 @@
 //! | `chunk`, `describe` | execution of a call as chunks, and the layout of a chunk on the device |
 //! | `table` | messages that are described by arrays in device memory |
 //! | `staging` | staging buffers: streams with memory on both sides |
+//! | `carry_less` | the known-answer test of the carry-less multiply-add |
 //! | `launch` | parameters of kernels |
 //! | `gpu` | a safe interface to a machine |
 //! | `machine` | the interface to a machine that runs kernels: a GPU or the emulator |
@@ -20,6 +21,7 @@
 #![deny(unsafe_code)]
 
 mod backend;
+mod carry_less;
 mod chunk;
 mod compile;
 mod describe;
@@ -36,9 +38,9 @@ mod passes;
 mod staging;
 mod table;
 
-#[cfg(feature = "emulator")]
-pub use backend::emulator;
 pub use backend::{CudaBackend, EMULATOR, devices};
+#[cfg(feature = "emulator")]
+pub use backend::{emulator, emulator_with_carry_less};
 pub use device::Cuda;
 pub use energy::Energy;
 pub use kernel::LaunchOptions;

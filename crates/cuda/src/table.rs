@@ -159,7 +159,8 @@ impl<'t> Shape<'t> {
     /// True if the tiles of level 0 of GHASH are hashed by matrices.
     fn by_matrices(&self) -> bool {
         let tiles = self.levels.first().map_or(0, |each| each * u64::from(self.count));
-        by_matrices(self.task.gpu().limits(), tiles, self.keys as u64)
+        !self.task.gpu().multiplies_carry_less()
+            && by_matrices(self.task.gpu().limits(), tiles, self.keys as u64)
     }
 
     fn places(&self) -> Result<Places> {
@@ -268,6 +269,7 @@ impl<'t> Shape<'t> {
             rows: at(places.rows),
             matrices: self.by_matrices().then(|| at(places.matrices)),
             polyval: is_polyval,
+            carry_less: gpu.multiplies_carry_less(),
         });
         let batch = self.batch(hashing.as_ref(), places, base, stream);
         batch.launch(

@@ -38,11 +38,13 @@ __device__ inline Element key_of(u32x4 hash_key) {
 // bit. Products of such parts have at most 8 terms at a place, which 4 bits hold: no carry reaches another part's bits.
 struct Factor {
     u32 part[9][4];
+
+    __device__ static inline Factor of(const Element &element);
 };
 
 constexpr u32 every_fourth = 0x11111111;
 
-__device__ inline Factor factor_of(const Element &element) {
+__device__ inline Factor Factor::of(const Element &element) {
     const u32(&w)[4] = element.word;
     u32 sums[9] = {w[0], w[1], w[0] ^ w[1], w[2], w[3], w[2] ^ w[3], w[0] ^ w[2], w[1] ^ w[3], w[0] ^ w[1] ^ w[2] ^ w[3]};
     Factor factor;

@@ -46,13 +46,8 @@ struct Words {
     u64 last;  // address of word t of the last block, if all blocks of the tile are aligned data without a chaining state; else 0
 
     __device__ inline Words(const Tile &tile, u32 t) : tile(tile), t(t), last(0) {
-        u64 aad_blocks = tile.extra ? blocks_of(tile.extra->aad_bytes) : 0;
-        u64 from = tile.extra ? tile.extra->place : tile.segment->from;
-        u64 first = tile.end - tile.blocks;
-        bool starts = tile.extra ? first >= aad_blocks : first > 0;
-        bool ends = tile.end - aad_blocks <= tile.segment->bytes / 16;
-        if (tile.blocks == tile_blocks && starts && ends && from % 4 == 0)
-            last = from + 16 * (tile.end - 1 - aad_blocks) + 4 * t;
+        u64 block = last_of_data(tile);
+        if (tile.blocks == tile_blocks && block && block % 4 == 0) last = block + 4 * t;
     }
 
     __device__ inline u32 slow(u32 distance) const {
@@ -72,7 +67,7 @@ KERNEL(ghash_matrices, (const Row *rows, Matrices *matrices, u32 count, u32 poly
     u32 t = warp % 4, power = warp / 4 % (2 * matrix_pairs), key = warp / (8 * matrix_pairs);
     if (key >= count) return;
     // K^(32 * power), by Horner's rule over the bits of the exponent.
-    const Factor stride = factor_of(element_of(rows[levels * (u64)key].power[32]));
+    const Factor stride = Factor::of(element_of(rows[levels * (u64)key].power[32]));
     Element factor = one();
 #pragma unroll 1
     for (u32 bit = 4; bit-- > 0;) {

@@ -87,7 +87,7 @@ __device__ inline u32x4 block_of_message(const Segment &segment, const Extra *ex
     return index == 0 ? block ^ load_aligned(segment.reg) : block;
 }
 
-__device__ inline Element times(const Element &a, const Element &b) { return times(a, factor_of(b)); }
+__device__ inline Element times(const Element &a, const Element &b) { return times(a, Factor::of(b)); }
 
 // A tile at a level, hashed by a warp.
 struct Tile {
@@ -127,6 +127,17 @@ __device__ inline Tile tile_of(const Hashing &hashing, u64 number, u32 lane) {
     tile.blocks = tile.end < tile_blocks ? (u32)tile.end : tile_blocks;
     tile.only = tiles == 1;
     return tile;
+}
+
+// The address of the last block of a tile of level 0, if all blocks of the tile are whole blocks of data without a chaining state;
+// else 0.
+__device__ inline u64 last_of_data(const Tile &tile) {
+    u64 aad_blocks = tile.extra ? blocks_of(tile.extra->aad_bytes) : 0;
+    u64 from = tile.extra ? tile.extra->place : tile.segment->from;
+    u64 first = tile.end - tile.blocks;
+    bool starts = tile.extra ? first >= aad_blocks : first > 0;
+    bool ends = tile.end - aad_blocks <= tile.segment->bytes / 16;
+    return starts && ends ? from + 16 * (tile.end - 1 - aad_blocks) : 0;
 }
 
 // Adds the sums of the lanes and stores the hash of the tile.

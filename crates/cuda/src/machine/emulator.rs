@@ -142,9 +142,15 @@ pub(crate) struct Emulator {
     queue: Mutex<Option<Sender<Job>>>,
     progress: Arc<Progress>,
     streams: Mutex<u64>,
+    carry_less: bool,
 }
 
 impl Emulator {
+    /// An emulator that also offers the kernels of GHASH by carry-less multiplication.
+    pub(crate) fn with_carry_less() -> Emulator {
+        Emulator { carry_less: true, ..Emulator::new() }
+    }
+
     /// An emulator with all kernels that are linked in.
     pub(crate) fn new() -> Emulator {
         Emulator {
@@ -154,6 +160,7 @@ impl Emulator {
             queue: Mutex::default(),
             progress: Arc::default(),
             streams: Mutex::new(0),
+            carry_less: false,
         }
     }
 
@@ -232,6 +239,10 @@ unsafe impl Machine for Emulator {
         // With few multiprocessors, kernels that fill tables run in few thread blocks. The limit of shared memory is
         // the limit of sm_90.
         Limits { multiprocessors: 2, shared: 227 * 1024, tensor_bits: true }
+    }
+
+    fn has_carry_less_kernels(&self) -> bool {
+        self.carry_less
     }
 
     fn lacks(&self, entry: Entry) -> bool {

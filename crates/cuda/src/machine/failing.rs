@@ -150,6 +150,10 @@ unsafe impl Machine for Failing {
         self.emulator.limits()
     }
 
+    fn has_carry_less_kernels(&self) -> bool {
+        self.emulator.has_carry_less_kernels()
+    }
+
     fn lacks(&self, entry: Entry) -> bool {
         self.emulator.lacks(entry)
     }

@@ -6,7 +6,7 @@ use lockstep_core::Result;
 use super::Batch;
 use crate::kernel::{GHASH_LEVELS, GHASH_MATRICES_THREADS, GHASH_TILE_BLOCKS, GHASH_WARPS, helper, one_each};
 use crate::launch::Parameters;
-use crate::machine::{Limits, Shape};
+use crate::machine::{Entry, Limits, Shape};
 
 /// Resident threads of a multiprocessor, as set by `KERNEL_BOUNDS` of `ghash_tiles` and `ghash_each`.
 const RESIDENT: u64 = 512;
@@ -111,6 +111,18 @@ pub(crate) struct Hashing {
     pub(crate) matrices: Option<u64>,
     /// True for POLYVAL, false for GHASH.
     pub(crate) polyval: bool,
+    /// True if all products are made by the carry-less multiply-add. There are no matrices then.
+    pub(crate) carry_less: bool,
+}
+
+impl Hashing {
+    /// The kernels for the powers of keys, for tiles and for short messages.
+    fn entries(&self) -> [Entry; 3] {
+        match self.carry_less {
+            true => [helper::CARRY_LESS_POWERS, helper::CARRY_LESS_TILES, helper::CARRY_LESS_EACH],
+            false => [helper::GHASH_POWERS, helper::GHASH_TILES, helper::GHASH_EACH],
+        }
+    }
 }
 
 /// Hashes the segments and writes the results to the segments. For GCM, also hashes the associated data and the
@@ -119,6 +131,7 @@ pub(super) fn hash(batch: &Batch<'_>) -> Result<()> {
     let Some(hashing) = batch.hashing else { return Err(batch.undescribed()) };
     let (segments, count) = (batch.work.segments, batch.work.count);
     let extras = batch.aead.map_or(0, |aead| aead.extras);
+    let [powers_entry, tiles_entry, each_entry] = hashing.entries();
     if hashing.levels.is_empty() {
         let parameters = Parameters::default()
             .long(segments)
@@ -127,7 +140,7 @@ pub(super) fn hash(batch: &Batch<'_>) -> Result<()> {
             .word(count)
             .word(hashing.stride)
             .word(hashing.polyval.into());
-        return batch.launch(helper::GHASH_EACH, one_each(count.into()), &parameters, batch.bytes);
+        return batch.launch(each_entry, one_each(count.into()), &parameters, batch.bytes);
     }
     let wanted = hashing.levels.len();
     if wanted > GHASH_LEVELS {
@@ -140,7 +153,7 @@ pub(super) fn hash(batch: &Batch<'_>) -> Result<()> {
         .word(wanted as u32)
         .word(hashing.stride)
         .word(hashing.polyval.into());
-    batch.launch(helper::GHASH_POWERS, one_each(32 * u64::from(hashing.keys)), &powers, 0)?;
+    batch.launch(powers_entry, one_each(32 * u64::from(hashing.keys)), &powers, 0)?;
     if let Some(matrices) = hashing.matrices {
         let parameters = Parameters::default()
             .long(hashing.rows)
@@ -170,7 +183,7 @@ pub(super) fn hash(batch: &Batch<'_>) -> Result<()> {
         let shape = grid.map(|grid| Shape { grid: grid as u32, threads: 32 * GHASH_WARPS, shared: 0 });
         let entry = match hashing.matrices {
             Some(_) if number == 0 => helper::GHASH_TENSOR_TILES,
-            _ => helper::GHASH_TILES,
+            _ => tiles_entry,
         };
         batch.launch(entry, shape, &parameters, if number == 0 { batch.bytes } else { 0 })?;
         below = Some(level);

@@ -162,14 +162,25 @@ struct How {
     polyval: bool,
     /// By matrices at level 0.
     matrices: bool,
+    /// By the carry-less multiply-add.
+    carry_less: bool,
 }
 
-const GHASH: How = How { polyval: false, matrices: false };
-const HOWS: [How; 4] = [
+impl How {
+    /// The kernel for this way to multiply.
+    fn kernel(&self, part: &str) -> String {
+        format!("ghash{}_{part}", if self.carry_less { "_carry_less" } else { "" })
+    }
+}
+
+const GHASH: How = How { polyval: false, matrices: false, carry_less: false };
+const HOWS: [How; 6] = [
     GHASH,
     How { matrices: true, ..GHASH },
+    How { carry_less: true, ..GHASH },
     How { polyval: true, ..GHASH },
-    How { polyval: true, matrices: true },
+    How { polyval: true, matrices: true, ..GHASH },
+    How { polyval: true, carry_less: true, ..GHASH },
 ];
 
 /// Hashes all segments in levels, as the host does.
@@ -182,7 +193,7 @@ fn hash(how: How, segments: &mut [Segment], extras: Option<&[Extra]>, hash_keys:
     struct Powers(*const u8, *mut u8, u32, u32, u32, u32);
     let (from, to) = (hash_keys.bytes().as_ptr(), rows.bytes().as_mut_ptr());
     let powers = Powers(from, to, KEYS as u32, levels as u32, 16, polyval);
-    launch("ghash_powers", KEYS, 32, 0, &powers).unwrap();
+    launch(&how.kernel("powers"), KEYS, 32, 0, &powers).unwrap();
     let mut matrices = Memory::new(KEYS * constant("ghash_matrices_bytes"));
     if how.matrices {
         #[repr(C)]
@@ -222,8 +233,9 @@ fn hash(how: How, segments: &mut [Segment], extras: Option<&[Extra]>, hash_keys:
             reserved: 0,
         };
         let warps = constant("ghash_block_tiles");
-        let kernel = if how.matrices && level == 0 { "ghash_tensor_tiles" } else { "ghash_tiles" };
-        launch(kernel, (tiles as usize).div_ceil(warps), 32 * warps, 0, &parameters).unwrap();
+        let kernel =
+            if how.matrices && level == 0 { "ghash_tensor_tiles".into() } else { how.kernel("tiles") };
+        launch(&kernel, (tiles as usize).div_ceil(warps), 32 * warps, 0, &parameters).unwrap();
         if blocks.iter().all(|&blocks| blocks <= tile) {
             break;
         }
@@ -289,7 +301,7 @@ fn check_hashes(how: How) {
         16,
         how.polyval.into(),
     );
-    launch("ghash_each", 1, 128, 0, &each).unwrap();
+    launch(&how.kernel("each"), 1, 128, 0, &each).unwrap();
     for (segment, result) in segments[..count].iter().zip(&results) {
         assert_eq!(segment.next, *result, "{} bytes, by one thread", segment.bytes);
     }

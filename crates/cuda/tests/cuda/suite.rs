@@ -21,6 +21,12 @@ fn wide() -> Arc<dyn Device> {
 
 lockstep_testkit::backend_suite!(bitslice, device(), "cuda/bitslice");
 lockstep_testkit::backend_suite!(bitslice_wide, wide(), "cuda/bitslice");
+/// GHASH by the carry-less multiply-add, which the default build does not have.
+fn carry_less() -> Arc<dyn Device> {
+    Arc::new(lockstep_cuda::emulator_with_carry_less())
+}
+
+lockstep_testkit::backend_suite!(bitslice_carry_less, carry_less(), "cuda/bitslice");
 lockstep_testkit::backend_suite!(table, device(), "cuda/table");
 lockstep_testkit::backend_suite!(fine_shared, device(), "cuda/fine-shared");
 lockstep_testkit::backend_suite!(coarse_shared, device(), "cuda/coarse-shared");

@@ -135,7 +135,8 @@ fn chain(state: &mut Block, bytes: &[u8]) {
     state.copy_from_slice(&all[all.len() - 16..]);
 }
 
-/// Runs a fused AEAD on one message. Returns the output, the full tag and the status.
+/// Runs a fused AEAD on one message. If it seals, `tag` gives the length of the tag. Returns the output, the tag with zeros behind
+/// it, and the status.
 pub(crate) fn fused(
     fused: FusedAead,
     key: &[u8],

@@ -1,0 +1,79 @@
+//! The known-answer test of the carry-less multiply-add. Kernels that use the instruction run only on devices that pass the test;
+//! other devices keep the kernels that use integers or tensor units.
+
+use std::sync::Arc;
+
+use lockstep_core::Result;
+
+use crate::gpu::Gpu;
+use crate::kernel::{helper, one_each};
+use crate::launch::Parameters;
+
+/// Number of products of the test: more than one thread block.
+const PRODUCTS: usize = 512;
+
+/// Two factors and a summand.
+type Input = [u64; 3];
+
+/// Runs the test. False also if the device does not have the kernels, or if they cannot be loaded or launched.
+pub(crate) fn is_proven(gpu: &Arc<Gpu>) -> bool {
+    let inputs = inputs();
+    let expected: Vec<[u64; 2]> = inputs.iter().map(result).collect();
+    results(gpu, &inputs).is_ok_and(|results| results == expected)
+}
+
+/// The results of the device.
+fn results(gpu: &Arc<Gpu>, inputs: &[Input]) -> Result<Vec<[u64; 2]>> {
+    let input_bytes: Vec<u8> = inputs.iter().flatten().flat_map(|number| number.to_ne_bytes()).collect();
+    let (from, to) = (gpu.buffer(input_bytes.len())?, gpu.buffer(16 * inputs.len())?);
+    let (mut host, stream) = (gpu.pinned(input_bytes.len().max(to.len()))?, gpu.stream()?);
+    host[..input_bytes.len()].copy_from_slice(&input_bytes);
+    gpu.copy_in(&stream, &mut host, 0..input_bytes.len(), &from, 0)?;
+    let parameters = Parameters::default().long(from.address()).long(to.address()).word(inputs.len() as u32);
+    if let Some(shape) = one_each(inputs.len() as u64) {
+        gpu.launch(&stream, helper::CARRY_LESS_PRODUCTS, shape, parameters.bytes(), 0)?;
+    }
+    let len = to.len();
+    gpu.copy_out(&stream, &to, 0, &mut host, 0..len)?;
+    gpu.record(&stream)?.wait()?;
+    let numbers: Vec<u64> =
+        host[..len].as_chunks().0.iter().map(|bytes| u64::from_ne_bytes(*bytes)).collect();
+    Ok(numbers.as_chunks().0.to_vec())
+}
+
+/// Products of single bits, of zeros and ones, and of numbers without a pattern.
+fn inputs() -> Vec<Input> {
+    let mut seed = 0x9E37_79B9_7F4A_7C15u64;
+    let mut number = move || {
+        // xorshift64 (Marsaglia 2003).
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed
+    };
+    let bits = (0..64).map(|i| [1 << i, 1 << (63 - i), 0]);
+    let all = [[u64::MAX, u64::MAX, 0], [0, u64::MAX, u64::MAX], [u64::MAX, 1, 1 << 63]];
+    let mut inputs: Vec<Input> = bits.chain(all).collect();
+    inputs.resize_with(PRODUCTS, || [number(), number(), number()]);
+    inputs
+}
+
+/// Both halves of the product of two factors as polynomials over GF(2), each plus the summand.
+fn result(&[a, b, sum]: &Input) -> [u64; 2] {
+    let terms = (0..64).filter(|i| b >> i & 1 == 1).map(|i| u128::from(a) << i);
+    let product = terms.fold(0, |sum, term| sum ^ term);
+    [product as u64 ^ sum, (product >> 64) as u64 ^ sum]
+}
+
+#[cfg(all(test, feature = "emulator"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_products_of_polynomials() {
+        // (x + 1)^2 = x^2 + 1, and x^63 x^63 = x^126.
+        assert_eq!(result(&[3, 3, 0]), [5, 0]);
+        assert_eq!(result(&[1 << 63, 1 << 63, 7]), [7, 1 << 62 ^ 7]);
+        assert!(inputs()[100..].iter().all(|[a, b, sum]| a != b && b != sum));
+    }
+}
