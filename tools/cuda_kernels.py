@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """Compiles the CUDA kernels to machine code that a build can embed. No GPU is required.
 
-    tools/cuda_kernels.py FOLDER [--arch 75,80,86,89,90,100,120] [--no-ptx]
+    tools/cuda_kernels.py FOLDER [--arch 75,80,86,89,90,100,120] [--no-ptx] [--carry-less]
 
 Compiles each module of crates/cuda/kernels into FOLDER as MODULE.sm_NN.cubin for each architecture, and as MODULE.ptx for later
-architectures. Then: LOCKSTEP_CUDA_KERNELS=FOLDER cargo build --release. Files that are newer than all sources are not compiled again.
+architectures. With --carry-less, also compiles the modules *_carry_less by the newest compiler (tools/cuda_toolchain.py --newest), for
+compute capability 8.0 and later and not as PTX, which only newer drivers load. Without it, such files are removed.
+
+Then: LOCKSTEP_CUDA_KERNELS=FOLDER cargo build --release. Files that are newer than all sources are not compiled again.
 """
 
 import argparse
@@ -28,10 +31,8 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("--arch", default=ARCHITECTURES, help=f"architectures (default: {ARCHITECTURES})")
     parser.add_argument("--no-ptx", action="store_true", help="nothing for later architectures")
+    parser.add_argument("--carry-less", action="store_true", help="also GHASH by the carry-less multiply-add")
     options = parser.parse_args()
-    toolchain = os.path.join(ROOT, "tools", "cuda_toolchain.py")
-    toolkit = subprocess.run([sys.executable, toolchain], check=True, capture_output=True, text=True).stdout.strip()
-    nvcc = os.path.join(toolkit, "bin", "nvcc")
     os.makedirs(options.folder, exist_ok=True)
     newest = max(os.path.getmtime(path) for path in sources())
     architectures = options.arch.split(",")
@@ -39,10 +40,38 @@ def main():
     targets = [(f"sm_{number}.cubin", ["-cubin", f"-arch=sm_{number}"]) for number in architectures]
     if not options.no_ptx:
         targets.append(("ptx", ["-ptx", f"-arch=compute_{architectures[0]}"]))
-    for path in (path for path in sources() if path.endswith(".cu")):
-        module = os.path.splitext(os.path.basename(path))[0]
+    modules = [path for path in sources() if path.endswith(".cu")]
+    compile_modules(compiler(), [path for path in modules if not is_carry_less(path)], targets, options.folder, newest)
+    # Machine code only: PTX, the last target, is left out.
+    targets = [target for target, number in zip(targets, architectures) if options.carry_less and int(number) >= 80]
+    wanted = {f"{module_of(path)}.{ending}" for path in modules if is_carry_less(path) for ending, _ in targets}
+    for name in os.listdir(options.folder):
+        if name.split(".")[0].endswith("_carry_less") and name not in wanted:
+            os.remove(os.path.join(options.folder, name))
+    if targets:
+        compile_modules(compiler("--newest"), [path for path in modules if is_carry_less(path)], targets, options.folder, newest)
+
+
+def module_of(path):
+    return os.path.splitext(os.path.basename(path))[0]
+
+
+def is_carry_less(path):
+    """True for modules with instructions that the default compiler does not have."""
+    return path.endswith("_carry_less.cu")
+
+
+def compiler(*options):
+    toolchain = os.path.join(ROOT, "tools", "cuda_toolchain.py")
+    done = subprocess.run([sys.executable, toolchain, *options], check=True, stdout=subprocess.PIPE, text=True)
+    return os.path.join(done.stdout.strip(), "bin", "nvcc")
+
+
+def compile_modules(nvcc, paths, targets, folder, newest):
+    for path in paths:
+        module = module_of(path)
         for ending, flags in targets:
-            output = os.path.join(options.folder, f"{module}.{ending}")
+            output = os.path.join(folder, f"{module}.{ending}")
             if os.path.exists(output) and os.path.getmtime(output) > newest:
                 continue
             print(f"{module}.{ending}", flush=True)

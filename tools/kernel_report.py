@@ -5,6 +5,7 @@
     tools/kernel_report.py --check      fails if those differ, or a kernel misses a requirement
     tools/kernel_report.py --taint [NAME...]   where addresses and branches depend on secrets
     tools/kernel_report.py --arch sm_86        registers and local memory on another architecture
+    tools/kernel_report.py --carry-less        the same of the modules that only the newest compiler compiles; prints, writes no file
     tools/kernel_report.py --self-test  tests this tool
 
 No GPU is required. tools/cuda_toolchain.py installs the compiler.
@@ -31,6 +32,7 @@ def main():
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--check", action="store_true")
     what.add_argument("--taint", nargs="*", metavar="NAME")
+    what.add_argument("--carry-less", action="store_true")
     what.add_argument("--self-test", action="store_true")
     parser.add_argument("--arch", default=report.ARCH)
     options = parser.parse_args()
@@ -39,7 +41,7 @@ def main():
             return self_test()
         if options.taint is not None:
             return show_taint(options.arch, options.taint)
-        return run(options)
+        return show_carry_less() if options.carry_less else run(options)
     except sass.Problem as problem:
         print(f"kernel_report.py: {problem}", file=sys.stderr)
         return 1
@@ -64,6 +66,19 @@ def run(options):
             else:
                 with open(path, "w", encoding="utf-8") as file:
                     file.write(text)
+    for line in wrong:
+        print(f"kernel_report.py: {line}", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+def show_carry_less():
+    facts = report.kernels(say=lambda text: print(text, file=sys.stderr, flush=True), carry_less=True)
+    for name, one in facts.items():
+        print(f"{name}: {one['registers']} registers, by secret: {report.secrets(one)}")
+        if "per" in one:
+            counts = ", ".join(f"{what} {one[what]:.2f}" for what in ("alu", "fma", "carry_less", "mem", "issued"))
+            print(f"    by the {one['per']}: {counts}; limit {one['limit']}, {one['rate']:.0f} a ns")
+    wrong = report.complaints(facts, is_all=False)
     for line in wrong:
         print(f"kernel_report.py: {line}", file=sys.stderr)
     return 1 if wrong else 0

@@ -50,9 +50,10 @@ FAMILIES = {
 
 # Not counted per byte: these kernels process no data, or one block per tile.
 HELPERS = {"edges", "set_registers", "table_segments", "table_results", "zero_refused", "gcm_tags", "gcm_messages",
-           "ocb_keys", "ocb_begin", "ocb_sum", "ocb_tags", "uniform_tiles", "gather"}  # fmt: skip
+           "ocb_keys", "ocb_begin", "ocb_sum", "ocb_tags", "uniform_tiles", "gather", "carry_less_products"}  # fmt: skip
 # Constant time, since they belong to the default family; others.py runs them.
-SERIAL = {"chain_keys", "chain_encrypt", "chain_decrypt", "ghash_powers", "ghash_tiles", "ghash_each", "ghash_matrices", "ghash_tensor_tiles"}
+SERIAL = {"chain_keys", "chain_encrypt", "chain_decrypt", "ghash_powers", "ghash_tiles", "ghash_each", "ghash_matrices", "ghash_tensor_tiles",
+          "ghash_carry_less_powers", "ghash_carry_less_tiles", "ghash_carry_less_each"}  # fmt: skip
 
 # Structures of common/work.cuh and common/aead.cuh: bytes, where pointers to secrets lie, and where registers do.
 STRUCTURES = {"segments": (SEGMENT_BYTES, [(0, 16)], [(48, 80)]), "extras": (64, [(0, 8), (16, 40)], []), "addresses": (8, [(0, 8)], [])}
@@ -68,10 +69,10 @@ PARAMETERS = [
     (re.compile(r"set_registers$"), {0: "segments", 8: "public"}),
     (re.compile(r"table_segments$"), {o: "public" for o in (0, 8, 16, 72, 80, 96)} | {64: "segments", 88: "segments"}),
     (re.compile(r"table_results$"), {0: "segments", 8: "public", 16: "public"}),
-    (re.compile(r"ghash_powers$"), {0: "secret", 8: "secret"}),
+    (re.compile(r"ghash_(carry_less_)?powers$"), {0: "secret", 8: "secret"}),
     (re.compile(r"ghash_matrices$"), {0: "secret", 8: "secret"}),
-    (re.compile(r"ghash_(tensor_)?tiles$"), {0: "segments", 8: "public", 16: "public"} | {o: "secret" for o in (24, 32, 40, 56)} | {48: "extras"}),
-    (re.compile(r"ghash_each$"), {0: "segments", 8: "secret", 16: "extras"}),
+    (re.compile(r"ghash_(tensor_|carry_less_)?tiles$"), {0: "segments", 8: "public", 16: "public"} | {o: "secret" for o in (24, 32, 40, 56)} | {48: "extras"}),
+    (re.compile(r"ghash_(carry_less_)?each$"), {0: "segments", 8: "secret", 16: "extras"}),
     (re.compile(r"gcm_tags$"), {0: "segments", 8: "extras", 16: "public"}),
     (re.compile(r"ocb_keys$"), {0: "secret", 8: "secret"}),
     (re.compile(r"ocb_(begin|sum|tags)$"), {0: "segments", 8: "extras", 16: "secret", 24: "public", 32: "secret", 40: "public"}),
@@ -79,6 +80,7 @@ PARAMETERS = [
     # Only offsets, counts and IVs.
     (re.compile(r"gcm_messages$"), {0: "segments", 8: "extras", 16: "public", 24: "segments", 32: "public"}),
     (re.compile(r"uniform_tiles$"), {0: "public"}),
+    (re.compile(r"carry_less_products$"), {0: "public", 8: "public"}),
     (re.compile(r"gather$"), {0: "addresses", 8: "public", 16: "public", 24: "secret"}),
 ]
 # Segment.reg and next of these are IVs, counters and ciphertext; elsewhere an encrypted tweak or a hash.

@@ -471,6 +471,25 @@ def product_of_bits(left, right, sums):
     return result
 
 
+def carry_less(b, one):
+    to, left, right, summand = one.operands
+    shift = 64 if one.mods == ("HI",) else 0
+    if one.mods not in (("HI",), ("LO",)):
+        raise Problem(f"a carry-less product that the interpreter does not know: {one.text}")
+    total = f"carry_less_product({b.pair(left)},{b.pair(right)})>>{shift}&0xffffffffffffffff^{b.pair(summand)}"
+    b.assign_parts(total, [(to, 0, f"t&{FULL}"), (to, 1, f"t>>32&{FULL}")])
+
+
+def carry_less_product(a, b):
+    """Polynomials over GF(2)."""
+    result = 0
+    while b:
+        if b & 1:
+            result ^= a
+        a, b = a << 1, b >> 1
+    return result
+
+
 def one_of(expression):
     def meaning(b, one):
         b.assign(one.operands[0], expression.format(*(b.value(x) for x in one.operands[1:] if not x.is_predicate())))
@@ -486,7 +505,7 @@ MEANING = {
     "LOP3": lop3, "IADD3": iadd3, "IMAD": imad, "SHF": shf, "ISETP": isetp, "LEA": lea, "PRMT": prmt_any, "PLOP3": plop3,
     "SEL": select, "VIADDMNMX": viaddmnmx, "IMNMX": imnmx, "VIMNMX": imnmx, "MOV": move, "LDC": move, "LDCU": move, "ULDC": move,
     "VIADD": viadd, "S2R": special, "S2UR": special, "CS2R": special, "R2UR": to_uniform, "SHFL": shuffle, "VOTE": vote,
-    "BMMA": tensor,
+    "BMMA": tensor, "CLMAD": carry_less,
     "BREV": one_of("int(f'{{{0}:032b}}'[::-1],2)"), "POPC": one_of("({0}).bit_count()"),
 }  # fmt: skip
 MEANING["VOTEU"] = vote
@@ -528,6 +547,6 @@ def compiled(code, masked):
         lift(block, one)
     head = ["def run(w,m):", "R=w.R;U=w.U;P=w.P;V=w.V;K=w.constant;Z=w.zero;F=w.none;T=w.all"]
     source = "\n ".join(head + block.lines)
-    names = {"permuted": permuted, "shuffled": shuffled, "product_of_bits": product_of_bits}
+    names = {"permuted": permuted, "shuffled": shuffled, "product_of_bits": product_of_bits, "carry_less_product": carry_less_product}
     exec(source, names)  # our own lines, made above
     return names["run"]

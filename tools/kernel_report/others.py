@@ -93,7 +93,7 @@ def hashing(name, functions, image):
     key = secret.randbytes(16)
     memory = {KEYS: bytearray(key), ROWS: bytearray(4 * 33 * 16), GLOBALS >> REGION: image.variables}
     machine = Machine(memory, (SEGMENTS, SEGMENT_BYTES))
-    if name == "ghash_each":
+    if name.endswith("_each"):
         count, size = 32, 1024
         data, registers = secret.randbytes(count * size), [secret.randbytes(16) for _ in range(count)]
         memory.update({FROM: bytearray(data), SEGMENTS: segments([size] * count, registers, [0] * count)})
@@ -103,9 +103,10 @@ def hashing(name, functions, image):
             if memory[SEGMENTS][80 * i + 64 : 80 * i + 80] != ghash(key, registers[i], data[size * i : size * (i + 1)]):
                 raise Problem(f"{name}: the machine code's hash of message {i} is wrong")
         return Measured(counts, "byte", count * size, f"messages of {size} bytes, a thread each", machine.seen, moved=1)
+    powers = name.rsplit("_", 1)[0] + "_powers"
     parameters = struct.pack("<QQIIII", KEYS << REGION, ROWS << REGION, 1, 1, 16, 0)
-    made = machine.launch(program_of("ghash_powers", functions, image), parameters, 1, 32, 0, [0])
-    if name == "ghash_powers":
+    made = machine.launch(program_of(powers, functions, image), parameters, 1, 32, 0, [0])
+    if name == powers:
         return Measured(made, "key", 1, "a key, one level", {})
     return tiles(name, functions, image, machine, key, secret)
 
@@ -174,4 +175,5 @@ MEASURED = {
     "chain_keys": chain, "chain_encrypt": chain, "chain_decrypt": chain,
     "ghash_matrices": matrices, "ghash_tensor_tiles": matrices,
     "ghash_powers": hashing, "ghash_tiles": hashing, "ghash_each": hashing,
+    "ghash_carry_less_powers": hashing, "ghash_carry_less_tiles": hashing, "ghash_carry_less_each": hashing,
 }  # fmt: skip

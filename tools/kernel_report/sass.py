@@ -254,13 +254,14 @@ def successors(code):
 
 
 # What issues where on Hopper. `alu`: 64 lanes a multiprocessor and clock; `fma`: the multiplier's pipe, 64 lanes (the
-# heavy half); `tensor`: the tensor units; `mem`: loads and stores; `uniform`: one value a warp, beside; `control`: the rest.
+# heavy half); `tensor`: the tensor units; `carry_less`: carry-less products; `mem`: loads and stores; `uniform`: one value a warp, beside; `control`: the rest.
 ALU = (
     "LOP3 SHF PRMT IADD3 SEL ISETP LEA MOV VIADD VIADDMNMX VIMNMX IMNMX PLOP3 BREV SGXT BMSK FLO IABS LOP IADD FSEL ISCADD "
     "FMNMX P2R R2P VIMNMX3 POPC I2F F2I MUFU VABSDIFF VABSDIFF4"
 ).split()
 FMA = "IMAD FFMA FMUL FADD HFMA2 HADD2 HMUL2 IDP IMUL".split()
 TENSOR = "BMMA".split()
+CARRY_LESS = "CLMAD".split()
 MEMORY = "LDG STG LDS STS LDC LDL STL LD ST ATOM ATOMS ATOMG RED LDSM LDGSTS REDUX SHFL".split()
 CONTROL = (
     "BRA EXIT BSSY BSYNC BREAK NOP WARPSYNC BAR CALL RET BMOV YIELD MEMBAR ERRBAR CCTL DEPBAR ENDCOLLECTIVE S2R S2UR CS2R R2UR "
@@ -276,6 +277,8 @@ def pipe(one):
         return "fma"
     if one.op in TENSOR:
         return "tensor"
+    if one.op in CARRY_LESS:
+        return "carry_less"
     if one.op in MEMORY:
         return "mem"
     if one.op in CONTROL:

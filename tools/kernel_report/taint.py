@@ -12,7 +12,7 @@ exits that do; and loads and stores whose predicate does. A selection by a secre
 from math import gcd
 
 from inputs import STRUCTURES, has_public_registers, parameters_of, shared_structure
-from sass import PT, RZ, TENSOR, Problem, blocks, successors
+from sass import CARRY_LESS, PT, RZ, TENSOR, Problem, blocks, successors
 
 SECRET, TO_SECRET, TO_PUBLIC = "secret", "to_secret", "to_public"
 # Only some bytes of a register are written: the compiler keeps small variables in parts of registers.
@@ -219,6 +219,8 @@ class Analysis:
             count += 1
         if one.op in TENSOR:
             return self.tensor(state, *operands, guard, guarded)
+        if one.op in CARRY_LESS:
+            return self.carry_less(state, *operands, guard, guarded)
         wide_last = "WIDE" in one.mods or ("HI" in one.mods and one.op.lstrip("U") == "IMAD")
         sources = operands[count:]
         if self.by_bytes(one, results, sources, state, guard, guarded):
@@ -254,6 +256,13 @@ class Analysis:
         for source, count in ((left, 4), (right, 2), (sums, 4)):
             labels = labels | whole(self.read(state, source, count))[0]
         self.write(state, to, (labels, UNKNOWN), 4, guarded)
+
+    def carry_less(self, state, to, left, right, summand, guard, guarded):
+        """64 bits of three pairs of registers."""
+        labels = guard[0]
+        for source in (left, right, summand):
+            labels = labels | whole(self.read(state, source, 2))[0]
+        self.write(state, to, (labels, UNKNOWN), 2, guarded)
 
     def by_bytes(self, one, results, sources, state, guard, guarded):
         """Permutations, logic and moves keep bytes apart. True if this was one of them, with secrets."""

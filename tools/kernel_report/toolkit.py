@@ -16,8 +16,9 @@ ROOT = os.path.dirname(TOOLS)
 FLAGS = ["-std=c++17", "-O3", "-cubin", "-Xptxas", "-v"]
 
 
-def folder():
-    done = subprocess.run([sys.executable, os.path.join(TOOLS, "cuda_toolchain.py")], stdout=subprocess.PIPE, text=True)
+def folder(newest=False):
+    words = [sys.executable, os.path.join(TOOLS, "cuda_toolchain.py"), *(["--newest"] if newest else [])]
+    done = subprocess.run(words, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         raise Problem("no compiler")
     return done.stdout.strip()
@@ -30,9 +31,10 @@ class Compiled:
         self.cubin, self.disassembly, self.resources = cubin, disassembly, resources
 
 
-def sources(kernels):
+def sources(kernels, carry_less=False):
+    """The modules that the default compiler compiles, or with `carry_less` those that only the newest one compiles."""
     found = [os.path.join(path, name) for path, _, names in os.walk(kernels) for name in names]
-    return sorted(name for name in found if name.endswith(".cu"))
+    return sorted(name for name in found if name.endswith(".cu") and name.endswith("_carry_less.cu") == carry_less)
 
 
 def included(source):

@@ -177,6 +177,12 @@ class Small(unittest.TestCase):
         self.assertEqual(result[2][4 * 1 + 3], 7)
         self.assertEqual(sum(map(sum, result)), 7)
 
+    def test_carry_less_products(self):
+        # (x^63 + 1)^2 = x^126 + 1, and (x + 1)(x^2 + x + 1) = x^3 + 1.
+        self.assertEqual(lift.carry_less_product(1 << 63 | 1, 1 << 63 | 1), 1 << 126 | 1)
+        self.assertEqual(lift.carry_less_product(3, 7), 9)
+        self.assertEqual(sass.pipe(sass.Instruction(0, "CLMAD.LO R10, R8, UR6, RZ")), "carry_less")
+
     def test_bars(self):
         good = {name: {"spill_stores": 0, "spill_loads": 0, "stack": 0, "local": 0, "by_secret": {}} for name, _, _ in report.BARS}
         for name, what, bar in report.BARS:

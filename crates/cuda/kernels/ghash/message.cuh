@@ -132,12 +132,10 @@ __device__ inline Tile tile_of(const Hashing &hashing, u64 number, u32 lane) {
 // The address of the last block of a tile of level 0, if all blocks of the tile are whole blocks of data without a chaining state;
 // else 0.
 __device__ inline u64 last_of_data(const Tile &tile) {
-    u64 aad_blocks = tile.extra ? blocks_of(tile.extra->aad_bytes) : 0;
-    u64 from = tile.extra ? tile.extra->place : tile.segment->from;
-    u64 first = tile.end - tile.blocks;
-    bool starts = tile.extra ? first >= aad_blocks : first > 0;
-    bool ends = tile.end - aad_blocks <= tile.segment->bytes / 16;
-    return starts && ends ? from + 16 * (tile.end - 1 - aad_blocks) : 0;
+    u64 from = tile.segment->from, blocks = tile.segment->bytes / 16, end = tile.end, first = end - tile.blocks;
+    if (!tile.extra) return first > 0 && end <= blocks ? from + 16 * (end - 1) : 0;
+    u64 place = tile.extra->place, aad_blocks = blocks_of(tile.extra->aad_bytes);
+    return first >= aad_blocks && end - aad_blocks <= blocks ? place + 16 * (end - 1 - aad_blocks) : 0;
 }
 
 // Adds the sums of the lanes and stores the hash of the tile.
