@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use lockstep_core::backend::{Backend, Device};
 use lockstep_cuda::{CudaBackend, LaunchOptions};
+use lockstep_testkit::suite::{Subject, aead, composed, memory};
 
 fn device() -> Arc<dyn Device> {
     let Ok(name) = std::env::var("LOCKSTEP_TEST_DEVICE") else { return Arc::new(lockstep_cuda::emulator()) };
@@ -21,15 +22,27 @@ fn wide() -> Arc<dyn Device> {
 
 lockstep_testkit::backend_suite!(bitslice, device(), "cuda/bitslice");
 lockstep_testkit::backend_suite!(bitslice_wide, wide(), "cuda/bitslice");
-/// GHASH by the carry-less multiply-add, which the default build does not have.
-fn carry_less() -> Arc<dyn Device> {
-    Arc::new(lockstep_cuda::emulator_with_carry_less())
-}
-
-lockstep_testkit::backend_suite!(bitslice_carry_less, carry_less(), "cuda/bitslice");
 lockstep_testkit::backend_suite!(table, device(), "cuda/table");
 lockstep_testkit::backend_suite!(fine_shared, device(), "cuda/fine-shared");
 lockstep_testkit::backend_suite!(coarse_shared, device(), "cuda/coarse-shared");
 lockstep_testkit::backend_suite!(fine_constant, device(), "cuda/fine-constant");
 lockstep_testkit::backend_suite!(coarse_constant, device(), "cuda/coarse-constant");
 lockstep_testkit::backend_suite!(global_sbox, device(), "cuda/global-sbox");
+
+/// The checks that hash, with GHASH and POLYVAL by the carry-less multiply-add, which the default build does not have.
+#[test]
+fn carry_less_products() {
+    let device = Arc::new(lockstep_cuda::emulator_with_carry_less());
+    let subject = Subject::new(device, "cuda/bitslice").unwrap();
+    for check in [
+        aead::gcm_agrees,
+        aead::gcm_nonces_of_any_length,
+        aead::forgeries_are_refused,
+        aead::fused_agrees_with_composed,
+        composed::composed_aeads_agree,
+        memory::device_memory,
+        memory::tables,
+    ] {
+        check(&subject);
+    }
+}
