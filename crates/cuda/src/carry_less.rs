@@ -15,8 +15,14 @@ const PRODUCTS: usize = 512;
 /// Two factors and a summand.
 type Input = [u64; 3];
 
-/// Runs the test. False also if the device does not have the kernels, or if they cannot be loaded or launched.
-pub(crate) fn is_proven(gpu: &Arc<Gpu>) -> bool {
+/// True if GHASH multiplies by the carry-less multiply-add on this device. If the device has the kernels, the first call runs the
+/// test, which takes one launch. The result is false if the kernels cannot be loaded or launched.
+pub(crate) fn is_used(gpu: &Arc<Gpu>) -> bool {
+    *gpu.carry_less_result().get_or_init(|| gpu.has_machine_code(helper::CARRY_LESS) && is_proven(gpu))
+}
+
+/// Runs the test.
+fn is_proven(gpu: &Arc<Gpu>) -> bool {
     let inputs = inputs();
     let expected: Vec<[u64; 2]> = inputs.iter().map(result).collect();
     results(gpu, &inputs).is_ok_and(|results| results == expected)

@@ -10,6 +10,7 @@ use lockstep_core::work::{AeadMessage, Tag};
 use lockstep_core::{Error, Result};
 use lockstep_gpu_host::{Kind, Messages, Piece, PieceKeys};
 
+use crate::carry_less;
 use crate::chunk::Task;
 use crate::gpu::Stream;
 use crate::kernel::{Family, GHASH_MATRICES_BYTES, GHASH_ROWS, OCB_MASKS, Tiling};
@@ -178,7 +179,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
     /// True if the tiles of level 0 of GHASH are hashed by matrices.
     fn by_matrices(&self) -> bool {
         let tiles = self.levels().first().map_or(0, |level| Levels::tiles(level));
-        !self.task.gpu().multiplies_carry_less()
+        !carry_less::is_used(self.task.gpu())
             && by_matrices(self.task.gpu().limits(), tiles, self.keys.all.len() as u64)
     }
 
@@ -317,7 +318,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
                 rows: address(places.rows),
                 matrices: self.by_matrices().then(|| address(places.matrices)),
                 polyval: is_polyval,
-                carry_less: self.task.gpu().multiplies_carry_less(),
+                carry_less: carry_less::is_used(self.task.gpu()),
             }),
             aead: is_aead.then(|| Aead { extras: address(places.extras), status: address(places.statuses) }),
             ocb: regions.map(|regions| Ocb { keys: keys as u32, masks: address(places.masks), regions }),

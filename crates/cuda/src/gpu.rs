@@ -15,7 +15,6 @@ use lockstep_core::data::{BufferHandle, DeviceSlice, PinnedBuffer, PinnedSlice};
 use lockstep_core::{Error, Result, work};
 use zeroize::Zeroize;
 
-use crate::carry_less;
 use crate::machine::{Entry, EventHandle, Fault, Hold, Limits, Machine, Outcome, Shape, StreamHandle};
 
 /// A device: a machine, its name, its counters, and whether it is lost.
@@ -67,10 +66,14 @@ impl Gpu {
         self.machine.is_at_hand(entry)
     }
 
-    /// True if GHASH multiplies by the carry-less multiply-add. The first call runs the known-answer test, which takes one launch,
-    /// if the device has the kernels.
-    pub(crate) fn multiplies_carry_less(self: &Arc<Self>) -> bool {
-        *self.carry_less.get_or_init(|| self.machine.has_carry_less_kernels() && carry_less::is_proven(self))
+    /// True if machine code of an optional module is part of the program.
+    pub(crate) fn has_machine_code(&self, module: &'static str) -> bool {
+        self.machine.has_machine_code(module)
+    }
+
+    /// The result of the known-answer test of the carry-less multiply-add, once it has run.
+    pub(crate) fn carry_less_result(&self) -> &OnceLock<bool> {
+        &self.carry_less
     }
 
     /// Counts of launches so far.

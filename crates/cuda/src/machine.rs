@@ -114,11 +114,8 @@ pub(crate) unsafe trait Machine: Send + Sync {
 
     fn limits(&self) -> Limits;
 
-    /// True if the machine has the kernels of GHASH by carry-less multiplication (`kernels/ghash/ghash_carry_less.cu`). They must
-    /// pass a known-answer test before they are used.
-    fn has_carry_less_kernels(&self) -> bool {
-        false
-    }
+    /// True if machine code of an optional module is part of the program, not only its PTX or its source.
+    fn has_machine_code(&self, module: &'static str) -> bool;
 
     /// True if the machine does not have this entry point and never will.
     fn lacks(&self, entry: Entry) -> bool;

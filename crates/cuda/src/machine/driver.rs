@@ -15,7 +15,6 @@ use lockstep_core::backend::{HardwareId, Missing};
 
 use super::{Entry, EventHandle, Fault, Hold, Limits, Machine, Outcome, Shape, StreamHandle};
 use crate::compile::{self, Architecture};
-use crate::kernel::helper;
 
 mod api;
 use api::{Api, Code, missing, no_device};
@@ -247,9 +246,8 @@ unsafe impl Machine for Driver {
         self.limits
     }
 
-    fn has_carry_less_kernels(&self) -> bool {
-        // The default compiler makes an empty module, and so does NVRTC of the same version.
-        compile::is_built_in(helper::CARRY_LESS, self.architecture)
+    fn has_machine_code(&self, module: &'static str) -> bool {
+        compile::is_built_in(module, self.architecture)
     }
 
     fn lacks(&self, _entry: Entry) -> bool {

@@ -241,7 +241,8 @@ unsafe impl Machine for Emulator {
         Limits { multiprocessors: 2, shared: 227 * 1024, tensor_bits: true }
     }
 
-    fn has_carry_less_kernels(&self) -> bool {
+    fn has_machine_code(&self, _module: &'static str) -> bool {
+        // GHASH by carry-less multiplication is the only optional module.
         self.carry_less
     }
 

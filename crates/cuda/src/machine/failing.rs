@@ -150,8 +150,8 @@ unsafe impl Machine for Failing {
         self.emulator.limits()
     }
 
-    fn has_carry_less_kernels(&self) -> bool {
-        self.emulator.has_carry_less_kernels()
+    fn has_machine_code(&self, module: &'static str) -> bool {
+        self.emulator.has_machine_code(module)
     }
 
     fn lacks(&self, entry: Entry) -> bool {
