@@ -68,6 +68,16 @@ impl<K: SingleStreamKernel> MessageKey<'_, K> {
     }
 }
 
+/// The state of a message that [`SingleStreamKernel::gcm_short`] uses.
+pub(crate) struct Progress<'m> {
+    /// If it is given, `counter` is J0, which is encrypted into it first.
+    pub(crate) mask: Option<&'m mut Block>,
+    pub(crate) counter: &'m mut Block,
+    pub(crate) hash: &'m mut Block,
+    /// At most seven blocks that are hashed before the data.
+    pub(crate) before: &'m [u8],
+}
+
 /// Number of bytes that wait to be hashed. With the block of lengths, they are two vectors of the largest size.
 pub(crate) const PENDING: usize = 7 * 16;
 
@@ -255,11 +265,13 @@ impl State {
         if data.len() > 16 {
             let at = data.len() & !15;
             let (blocks, rest) = data.split_at(at);
-            let mask = std::mem::take(&mut self.lacks_mask).then_some(&mut self.encrypted[MASK]);
-            let before = &self.pending[..std::mem::take(&mut self.len)];
-            let (counter, hash) = (&mut self.counter.block, &mut self.hash[0]);
-            let powers = key.powers.reborrow();
-            key.kernel.gcm_short(key.schedule, powers, mask, counter, hash, before, encrypt, blocks);
+            let progress = Progress {
+                mask: std::mem::take(&mut self.lacks_mask).then_some(&mut self.encrypted[MASK]),
+                counter: &mut self.counter.block,
+                hash: &mut self.hash[0],
+                before: &self.pending[..std::mem::take(&mut self.len)],
+            };
+            key.kernel.gcm_short(key.schedule, key.powers.reborrow(), progress, encrypt, blocks);
             data = rest;
         }
         if !data.is_empty() {

@@ -2,7 +2,7 @@
 
 use super::modes;
 use crate::counter::GcmCounter;
-use crate::gcm::{PENDING, Powers};
+use crate::gcm::{PENDING, Powers, Progress};
 use crate::kernel::{Block, Kernel, Span};
 use crate::wiped::Wiped;
 
@@ -33,6 +33,10 @@ pub(crate) trait SingleStreamKernel: Kernel {
         unreachable!("GCM_STEP is 0")
     }
 
+    /// The length of the data of [`SingleStreamKernel::gcm_siv_open`] and [`SingleStreamKernel::gcm_siv_seal`] is a multiple of
+    /// this number of bytes. The number is 0 if the kernel has no fused loops for GCM-SIV.
+    const GCM_SIV_STEP: usize = 0;
+
     /// Replaces a schedule for encryption only and the hash key by those of another AES key. Returns false and changes nothing
     /// if memory cannot be allocated.
     fn gcm_key_into(self, key: &[u8], schedule: &mut Self::Schedule, hash_key: &mut Self::HashKey) -> bool {
@@ -44,20 +48,16 @@ pub(crate) trait SingleStreamKernel: Kernel {
         self.hash_key_into(&h[0], hash_key)
     }
 
-    /// CTR (with a 32-bit counter) of whole blocks, fewer than [`SingleStreamKernel::GCM_FROM`] bytes; GHASH of `before`, which
-    /// are at most seven blocks, and of the ciphertext. If `mask` is given, `counter` is J0, which is encrypted into it first.
-    #[expect(clippy::too_many_arguments, reason = "the state of a message and its data")]
+    /// CTR (with a 32-bit counter) of whole blocks, and GHASH of the waiting blocks and of the ciphertext, for short data.
     fn gcm_short(
         self,
         key: &Self::Schedule,
         powers: Powers<'_, Self::HashKey>,
-        mask: Option<&mut Block>,
-        counter: &mut Block,
-        state: &mut Block,
-        before: &[u8],
+        progress: Progress<'_>,
         encrypts: bool,
         data: Span<'_>,
     ) {
+        let Progress { mask, counter, hash: state, before } = progress;
         if let Some(mask) = mask {
             *mask = [0; 16];
             self.ctr32(key, counter, Span::in_place(mask));
@@ -109,7 +109,7 @@ pub(crate) trait SingleStreamKernel: Kernel {
         _state: &mut Block,
         _data: Span<'_>,
     ) {
-        unreachable!("GCM_STEP is 0")
+        unreachable!("GCM_SIV_STEP is 0")
     }
 
     /// CTR with a little-endian counter over the data of one message, and POLYVAL of the text of another message, which has the
@@ -123,7 +123,7 @@ pub(crate) trait SingleStreamKernel: Kernel {
         _state: &mut Block,
         _text: &[u8],
     ) {
-        unreachable!("GCM_STEP is 0")
+        unreachable!("GCM_SIV_STEP is 0")
     }
 
     /// Like [`Kernel::expand`], but `None` if memory cannot be allocated.

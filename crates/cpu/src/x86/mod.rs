@@ -45,7 +45,7 @@
 use std::arch::x86_64::{__m128i, __m256i, __m512i};
 
 use crate::counter::GcmCounter;
-use crate::gcm::Powers;
+use crate::gcm::{Powers, Progress};
 use crate::inline::{SingleStreamKernel, xts_unit};
 use crate::kernel::{Block, Kernel, Lane, OcbKey, OcbState, Span};
 
@@ -347,6 +347,7 @@ macro_rules! kernel {
 
                 const GCM_STEP: usize = $gcm_vectors * <vector::$vector as vector::Vector>::BYTES;
                 const GCM_FROM: usize = $gcm_from;
+                const GCM_SIV_STEP: usize = Self::GCM_STEP;
 
                 fn gcm(
                     self,
@@ -407,14 +408,11 @@ macro_rules! kernel {
                     fn gcm_short(
                         key: &Schedule,
                         powers: Powers<'_, HashKey<$raw>>,
-                        mask: Option<&mut Block>,
-                        counter: &mut Block,
-                        state: &mut Block,
-                        before: &[u8],
+                        progress: Progress<'_>,
                         encrypts: bool,
                         data: Span<'_>
                     ) -> () {
-                        short_gcm::crypt::<V>(key, powers, mask, counter, state, before, encrypts, data)
+                        short_gcm::crypt::<V>(key, powers, progress, encrypts, data)
                     }
                     fn gcm_tag(
                         powers: Powers<'_, HashKey<$raw>>,

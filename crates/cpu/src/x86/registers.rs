@@ -270,6 +270,15 @@ impl Xmm {
         Xmm(unsafe { _mm_set_epi64x((value >> 64) as i64, value as i64) })
     }
 
+    /// The little-endian number, without a copy in memory.
+    #[inline(always)]
+    pub(super) fn to_number(self) -> u128 {
+        // SAFETY: a vector exists only if the processor has its instructions.
+        let (low, high) =
+            unsafe { (_mm_cvtsi128_si64(self.0), _mm_cvtsi128_si64(_mm_unpackhi_epi64(self.0, self.0))) };
+        u128::from(high as u64) << 64 | u128::from(low as u64)
+    }
+
     /// A vector of two words, the lower first. The words are hidden from the compiler, which would otherwise replace two loads by
     /// the load of a vector; a store of smaller words is not forwarded to this load.
     ///

@@ -12,7 +12,7 @@ use super::schedule::{self, Schedule};
 use super::single_stream;
 use super::vector::{Vector, Xmm};
 use crate::counter::{Counting, Low32};
-use crate::gcm::Powers;
+use crate::gcm::{Powers, Progress};
 use crate::kernel::{Block, Span};
 
 /// Replaces the round keys and the hash key of a message by those of another key.
@@ -127,24 +127,20 @@ impl<V: Vector> Group<'_, V> {
     }
 }
 
-/// Encrypts or decrypts whole blocks and adds the ciphertext to the state of the hash, after the blocks of `before`, at most
-/// seven. If `mask` is given, `counter` is J0, which is encrypted into it first. The counter is advanced.
+/// Encrypts or decrypts whole blocks and adds the ciphertext to the hash. The counter is advanced.
 ///
 /// # Safety
 ///
 /// The same as for [`Vector`], both for `V` and for [`Xmm`].
-#[expect(clippy::too_many_arguments, reason = "the state of a message and its data")]
 #[inline(always)]
 pub(super) unsafe fn crypt<V: Vector>(
     schedule: &Schedule,
     powers: Powers<'_, HashKey<V::Raw>>,
-    mask: Option<&mut Block>,
-    counter: &mut Block,
-    state: &mut Block,
-    before: &[u8],
+    progress: Progress<'_>,
     encrypts: bool,
     data: Span<'_>,
 ) {
+    let Progress { mask, counter, hash: state, before } = progress;
     let blocks = data.len() / 16;
     let number = u128::from_be_bytes(*counter);
     let start = if mask.is_some() { Low32::advance(number, 1) } else { number };
@@ -202,14 +198,13 @@ pub(super) unsafe fn tag<V: Vector>(
     lengths: [u64; 2],
     mask: &Block,
 ) -> Block {
-    let mut tag = [0; 16];
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         let hash_key = with_powers::<V>(powers, before.len() / 16 + 1);
         let hash = Xmm::load(state.as_ptr()).reversed();
         let lengths = Xmm::words(lengths[1], lengths[0]);
         let hash = ghash::hash_few::<V>(hash_key, hash, before, Some(lengths));
-        hash.reversed().xor(Xmm::load(mask.as_ptr())).store(tag.as_mut_ptr());
+        // The tag of a forged message is a secret: no copy is left on the stack.
+        hash.reversed().xor(Xmm::load(mask.as_ptr())).to_number().to_le_bytes()
     }
-    tag
 }
