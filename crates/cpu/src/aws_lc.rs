@@ -1,5 +1,5 @@
-//! Fused GCM by AWS-LC, whose assembly runs CTR and GHASH in one loop. The planner chooses it on Arm. On x86-64, where the
-//! kernels of this crate are faster, it runs only if it is selected by name.
+//! Fused GCM by AWS-LC, whose assembly runs CTR and GHASH in one loop. The planner chooses it on processors without AES
+//! instructions. Elsewhere it runs only if it is selected by name, for comparison.
 //!
 //! `aws-lc-sys` is called directly, because `aws-lc-rs` works only in place and allocates a context for every key. That is
 //! too slow for a batch of short messages that each have their own key.

@@ -16,6 +16,14 @@ pub(crate) struct GcmCounter {
     pub(crate) is_public: bool,
 }
 
+impl GcmCounter {
+    /// Replaces the counter. An assignment would wipe the old one byte by byte first.
+    #[inline(always)]
+    pub(crate) fn set(&mut self, block: Block, is_public: bool) {
+        (self.block, self.is_public) = (block, is_public);
+    }
+}
+
 impl Drop for GcmCounter {
     /// A counter that was derived with the hash key reveals it.
     fn drop(&mut self) {

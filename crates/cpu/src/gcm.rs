@@ -1,8 +1,6 @@
 //! GCM of one message on a kernel (SP 800-38D, 7.1 and 7.2), for messages in one call and in pieces. It uses the fused loop
 //! of the kernel if there is one, otherwise the kernel's CTR and GHASH.
 
-use lockstep_core::gcm::lengths_block;
-
 use crate::counter::GcmCounter;
 use crate::inline::SingleStreamKernel;
 use crate::kernel::{Block, Span};
@@ -23,6 +21,29 @@ pub(crate) enum Powers<'k, H> {
     Some(&'k mut H),
 }
 
+impl<'k, H> Powers<'k, H> {
+    /// The same powers, borrowed for a call.
+    #[inline(always)]
+    fn reborrow(&mut self) -> Powers<'_, H> {
+        match self {
+            Powers::All(key) => Powers::All(key),
+            Powers::Some(key) => Powers::Some(key),
+        }
+    }
+
+    /// The hash key with the powers that a call on `blocks` blocks needs.
+    #[inline]
+    pub(crate) fn for_blocks<K: SingleStreamKernel<HashKey = H>>(self, kernel: K, blocks: usize) -> &'k H {
+        match self {
+            Powers::All(key) => key,
+            Powers::Some(key) => {
+                kernel.ensure_powers(key, blocks);
+                key
+            }
+        }
+    }
+}
+
 /// The round keys and the hash key of a message.
 pub(crate) struct MessageKey<'k, K: SingleStreamKernel> {
     pub(crate) kernel: K,
@@ -34,13 +55,7 @@ impl<K: SingleStreamKernel> MessageKey<'_, K> {
     /// The hash key with the powers that a call on `blocks` blocks needs.
     #[inline]
     pub(crate) fn hash_key(&mut self, blocks: usize) -> &K::HashKey {
-        match &mut self.powers {
-            Powers::All(key) => key,
-            Powers::Some(key) => {
-                self.kernel.ensure_powers(key, blocks);
-                key
-            }
-        }
+        self.powers.reborrow().for_blocks(self.kernel, blocks)
     }
 
     /// Folds whole blocks into a hash.
@@ -53,50 +68,83 @@ impl<K: SingleStreamKernel> MessageKey<'_, K> {
     }
 }
 
+/// The state of a message that [`SingleStreamKernel::gcm_short`] uses.
+pub(crate) struct Progress<'m> {
+    /// If it is given, `counter` is J0, which is encrypted into it first.
+    pub(crate) mask: Option<&'m mut Block>,
+    pub(crate) counter: &'m mut Block,
+    pub(crate) hash: &'m mut Block,
+    /// At most seven blocks that are hashed before the data.
+    pub(crate) before: &'m [u8],
+}
+
 /// Number of bytes that wait to be hashed. With the block of lengths, they are two vectors of the largest size.
-const PENDING: usize = 7 * 16;
+pub(crate) const PENDING: usize = 7 * 16;
+
+/// Indices of [`State::encrypted`]. The mask comes first, because J0 precedes the first counter.
+const MASK: usize = 0;
+const KEYSTREAM: usize = 1;
 
 /// The state of a message. The caller checks the order of calls and the limits on lengths.
 #[derive(Clone)]
 pub(crate) struct State {
     hash: Wiped<1>,
     /// Additional data and ciphertext that have not been hashed yet. A short message is hashed in one call at its end, which
-    /// reduces once. The last 32 bytes have room for padding and for the block of lengths.
-    pending: [u8; PENDING + 32],
+    /// reduces once. The last 16 bytes have room for padding.
+    pending: [u8; PENDING + 16],
     /// Number of pending bytes, at most [`PENDING`]. The last block may be incomplete.
     len: usize,
     counter: GcmCounter,
-    /// The keystream of the incomplete block, if it is a block of data.
-    keystream: Wiped<1>,
-    /// The encrypted J0, which is XORed with the hash to give the tag.
-    mask: Wiped<1>,
+    /// True if `counter` is J0 and the mask has not been computed.
+    lacks_mask: bool,
+    /// The encrypted J0, which is XORed with the hash to give the tag; and the keystream of the incomplete block, if it is a
+    /// block of data.
+    encrypted: Wiped<2>,
 }
 
 impl State {
     /// The state before the first message.
     #[inline]
     pub(crate) fn idle() -> State {
-        let [hash, keystream, mask] = [Wiped::zero(), Wiped::zero(), Wiped::zero()];
         let counter = GcmCounter { block: [0; 16], is_public: false };
-        State { hash, pending: [0; PENDING + 32], len: 0, counter, keystream, mask }
+        let (hash, encrypted) = (Wiped::zero(), Wiped::zero());
+        State { hash, pending: [0; PENDING + 16], len: 0, counter, lacks_mask: false, encrypted }
     }
 
-    /// Starts a message.
+    /// Starts a message. J0 is encrypted later, together with the first data.
     #[inline]
     pub(crate) fn start<K: SingleStreamKernel>(&mut self, mut key: MessageKey<'_, K>, iv: &[u8]) {
         self.hash[0] = [0; 16];
         self.len = 0;
         if let Ok(nonce) = <&[u8; 12]>::try_from(iv) {
-            self.counter = GcmCounter { block: counter_block(nonce, 1), is_public: true };
+            self.counter.set(counter_block(nonce, 1), true);
         } else {
             self.absorb(&mut key, iv);
             self.pad();
             self.absorb(&mut key, &(8 * iv.len() as u128).to_be_bytes());
             self.flush(&mut key);
-            self.counter = GcmCounter { block: std::mem::take(&mut self.hash[0]), is_public: false };
+            self.counter.set(std::mem::take(&mut self.hash[0]), false);
         }
-        self.mask[0] = [0; 16];
-        key.kernel.ctr32(key.schedule, &mut self.counter.block, Span::in_place(&mut self.mask[0]));
+        self.lacks_mask = true;
+    }
+
+    /// Computes the mask if it is missing.
+    #[inline]
+    fn ensure_mask<K: SingleStreamKernel>(&mut self, key: &MessageKey<'_, K>) {
+        if std::mem::take(&mut self.lacks_mask) {
+            let mask = &mut self.encrypted[MASK];
+            *mask = [0; 16];
+            key.kernel.ctr32(key.schedule, &mut self.counter.block, Span::in_place(mask));
+        }
+    }
+
+    /// Computes the keystream of a block, and the mask if it is missing.
+    #[inline]
+    fn next_keystream<K: SingleStreamKernel>(&mut self, key: &MessageKey<'_, K>) {
+        let first = if std::mem::take(&mut self.lacks_mask) { MASK } else { KEYSTREAM };
+        let blocks = &mut self.encrypted[first..];
+        blocks.fill([0; 16]);
+        key.kernel.ctr32(key.schedule, &mut self.counter.block, Span::in_place(blocks.as_flattened_mut()));
     }
 
     /// Starts a message with a nonce of 12 bytes, whose mask (the encrypted J0) is known.
@@ -104,8 +152,9 @@ impl State {
     pub(crate) fn start_masked(&mut self, nonce: &[u8; 12], mask: &Block) {
         self.hash[0] = [0; 16];
         self.len = 0;
-        self.counter = GcmCounter { block: counter_block(nonce, 2), is_public: true };
-        self.mask[0] = *mask;
+        self.counter.set(counter_block(nonce, 2), true);
+        self.encrypted[MASK] = *mask;
+        self.lacks_mask = false;
     }
 
     /// Ends the additional data or the data: pads the incomplete block with zeros.
@@ -150,7 +199,7 @@ impl State {
     #[inline]
     fn partial_block(&mut self, encrypt: bool, data: Span<'_>) {
         let len = data.len();
-        let keystream = u128::from_le_bytes(self.keystream[0]) >> (8 * (self.len % 16));
+        let keystream = u128::from_le_bytes(self.encrypted[KEYSTREAM]) >> (8 * (self.len % 16));
         // SAFETY: the span is valid for reads and writes of its length, which is at most 16. There is room for 16 bytes after
         // the pending ones.
         unsafe {
@@ -176,7 +225,7 @@ impl State {
         if self.len == PENDING {
             self.flush(key);
         }
-        self.keystream[0] = *keystream;
+        self.encrypted[KEYSTREAM] = *keystream;
         self.partial_block(encrypt, data);
     }
 
@@ -186,7 +235,7 @@ impl State {
         key: &mut MessageKey<'_, K>,
         encrypt: bool,
         mut data: Span<'_>,
-        mut ctr32: Option<Ctr32<'_>>,
+        ctr32: Option<Ctr32<'_>>,
     ) {
         if !self.len.is_multiple_of(16) {
             let at = data.len().min(16 - self.len % 16);
@@ -194,7 +243,15 @@ impl State {
             self.partial_block(encrypt, head);
             data = rest;
         }
-        if K::GCM_STEP > 0 && data.len() >= K::GCM_STEP && ctr32.is_none() {
+        if K::GCM_STEP == 0 || ctr32.is_some() {
+            return self.update_by_passes(key, encrypt, data, ctr32);
+        }
+        let from = match key.powers {
+            Powers::All(_) => 2 * K::GCM_STEP,
+            Powers::Some(_) => K::GCM_FROM,
+        };
+        if data.len() >= from {
+            self.ensure_mask(key);
             let at = data.len() / K::GCM_STEP * K::GCM_STEP;
             let (steps, rest) = data.split_at(at);
             self.flush(key);
@@ -204,6 +261,48 @@ impl State {
             kernel.gcm(schedule, hash_key, encrypt, counter, hash, steps);
             data = rest;
         }
+        // A single block waits to be hashed with the block of lengths.
+        if data.len() > 16 {
+            let at = data.len() & !15;
+            let (blocks, rest) = data.split_at(at);
+            let progress = Progress {
+                mask: std::mem::take(&mut self.lacks_mask).then_some(&mut self.encrypted[MASK]),
+                counter: &mut self.counter.block,
+                hash: &mut self.hash[0],
+                before: &self.pending[..std::mem::take(&mut self.len)],
+            };
+            key.kernel.gcm_short(key.schedule, key.powers.reborrow(), progress, encrypt, blocks);
+            data = rest;
+        }
+        if !data.is_empty() {
+            self.next_keystream(key);
+            self.last_block(key, encrypt, data);
+        }
+    }
+
+    /// Encrypts or decrypts at most one block with the keystream of the next block.
+    #[inline]
+    fn last_block<K: SingleStreamKernel>(
+        &mut self,
+        key: &mut MessageKey<'_, K>,
+        encrypt: bool,
+        data: Span<'_>,
+    ) {
+        if self.len == PENDING {
+            self.flush(key);
+        }
+        self.partial_block(encrypt, data);
+    }
+
+    /// Encrypts or decrypts data by CTR and GHASH, without the loops that do both. The last block is complete.
+    fn update_by_passes<K: SingleStreamKernel>(
+        &mut self,
+        key: &mut MessageKey<'_, K>,
+        encrypt: bool,
+        mut data: Span<'_>,
+        mut ctr32: Option<Ctr32<'_>>,
+    ) {
+        self.ensure_mask(key);
         while data.len() >= 16 {
             let at = (data.len() & !15).min(CHUNK);
             let (blocks, rest) = data.split_at(at);
@@ -225,16 +324,15 @@ impl State {
             data = rest;
         }
         if !data.is_empty() {
-            self.keystream[0] = [0; 16];
-            let keystream = Span::in_place(&mut self.keystream[0]);
             match &mut ctr32 {
-                Some(ctr32) => ctr32(&mut self.counter.block, keystream),
-                None => key.kernel.ctr32(key.schedule, &mut self.counter.block, keystream),
+                Some(ctr32) => {
+                    let keystream = &mut self.encrypted[KEYSTREAM];
+                    *keystream = [0; 16];
+                    ctr32(&mut self.counter.block, Span::in_place(keystream));
+                }
+                None => self.next_keystream(key),
             }
-            if self.len == PENDING {
-                self.flush(key);
-            }
-            self.partial_block(encrypt, data);
+            self.last_block(key, encrypt, data);
         }
     }
 
@@ -246,11 +344,11 @@ impl State {
         aad: u64,
         data: u64,
     ) -> Block {
+        self.ensure_mask(key);
         self.pad();
-        self.pending[self.len..][..16].copy_from_slice(&lengths_block(aad, data));
-        self.len += 16;
-        self.flush(key);
-        (u128::from_ne_bytes(self.hash[0]) ^ u128::from_ne_bytes(self.mask[0])).to_ne_bytes()
+        let before = &self.pending[..std::mem::take(&mut self.len)];
+        let mask = &self.encrypted[MASK];
+        key.kernel.gcm_tag(key.powers.reborrow(), &self.hash[0], before, [8 * aad, 8 * data], mask)
     }
 }
 

@@ -211,15 +211,15 @@ fn encrypt<K: SingleStreamKernel>(
     let (kernel, schedule, mut counter) = (key.kernel, key.schedule, first_counter(tag));
     if let Some((polyval, next)) = beside
         && let (Data::Host(text), Tag::Write(_)) = (&next.data, &next.tag)
-        && K::GCM_STEP > 0
-        && data.len().min(text.len()) >= K::GCM_STEP
+        && K::GCM_SIV_STEP > 0
+        && data.len().min(text.len()) >= K::GCM_SIV_STEP
     {
-        let at = data.len().min(text.len()) / K::GCM_STEP * K::GCM_STEP;
+        let at = data.len().min(text.len()) / K::GCM_SIV_STEP * K::GCM_SIV_STEP;
         let (steps, rest) = data.split_at(at);
         polyval.absorb(next.aad);
         polyval.pad();
         polyval.flush();
-        let hash_key = polyval.key.hash_key(K::GCM_STEP / 16);
+        let hash_key = polyval.key.hash_key(K::GCM_SIV_STEP / 16);
         let text = &text.input()[..at];
         kernel.gcm_siv_seal(schedule, &mut counter, steps, hash_key, &mut polyval.hash[0], text);
         polyval.hashed = at;
@@ -307,11 +307,11 @@ impl<'k, K: SingleStreamKernel> Polyval<'k, K> {
     fn decrypt(&mut self, tag: &Block, mut data: Span<'_>) {
         let mut counter = first_counter(tag);
         let (kernel, schedule) = (self.key.kernel, self.key.schedule);
-        if K::GCM_STEP > 0 && data.len() >= K::GCM_STEP {
-            let at = data.len() / K::GCM_STEP * K::GCM_STEP;
+        if K::GCM_SIV_STEP > 0 && data.len() >= K::GCM_SIV_STEP {
+            let at = data.len() / K::GCM_SIV_STEP * K::GCM_SIV_STEP;
             let (steps, rest) = data.split_at(at);
             self.flush();
-            let hash_key = self.key.hash_key(K::GCM_STEP / 16);
+            let hash_key = self.key.hash_key(K::GCM_SIV_STEP / 16);
             kernel.gcm_siv_open(schedule, hash_key, &mut counter, &mut self.hash[0], steps);
             data = rest;
         }

@@ -6,7 +6,7 @@
 //! | `passes`, `serial` | parallel and serial passes over segments, generic over the kernel |
 //! | `aead`, `gcm` | fused GCM: batches of messages, and one message, generic over the kernel |
 //! | `threads` | distribution of large work over threads |
-//! | `aws_lc` | fused GCM by AWS-LC, for Arm and for comparison |
+//! | `aws_lc` | fused GCM by AWS-LC, for processors without AES instructions and for comparison |
 //! | [`inline`] | calls on one piece of one message, on the calling thread |
 //! | [`kernel`] | the trait that kernels implement |
 //! | `x86`, `armv8`, [`soft`] | the kernels |

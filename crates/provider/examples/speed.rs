@@ -33,7 +33,7 @@ const CIPHERS: [&str; 11] = [
     "AES-128-CBC decrypt",
 ];
 
-const SIZES: [usize; 9] = [16, 64, 256, 1024, 4096, 8192, 16384, 65536, 1 << 20];
+const SIZES: [usize; 11] = [16, 64, 128, 256, 512, 1024, 4096, 8192, 16384, 65536, 1 << 20];
 
 const KEY: [u8; 64] = {
     let mut key = [0; 64];

@@ -15,9 +15,16 @@ const POWERS: usize = 8;
 
 /// The first powers of a hash key H; zeroed on drop.
 pub struct HashKey {
-    /// The powers of H, starting with H, with coefficients in ascending order. They are on the heap, so that moving the key
-    /// leaves no copy behind.
-    powers: Box<[Block; POWERS]>,
+    /// They are on the heap, so that moving the key leaves no copy behind.
+    powers: Box<Powers>,
+}
+
+/// The powers of H, starting with H, with coefficients in ascending order.
+#[derive(Clone)]
+struct Powers {
+    whole: [Block; POWERS],
+    /// For each power, the exclusive or of its two halves, stored in both halves.
+    sums: [Block; POWERS],
 }
 
 impl HashKey {
@@ -25,18 +32,27 @@ impl HashKey {
     pub(crate) fn duplicate(&self) -> Self {
         HashKey { powers: self.powers.clone() }
     }
+
+    /// A block times H^power, for powers from 1 to 8.
+    #[inline]
+    #[target_feature(enable = "neon,aes")]
+    pub(super) fn times_power(&self, block: uint8x16_t, power: usize) -> Product {
+        let Powers { whole, sums } = &*self.powers;
+        Product::of(block, vector(&whole[power - 1]), vector(&sums[power - 1]))
+    }
 }
 
 impl Drop for HashKey {
     fn drop(&mut self) {
-        self.powers.zeroize();
+        self.powers.whole.zeroize();
+        self.powers.sums.zeroize();
     }
 }
 
 /// A product of two blocks before its reduction (Karatsuba): the product of the lower halves, the product of the upper
 /// halves, and the product of the two sums of a lower and an upper half.
 #[derive(Clone, Copy)]
-struct Product {
+pub(super) struct Product {
     low: uint8x16_t,
     middle: uint8x16_t,
     high: uint8x16_t,
@@ -68,13 +84,28 @@ impl Product {
     #[inline]
     #[target_feature(enable = "neon,aes")]
     fn new(a: uint8x16_t, b: uint8x16_t) -> Self {
+        Product::of(a, b, veorq_u8(b, swapped(b)))
+    }
+
+    /// A product, if the exclusive or of the halves of `b` is known.
+    #[inline]
+    #[target_feature(enable = "neon,aes")]
+    fn of(a: uint8x16_t, b: uint8x16_t, b_sum: uint8x16_t) -> Self {
         let (low, high) = (multiply_low(a, b), multiply_high(a, b));
-        Product { low, middle: multiply_low(veorq_u8(a, swapped(a)), veorq_u8(b, swapped(b))), high }
+        Product { low, middle: multiply_low(veorq_u8(a, swapped(a)), b_sum), high }
+    }
+
+    /// An empty sum of products.
+    #[inline]
+    #[target_feature(enable = "neon")]
+    pub(super) fn zero() -> Self {
+        let zero = vdupq_n_u8(0);
+        Product { low: zero, middle: zero, high: zero }
     }
 
     #[inline]
     #[target_feature(enable = "neon")]
-    fn add(self, other: Self) -> Self {
+    pub(super) fn add(self, other: Self) -> Self {
         Product {
             low: veorq_u8(self.low, other.low),
             middle: veorq_u8(self.middle, other.middle),
@@ -84,7 +115,7 @@ impl Product {
 
     #[inline]
     #[target_feature(enable = "neon,aes")]
-    fn reduce(self) -> uint8x16_t {
+    pub(super) fn reduce(self) -> uint8x16_t {
         let zero = vdupq_n_u8(0);
         let middle = veorq_u8(veorq_u8(self.middle, self.low), self.high);
         let low = veorq_u8(self.low, vextq_u8::<8>(zero, middle));
@@ -103,10 +134,11 @@ impl Product {
 #[target_feature(enable = "neon,aes")]
 pub(crate) fn prepare(h: &Block) -> HashKey {
     let h = vrbitq_u8(vector(h));
-    let mut powers = Box::new([[0; 16]; POWERS]);
+    let mut powers = Box::new(Powers { whole: [[0; 16]; POWERS], sums: [[0; 16]; POWERS] });
     let mut power = h;
-    for place in powers.iter_mut() {
-        *place = block(power);
+    for (whole, sum) in powers.whole.iter_mut().zip(&mut powers.sums) {
+        *whole = block(power);
+        *sum = block(veorq_u8(power, swapped(power)));
         power = Product::new(power, h).reduce();
     }
     HashKey { powers }
@@ -117,17 +149,12 @@ pub(crate) fn prepare(h: &Block) -> HashKey {
 pub(crate) fn update(key: &HashKey, state: &mut Block, data: &[u8]) {
     let mut y = vrbitq_u8(vector(state));
     let (blocks, _) = data.as_chunks::<16>();
-    let (groups, rest) = blocks.as_chunks::<POWERS>();
-    for group in groups {
-        let mut sum =
-            Product::new(veorq_u8(y, vrbitq_u8(vector(&group[0]))), vector(&key.powers[POWERS - 1]));
+    for group in blocks.chunks(POWERS) {
+        let mut sum = key.times_power(veorq_u8(y, vrbitq_u8(vector(&group[0]))), group.len());
         for (i, block) in group.iter().enumerate().skip(1) {
-            sum = sum.add(Product::new(vrbitq_u8(vector(block)), vector(&key.powers[POWERS - 1 - i])));
+            sum = sum.add(key.times_power(vrbitq_u8(vector(block)), group.len() - i));
         }
         y = sum.reduce();
-    }
-    for block in rest {
-        y = Product::new(veorq_u8(y, vrbitq_u8(vector(block))), vector(&key.powers[0])).reduce();
     }
     *state = block(vrbitq_u8(y));
 }

@@ -2,6 +2,7 @@
 //!
 //! The instructions are constant-time.
 
+mod gcm;
 mod ghash;
 mod passes;
 mod schedule;
@@ -13,7 +14,7 @@ pub use schedule::Schedule;
 
 use std::arch::is_aarch64_feature_detected;
 
-use crate::counter::{Low32, Whole};
+use crate::counter::{GcmCounter, Low32, Whole};
 use crate::inline::SingleStreamKernel;
 use crate::kernel::{Block, Kernel, Lane, Span};
 
@@ -99,6 +100,25 @@ impl Kernel for Armv8 {
 }
 
 impl SingleStreamKernel for Armv8 {
+    const GCM_STEP: usize = gcm::STEP;
+
+    fn gcm(
+        self,
+        key: &Schedule,
+        hash_key: &HashKey,
+        encrypts: bool,
+        counter: &mut GcmCounter,
+        state: &mut Block,
+        data: Span<'_>,
+    ) {
+        let counter = &mut counter.block;
+        if encrypts {
+            with_extensions!(self, gcm::crypt::<true>(key, hash_key, counter, state, data));
+        } else {
+            with_extensions!(self, gcm::crypt::<false>(key, hash_key, counter, state, data));
+        }
+    }
+
     fn duplicate(key: &Schedule) -> Option<Schedule> {
         Some(key.duplicate())
     }

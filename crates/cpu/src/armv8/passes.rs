@@ -83,6 +83,10 @@ pub(crate) fn ctr<C: Counting>(key: &Schedule, counter: &mut Block, data: Span<'
         ctr_step::<C, 8>(at, key, counter, &mut data);
         at += 8;
     }
+    if blocks - at >= 4 {
+        ctr_step::<C, 4>(at, key, counter, &mut data);
+        at += 4;
+    }
     while at < blocks {
         ctr_step::<C, 1>(at, key, counter, &mut data);
         at += 1;

@@ -55,12 +55,7 @@ macro_rules! parts {
 
 impl<K: SingleStreamKernel> Composed for Gcm<K> {
     fn set_key(&mut self, key: &[u8]) -> bool {
-        let mut h = Wiped::<1>::zero();
-        if !self.kernel.expand_to_encrypt_into(key, &mut self.schedule) {
-            return false;
-        }
-        self.kernel.encrypt_block(&self.schedule, &mut h[0]);
-        self.kernel.hash_key_into(&h[0], &mut self.hash_key)
+        self.kernel.gcm_key_into(key, &mut self.schedule, &mut self.hash_key)
     }
 
     fn start(&mut self, iv: &[u8]) {

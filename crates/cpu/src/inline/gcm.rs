@@ -1,9 +1,8 @@
-//! Incremental GCM: checks the order of calls and the limits on lengths. The implementations are in `fused` and `composed`.
+//! Incremental GCM: checks the order of calls and the limits on lengths. The implementation is in `composed`.
 
 use lockstep_core::gcm::tags_match;
 
 use super::composed::{self, Composed};
-use super::fused::Fused;
 use super::key::is_key_length;
 use super::{InlineKernel, with_kernel};
 use crate::gcm::Ctr32;
@@ -22,17 +21,12 @@ const MOST_OTHER: u64 = (1 << 61) - 1;
 /// beyond the limits of GCM, is refused and changes nothing. Decryption returns plaintext before the tag is checked, and
 /// the reuse of a nonce is not detected.
 pub struct InlineGcm {
-    form: Form,
+    gcm: Box<dyn Composed>,
     phase: Phase,
     encrypt: bool,
     /// Number of bytes so far: of additional data in `aad`, of data in `data`.
     aad: u64,
     pub(super) data: u64,
-}
-
-enum Form {
-    Fused(Fused),
-    Composed(Box<dyn Composed>),
 }
 
 /// The state of the current message.
@@ -47,27 +41,13 @@ enum Phase {
 }
 
 impl InlineGcm {
-    /// The kernel's own implementation, or AWS-LC's on Arm, where the kernel has no fused loop. `None` if the key does not have 16, 24 or 32 bytes, or if memory cannot be allocated.
+    /// `None` if the key does not have 16, 24 or 32 bytes, or if memory cannot be allocated.
     pub fn new(kernel: InlineKernel, key: &[u8]) -> Option<InlineGcm> {
-        if !kernel.prefers_aws_lc() {
-            return InlineGcm::composed(kernel, key);
-        }
         if !is_key_length(key.len()) {
             return None;
         }
-        Some(InlineGcm::of(Form::Fused(Fused::new(key)?)))
-    }
-
-    /// The kernel's own implementation. `None` in the same cases as for [`InlineGcm::new`].
-    pub fn composed(kernel: InlineKernel, key: &[u8]) -> Option<InlineGcm> {
-        if !is_key_length(key.len()) {
-            return None;
-        }
-        Some(InlineGcm::of(Form::Composed(with_kernel!(kernel.0, kernel => composed::new(kernel, key)?))))
-    }
-
-    fn of(form: Form) -> InlineGcm {
-        InlineGcm { form, phase: Phase::Between, encrypt: true, aad: 0, data: 0 }
+        let gcm = with_kernel!(kernel.0, kernel => composed::new(kernel, key)?);
+        Some(InlineGcm { gcm, phase: Phase::Between, encrypt: true, aad: 0, data: 0 })
     }
 
     /// Replaces the key in the same memory and ends the current message. Returns false and changes nothing if the key does
@@ -77,10 +57,7 @@ impl InlineGcm {
         if !is_key_length(key.len()) {
             return false;
         }
-        let done = match &mut self.form {
-            Form::Fused(gcm) => gcm.set_key(key),
-            Form::Composed(gcm) => gcm.set_key(key),
-        };
+        let done = self.gcm.set_key(key);
         self.phase = if done { Phase::Between } else { Phase::Keyless };
         done
     }
@@ -91,16 +68,10 @@ impl InlineGcm {
         if self.phase == Phase::Keyless || iv.is_empty() || iv.len() as u64 > MOST_OTHER {
             return false;
         }
-        let done = match &mut self.form {
-            Form::Fused(gcm) => gcm.start(encrypt, iv),
-            Form::Composed(gcm) => {
-                gcm.start(iv);
-                true
-            }
-        };
-        self.phase = if done { Phase::Aad } else { Phase::Between };
+        self.gcm.start(iv);
+        self.phase = Phase::Aad;
         (self.encrypt, self.aad, self.data) = (encrypt, 0, 0);
-        done
+        true
     }
 
     /// Adds additional data, which precede the data. False if refused.
@@ -109,13 +80,8 @@ impl InlineGcm {
             return false;
         }
         self.aad += aad.len() as u64;
-        match &mut self.form {
-            Form::Fused(gcm) => gcm.aad(aad),
-            Form::Composed(gcm) => {
-                gcm.aad(aad);
-                true
-            }
-        }
+        self.gcm.aad(aad);
+        true
     }
 
     /// Encrypts or decrypts data of any length. False if refused.
@@ -123,8 +89,8 @@ impl InlineGcm {
         self.update_with(data, None)
     }
 
-    /// Like [`update`](InlineGcm::update), but the kernel's own implementation calls `ctr32` for CTR over whole blocks.
-    /// `ctr32` must behave like [`InlineKey::ctr32`](super::InlineKey::ctr32). AWS-LC's implementation ignores `ctr32`.
+    /// Like [`update`](InlineGcm::update), but calls `ctr32` for CTR over whole blocks. `ctr32` must behave like
+    /// [`InlineKey::ctr32`](super::InlineKey::ctr32).
     pub fn update_by(&mut self, data: Span<'_>, ctr32: &mut dyn FnMut(&mut Block, Span<'_>)) -> bool {
         self.update_with(data, Some(ctr32))
     }
@@ -139,13 +105,8 @@ impl InlineGcm {
         }
         let first = std::mem::replace(&mut self.phase, Phase::Data) == Phase::Aad;
         self.data += data.len() as u64;
-        match &mut self.form {
-            Form::Fused(gcm) => gcm.update(data),
-            Form::Composed(gcm) => {
-                gcm.update(first, self.encrypt, data, ctr32);
-                true
-            }
-        }
+        self.gcm.update(first, self.encrypt, data, ctr32);
+        true
     }
 
     /// Ends the current message if it has the given direction. Returns false if no such message is in progress.
@@ -159,13 +120,7 @@ impl InlineGcm {
 
     /// Ends an encryption and returns the full tag. `None` if no encryption is in progress.
     pub fn finish_seal(&mut self) -> Option<Block> {
-        if !self.end(true) {
-            return None;
-        }
-        match &mut self.form {
-            Form::Fused(gcm) => gcm.seal(),
-            Form::Composed(gcm) => Some(gcm.tag(self.aad, self.data)),
-        }
+        self.end(true).then(|| self.gcm.tag(self.aad, self.data))
     }
 
     /// Ends a decryption. True if `tag` equals the computed tag or its first 1 to 15 bytes. The comparison is constant-time.
@@ -173,19 +128,12 @@ impl InlineGcm {
         if !(1..=16).contains(&tag.len()) || !self.end(false) {
             return false;
         }
-        match &mut self.form {
-            Form::Fused(gcm) => gcm.open(tag),
-            Form::Composed(gcm) => tags_match(&gcm.tag(self.aad, self.data), tag),
-        }
+        tags_match(&self.gcm.tag(self.aad, self.data), tag)
     }
 
     /// An independent copy of the current state; `None` if memory cannot be allocated.
     pub fn duplicate(&self) -> Option<InlineGcm> {
-        let form = match &self.form {
-            Form::Fused(gcm) => Form::Fused(gcm.duplicate()?),
-            Form::Composed(gcm) => Form::Composed(gcm.duplicate()?),
-        };
         let InlineGcm { phase, encrypt, aad, data, .. } = *self;
-        Some(InlineGcm { form, phase, encrypt, aad, data })
+        Some(InlineGcm { gcm: self.gcm.duplicate()?, phase, encrypt, aad, data })
     }
 }

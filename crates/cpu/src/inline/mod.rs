@@ -12,7 +12,6 @@
 //! | [`Span`] | input and output |
 
 mod composed;
-mod fused;
 mod gcm;
 mod key;
 mod modes;
@@ -85,8 +84,8 @@ impl InlineKernel {
         InlineKernel::all().next().expect("the portable kernel runs everywhere")
     }
 
-    /// The kernel of this name, such as `cpu/vaes512`; `None` if this processor cannot run it. AWS-LC supplies only GCM, so
-    /// the name `cpu/aws-lc` selects the best kernel. [`InlineGcm`] uses AWS-LC where AWS-LC is faster than the kernel.
+    /// The kernel of this name, such as `cpu/vaes512`; `None` if this processor cannot run it. AWS-LC supplies only GCM of whole
+    /// messages, so the name `cpu/aws-lc` selects the best kernel.
     pub fn by_name(name: &str) -> Option<InlineKernel> {
         if name == AwsLc::NAME {
             return Some(InlineKernel::best());
@@ -127,15 +126,6 @@ impl InlineKernel {
     /// not in host memory.
     pub fn run(self, mut task: Task<'_, '_>) -> Result<()> {
         with_kernel!(self.0, kernel => Passes::new(kernel).run(&mut task, 1))
-    }
-
-    /// True if AWS-LC's GCM is faster than the kernel's own. This is so only on Arm, where the kernel has no fused loop.
-    fn prefers_aws_lc(self) -> bool {
-        match self.0 {
-            #[cfg(target_arch = "aarch64")]
-            Choice::Armv8(_) => true,
-            _ => false,
-        }
     }
 
     /// True if the kernel uses AES instructions.

@@ -2,7 +2,9 @@
 
 use super::modes;
 use crate::counter::GcmCounter;
+use crate::gcm::{PENDING, Powers, Progress};
 use crate::kernel::{Block, Kernel, Span};
+use crate::wiped::Wiped;
 
 /// A kernel that processes single messages. Calls on data do not allocate.
 ///
@@ -12,6 +14,10 @@ pub(crate) trait SingleStreamKernel: Kernel {
     /// The length of the data of [`SingleStreamKernel::gcm`] is a multiple of this number of bytes. The number is 0 if the
     /// kernel has no fused loop.
     const GCM_STEP: usize = 0;
+
+    /// Number of bytes from which [`SingleStreamKernel::gcm`] is faster than [`SingleStreamKernel::gcm_short`] if the powers of H
+    /// have not been computed; at least [`SingleStreamKernel::GCM_STEP`].
+    const GCM_FROM: usize = Self::GCM_STEP;
 
     /// GCM's CTR (with a 32-bit counter) and GHASH of the ciphertext in one loop. The data are whole steps of
     /// [`SingleStreamKernel::GCM_STEP`] bytes. [`SingleStreamKernel::ensure_powers`] has been called for the blocks of a step.
@@ -27,6 +33,72 @@ pub(crate) trait SingleStreamKernel: Kernel {
         unreachable!("GCM_STEP is 0")
     }
 
+    /// The length of the data of [`SingleStreamKernel::gcm_siv_open`] and [`SingleStreamKernel::gcm_siv_seal`] is a multiple of
+    /// this number of bytes. The number is 0 if the kernel has no fused loops for GCM-SIV.
+    const GCM_SIV_STEP: usize = 0;
+
+    /// Replaces a schedule for encryption only and the hash key by those of another AES key. Returns false and changes nothing
+    /// if memory cannot be allocated.
+    fn gcm_key_into(self, key: &[u8], schedule: &mut Self::Schedule, hash_key: &mut Self::HashKey) -> bool {
+        let mut h = Wiped::<1>::zero();
+        if !self.expand_to_encrypt_into(key, schedule) {
+            return false;
+        }
+        self.encrypt_block(schedule, &mut h[0]);
+        self.hash_key_into(&h[0], hash_key)
+    }
+
+    /// CTR (with a 32-bit counter) of whole blocks, and GHASH of the waiting blocks and of the ciphertext, for short data.
+    fn gcm_short(
+        self,
+        key: &Self::Schedule,
+        powers: Powers<'_, Self::HashKey>,
+        progress: Progress<'_>,
+        encrypts: bool,
+        data: Span<'_>,
+    ) {
+        let Progress { mask, counter, hash: state, before } = progress;
+        if let Some(mask) = mask {
+            *mask = [0; 16];
+            self.ctr32(key, counter, Span::in_place(mask));
+        }
+        let (src, dst, len) = (data.src(), data.dst(), data.len());
+        let hash_key = powers.for_blocks(self, (before.len() / 16).max(len / 16));
+        self.ghash(hash_key, state, before);
+        if !encrypts {
+            // SAFETY: the span is valid for reads of its length, and nothing writes to it during the call.
+            self.ghash(hash_key, state, unsafe { std::slice::from_raw_parts(src, len) });
+        }
+        self.ctr32(key, counter, data);
+        if encrypts {
+            // SAFETY: the span is valid for its length and was written by CTR; nothing else writes to it.
+            self.ghash(hash_key, state, unsafe { std::slice::from_raw_parts(dst, len) });
+        }
+    }
+
+    /// The tag of a message: GHASH of `before`, which are at most seven blocks, and of the lengths of additional data and data
+    /// in bits, XORed with `mask`.
+    fn gcm_tag(
+        self,
+        powers: Powers<'_, Self::HashKey>,
+        state: &Block,
+        before: &[u8],
+        lengths: [u64; 2],
+        mask: &Block,
+    ) -> Block {
+        // In one call, which reduces once.
+        let mut blocks = [0; PENDING + 16];
+        let (pending, rest) = blocks.split_at_mut(before.len());
+        pending.copy_from_slice(before);
+        rest[..8].copy_from_slice(&lengths[0].to_be_bytes());
+        rest[8..16].copy_from_slice(&lengths[1].to_be_bytes());
+        let mut hash = Wiped::<1>::zero();
+        hash[0] = *state;
+        let len = before.len() + 16;
+        self.ghash(powers.for_blocks(self, len / 16), &mut hash[0], &blocks[..len]);
+        (u128::from_ne_bytes(hash[0]) ^ u128::from_ne_bytes(*mask)).to_ne_bytes()
+    }
+
     /// CTR with a little-endian counter and POLYVAL of the output, in one loop: opening of GCM-SIV. The conditions are those of
     /// [`SingleStreamKernel::gcm`].
     fn gcm_siv_open(
@@ -37,7 +109,7 @@ pub(crate) trait SingleStreamKernel: Kernel {
         _state: &mut Block,
         _data: Span<'_>,
     ) {
-        unreachable!("GCM_STEP is 0")
+        unreachable!("GCM_SIV_STEP is 0")
     }
 
     /// CTR with a little-endian counter over the data of one message, and POLYVAL of the text of another message, which has the
@@ -51,7 +123,7 @@ pub(crate) trait SingleStreamKernel: Kernel {
         _state: &mut Block,
         _text: &[u8],
     ) {
-        unreachable!("GCM_STEP is 0")
+        unreachable!("GCM_SIV_STEP is 0")
     }
 
     /// Like [`Kernel::expand`], but `None` if memory cannot be allocated.

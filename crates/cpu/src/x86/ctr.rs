@@ -51,7 +51,7 @@ impl<V: Vector, const BIG_ENDIAN: bool> Pass<V> for Ctr<V, BIG_ENDIAN> {
 
 /// CTR of less than [`SHORT`] bytes, with a 32-bit counter, or with a 128-bit counter whose low 32 bits do not wrap.
 ///
-/// The counter is loaded and stored as one vector, because a vector load cannot be forwarded from two smaller stores.
+/// The counter is loaded as two words, because a vector load cannot be forwarded from two smaller stores.
 ///
 /// # Safety
 ///
@@ -61,7 +61,7 @@ pub(super) unsafe fn ctr_short(schedule: &Schedule, counter: &mut Block, data: S
     let (keys, rounds) = (schedule.encrypt(), schedule.rounds());
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
-        let (counters, stride) = (Xmm::load(counter.as_ptr()).reversed(), Xmm::number(1));
+        let (counters, stride) = (Xmm::number(u128::from_be_bytes(*counter)), Xmm::number(1));
         let after = drive_short(Ctr::<Xmm, true> { keys, rounds, counters, stride }, data).counters;
         after.reversed().store(counter.as_mut_ptr());
     }

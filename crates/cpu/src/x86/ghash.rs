@@ -12,12 +12,15 @@ use std::arch::x86_64::*;
 
 use zeroize::Zeroize;
 
-use super::cipher::opaque;
+use super::cipher::{Extent, opaque};
 use super::vector::{Vector, Xmm};
 use crate::kernel::Block;
 
 /// The upper half of x^128 + x^127 + x^126 + x^121 + 1, in both halves.
 pub(super) const MODULUS: u128 = 0xc200_0000_0000_0000_c200_0000_0000_0000;
+
+/// x^128 modulo x^128 + x^127 + x^126 + x^121 + 1.
+const X_TO_128: u128 = 0xc200_0000_0000_0000_0000_0000_0000_0001;
 
 /// Powers of H: eight vectors of type R, with one power for each block of a vector; zeroed on drop.
 #[repr(C, align(64))]
@@ -76,6 +79,31 @@ impl<R: Zeroize> HashKey<R> {
         }
     }
 
+    /// Number of vectors of powers that have been computed.
+    #[inline(always)]
+    pub(super) fn vectors(&self) -> usize {
+        self.made
+    }
+
+    /// The powers for the blocks of an extent: H^power and the next lower powers. For blocks outside of the extent, they are
+    /// zero.
+    ///
+    /// # Safety
+    ///
+    /// The same as for [`Vector`]. In addition, `power` is at most [`Self::POWERS`] and at least the number of blocks in the
+    /// extent.
+    #[inline(always)]
+    pub(super) unsafe fn powers_of<V: Vector, E: Extent>(&self, extent: E, power: usize) -> Factor<V> {
+        let at = Self::POWERS - power;
+        // SAFETY: the caller guarantees the conditions of this function.
+        unsafe {
+            Factor {
+                whole: extent.load(self.powers.as_ptr().cast::<u8>().add(16 * at)),
+                sum: extent.load(self.sums.as_ptr().cast::<u8>().add(16 * at)),
+            }
+        }
+    }
+
     /// A vector of H^power and the next lower powers.
     ///
     /// # Safety
@@ -117,6 +145,7 @@ impl<V: Vector> Factor<V> {
 
 /// A sum of unreduced products. Karatsuba's method needs three multiplications instead of four. A carry-less multiplication
 /// of any width occupies its unit for two cycles (Zen 4).
+#[derive(Clone, Copy)]
 pub(super) struct Sum<V> {
     /// The coefficient of x^0.
     low: V,
@@ -167,21 +196,19 @@ impl<V: Vector> Sum<V> {
     }
 }
 
-/// The lowest powers of H, one for each block of a vector.
+/// The lowest powers of H, one for each block of a vector. `h` is the byte-reversed block.
 ///
 /// # Safety
 ///
 /// The same as for [`Vector`], both for `V` and for [`Xmm`].
 #[inline(always)]
-unsafe fn lowest_powers<V: Vector>(h: &Block) -> V {
-    let h = u128::from_be_bytes(*h);
-    // Multiplies H by x (RFC 8452, appendix A, mulX_POLYVAL).
-    let carry = ((h as i128) >> 127) as u128;
-    let first = (h << 1) ^ (carry & 0xc200_0000_0000_0000_0000_0000_0000_0001);
+unsafe fn lowest_powers<V: Vector>(h: Xmm) -> V {
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
+        // H times x (RFC 8452, appendix A, mulX_POLYVAL).
+        let first = h.doubled().xor(h.top_everywhere().and(Xmm::number(X_TO_128)));
         let modulus = Xmm::numbers([MODULUS; 4]);
-        let mut lowest = [Xmm::number(first); 4];
+        let mut lowest = [first; 4];
         // Each power is the product of two powers of about half its exponent, so that the dependency chain is short.
         for i in 1..V::BLOCKS {
             let (a, b) = (lowest[i / 2], lowest[(i - 1) / 2]);
@@ -215,7 +242,7 @@ unsafe fn next_powers<V: Vector>(known: V, last_known: V) -> V {
 pub(super) unsafe fn hash_key<V: Vector>(h: &Block) -> HashKey<V::Raw> {
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
-        let mut vectors = [lowest_powers::<V>(h); 8];
+        let mut vectors = [lowest_powers::<V>(Xmm::load(h.as_ptr()).reversed()); 8];
         for i in 1..8usize {
             let known = 1 << i.ilog2();
             vectors[i] = next_powers(vectors[i - known], vectors[known - 1]);
@@ -249,7 +276,18 @@ pub(super) unsafe fn blank<V: Vector>() -> HashKey<V::Raw> {
 #[inline(always)]
 pub(super) unsafe fn hash_key_into<V: Vector>(h: &Block, place: &mut HashKey<V::Raw>) {
     // SAFETY: the caller guarantees that the processor has the instructions.
-    let lowest = unsafe { lowest_powers::<V>(h) };
+    unsafe { replace_key::<V>(Xmm::load(h.as_ptr()), place) };
+}
+
+/// Like [`hash_key_into`], with H in a register.
+///
+/// # Safety
+///
+/// The same as for [`hash_key`].
+#[inline(always)]
+pub(super) unsafe fn replace_key<V: Vector>(h: Xmm, place: &mut HashKey<V::Raw>) {
+    // SAFETY: the caller guarantees that the processor has the instructions.
+    let lowest = unsafe { lowest_powers::<V>(h.reversed()) };
     place.put(0, lowest);
     // The powers of the previous key are erased.
     for i in 1..place.made {
@@ -344,5 +382,40 @@ pub(super) unsafe fn hash<V: Vector, const GHASH: bool>(
         }
         let hash = sum.reduced(Xmm::numbers([MODULUS; 4]));
         ordered::<_, GHASH>(hash).store(state.as_mut_ptr());
+    }
+}
+
+/// Adds at most seven blocks, and a last block if it is given, to a hash. All blocks but those in `data` are byte-reversed. The
+/// caller must have computed the powers for them. The blocks in `data` are loaded as words, because they may have been stored
+/// as words.
+///
+/// # Safety
+///
+/// The same as for [`Vector`], both for `V` and for [`Xmm`].
+#[inline(always)]
+pub(super) unsafe fn hash_few<V: Vector>(
+    key: &HashKey<V::Raw>,
+    mut hash: Xmm,
+    data: &[u8],
+    last: Option<Xmm>,
+) -> Xmm {
+    let mut left = data.len() / 16 + usize::from(last.is_some());
+    let mut ptr = data.as_ptr();
+    // SAFETY: the caller guarantees that the processor has the instructions. Each access lies inside the data or the powers.
+    unsafe {
+        let mut sum = Sum::zero(hash);
+        let end = ptr.add(data.len() & !15);
+        while ptr < end {
+            let [low, high] = ptr.cast::<[u64; 2]>().read_unaligned();
+            let x = Xmm::words(low, high).reversed().xor(hash);
+            sum = sum.plus(Sum::product(x, key.powers(left)));
+            hash = hash.xor(hash);
+            ptr = ptr.add(16);
+            left -= 1;
+        }
+        if let Some(last) = last {
+            sum = sum.plus(Sum::product(last.xor(hash), key.powers(1)));
+        }
+        sum.reduced(Xmm::numbers([MODULUS; 4]))
     }
 }

@@ -19,6 +19,7 @@
 //! | `ecb`, `ctr`, `feedback`, `xts`, `ocb` | the parallel passes (`feedback`: decryption of CBC and CFB) |
 //! | `ghash` | GHASH, many blocks for each reduction |
 //! | `gcm` | CTR and GHASH in one loop |
+//! | `short_gcm` | GCM of short messages |
 //! | `chains`, `each` | many messages interleaved |
 //! | `single_stream` | the serial modes of one message |
 //!
@@ -44,6 +45,7 @@
 use std::arch::x86_64::{__m128i, __m256i, __m512i};
 
 use crate::counter::GcmCounter;
+use crate::gcm::{Powers, Progress};
 use crate::inline::{SingleStreamKernel, xts_unit};
 use crate::kernel::{Block, Kernel, Lane, OcbKey, OcbState, Span};
 
@@ -77,6 +79,7 @@ mod ghash;
 mod ocb;
 mod registers;
 mod schedule;
+mod short_gcm;
 mod single_stream;
 mod vector;
 mod xts;
@@ -94,7 +97,7 @@ macro_rules! kernel {
     (
         $(#[$doc:meta])*
         $module:ident::$kernel:ident = $name:literal, $vector:ident($raw:ty), base: $base:ident,
-        chains: $chains:ident, $places:literal places, gcm: $gcm_vectors:literal vectors,
+        chains: $chains:ident, $places:literal places, gcm: $gcm_vectors:literal vectors from $gcm_from:literal bytes,
         features: $features:literal, $($feature:tt),*
     ) => {
         mod $module {
@@ -343,6 +346,8 @@ macro_rules! kernel {
                 }
 
                 const GCM_STEP: usize = $gcm_vectors * <vector::$vector as vector::Vector>::BYTES;
+                const GCM_FROM: usize = $gcm_from;
+                const GCM_SIV_STEP: usize = Self::GCM_STEP;
 
                 fn gcm(
                     self,
@@ -396,6 +401,28 @@ macro_rules! kernel {
                     fn ensure_powers(key: &mut HashKey<$raw>, blocks: usize) -> () {
                         ghash::ensure_powers::<vector::$vector>(key, blocks)
                     }
+                    fn gcm_key_into(key: &[u8], schedule: &mut Schedule, hash_key: &mut HashKey<$raw>) -> bool {
+                        short_gcm::key_into::<V>(key, schedule, hash_key);
+                        true
+                    }
+                    fn gcm_short(
+                        key: &Schedule,
+                        powers: Powers<'_, HashKey<$raw>>,
+                        progress: Progress<'_>,
+                        encrypts: bool,
+                        data: Span<'_>
+                    ) -> () {
+                        short_gcm::crypt::<V>(key, powers, progress, encrypts, data)
+                    }
+                    fn gcm_tag(
+                        powers: Powers<'_, HashKey<$raw>>,
+                        state: &Block,
+                        before: &[u8],
+                        lengths: [u64; 2],
+                        mask: &Block
+                    ) -> Block {
+                        short_gcm::tag::<V>(powers, state, before, lengths, mask)
+                    }
                 }
             }
         }
@@ -422,19 +449,19 @@ macro_rules! kernel {
 
 kernel! {
     /// AES, carry-less multiplication and SSE 4.1: every x86-64 processor since about 2010.
-    aesni::AesNi = "cpu/aesni", Xmm(__m128i), base: Sse, chains: Xmm, 8 places, gcm: 6 vectors,
+    aesni::AesNi = "cpu/aesni", Xmm(__m128i), base: Sse, chains: Xmm, 8 places, gcm: 6 vectors from 96 bytes,
     features: "aes,pclmulqdq,sse2,ssse3,sse4.1", "aes", "pclmulqdq", "sse2", "ssse3", "sse4.1"
 }
 
 kernel! {
     /// VAES on 256 bits: Zen 3, Alder Lake and later.
-    vaes256::Vaes256 = "cpu/vaes256", Ymm(__m256i), base: Avx, chains: Ymm, 16 places, gcm: 6 vectors,
+    vaes256::Vaes256 = "cpu/vaes256", Ymm(__m256i), base: Avx, chains: Ymm, 16 places, gcm: 6 vectors from 192 bytes,
     features: "aes,pclmulqdq,avx2,vaes,vpclmulqdq", "aes", "pclmulqdq", "avx2", "vaes", "vpclmulqdq"
 }
 
 kernel! {
     /// VAES on 512 bits: Ice Lake, Zen 4 and later.
-    vaes512::Vaes512 = "cpu/vaes512", Zmm(__m512i), base: Avx, chains: Ymm, 16 places, gcm: 8 vectors,
+    vaes512::Vaes512 = "cpu/vaes512", Zmm(__m512i), base: Avx, chains: Ymm, 16 places, gcm: 8 vectors from 2048 bytes,
     features: "aes,pclmulqdq,avx512f,avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq",
     "aes", "pclmulqdq", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "vaes", "vpclmulqdq"
 }

@@ -2,6 +2,7 @@
 
 use std::arch::x86_64::*;
 
+use super::cipher::opaque_number;
 use super::vector::{Vector, vector};
 
 vector! {
@@ -269,6 +270,28 @@ impl Xmm {
         Xmm(unsafe { _mm_set_epi64x((value >> 64) as i64, value as i64) })
     }
 
+    /// The little-endian number, without a copy in memory.
+    #[inline(always)]
+    pub(super) fn to_number(self) -> u128 {
+        // SAFETY: a vector exists only if the processor has its instructions.
+        let (low, high) =
+            unsafe { (_mm_cvtsi128_si64(self.0), _mm_cvtsi128_si64(_mm_unpackhi_epi64(self.0, self.0))) };
+        u128::from(high as u64) << 64 | u128::from(low as u64)
+    }
+
+    /// A vector of two words, the lower first. The words are hidden from the compiler, which would otherwise replace two loads by
+    /// the load of a vector; a store of smaller words is not forwarded to this load.
+    ///
+    /// # Safety
+    ///
+    /// The same as for [`Vector`].
+    #[inline(always)]
+    pub(super) unsafe fn words(low: u64, high: u64) -> Xmm {
+        let (low, high) = (opaque_number(low as usize), opaque_number(high as usize));
+        // SAFETY: the caller guarantees that the processor has the instruction.
+        Xmm(unsafe { _mm_set_epi64x(high as i64, low as i64) })
+    }
+
     /// A vector with `value` in the first byte; the other bytes are zero.
     ///
     /// # Safety
@@ -302,6 +325,13 @@ impl Xmm {
             let carry = _mm_bslli_si128::<8>(_mm_srli_epi64::<63>(self.0));
             _mm_or_si128(_mm_add_epi64(self.0, self.0), carry)
         })
+    }
+
+    /// All bits set if the highest bit of the little-endian number is set, otherwise none.
+    #[inline(always)]
+    pub(super) fn top_everywhere(self) -> Xmm {
+        // SAFETY: a vector exists only if the processor has its instructions.
+        Xmm(unsafe { _mm_shuffle_epi32::<0xff>(_mm_srai_epi32::<31>(self.0)) })
     }
 
     /// All bytes but the first, followed by the first byte of `next`.

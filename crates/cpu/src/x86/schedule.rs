@@ -153,13 +153,17 @@ unsafe fn expand_alike<const N: usize>(keys: [&[u8]; N], places: &mut [Schedule;
     };
     // SAFETY: the caller guarantees that the processor has the instructions, which include SSE2.
     unsafe {
+        // The remaining round keys of a longer key are erased, with constant bounds: the compiler would otherwise call memset.
+        let zero = [_mm_setzero_si128(); N];
         let rounds = match keys[0].len() {
             16 => {
                 each_of_128(keys, &mut put);
+                (11..15).for_each(|i| put(i, zero));
                 10
             }
             24 => {
                 each_of_192(keys, &mut put);
+                (13..15).for_each(|i| put(i, zero));
                 12
             }
             32 => {
@@ -168,10 +172,6 @@ unsafe fn expand_alike<const N: usize>(keys: [&[u8]; N], places: &mut [Schedule;
             }
             other => panic!("an AES key has 16, 24 or 32 bytes, not {other}"),
         };
-        // Erases the remaining round keys of a longer key.
-        for i in rounds + 1..15 {
-            put(i, [_mm_setzero_si128(); N]);
-        }
         places.iter_mut().for_each(|place| place.rounds = rounds);
     }
 }

@@ -1,0 +1,210 @@
+//! GCM of short messages with a key for each: the set-up of the key, the data and the tag in one call each.
+//!
+//! The time of such a message is mostly the latency of a dependency chain: round keys, H, the powers of H, the hash. Blocks
+//! therefore stay in registers where a load would wait for smaller stores, and few powers are computed: a product by a new
+//! power costs five multiplications, a reduction two.
+
+use std::arch::x86_64::__m128i;
+
+use super::cipher::{Blocks, Encrypt, Extent, Whole, middle, opaque};
+use super::ghash::{self, HashKey, MODULUS, Sum};
+use super::schedule::{self, Schedule};
+use super::single_stream;
+use super::vector::{Vector, Xmm};
+use crate::counter::{Counting, Low32};
+use crate::gcm::{Powers, Progress};
+use crate::kernel::{Block, Span};
+
+/// Replaces the round keys and the hash key of a message by those of another key.
+///
+/// # Safety
+///
+/// The same as for [`Vector`], both for `V` and for [`Xmm`].
+#[inline(always)]
+pub(super) unsafe fn key_into<V: Vector>(
+    key: &[u8],
+    schedule: &mut Schedule,
+    hash_key: &mut HashKey<V::Raw>,
+) {
+    // SAFETY: the caller guarantees that the processor has the instructions.
+    unsafe {
+        schedule::expand_to_encrypt_into(key, schedule);
+        let h = single_stream::encrypted(schedule, Xmm::number(0));
+        ghash::replace_key::<V>(h, hash_key);
+    }
+}
+
+/// The hash key with the powers for a number of blocks.
+///
+/// # Safety
+///
+/// The same as for [`Vector`], both for `V` and for [`Xmm`].
+#[inline(always)]
+unsafe fn with_powers<V: Vector>(powers: Powers<'_, HashKey<V::Raw>>, blocks: usize) -> &HashKey<V::Raw> {
+    match powers {
+        Powers::All(key) => key,
+        Powers::Some(key) => {
+            // SAFETY: the caller guarantees that the processor has the instructions.
+            unsafe { ghash::ensure_powers::<V>(key, blocks) };
+            key
+        }
+    }
+}
+
+/// The passes of CTR and GHASH over a group of vectors.
+struct Group<'k, V: Vector> {
+    keys: *const __m128i,
+    rounds: usize,
+    /// Counters of the next vector, and the number of blocks in a vector.
+    counters: V,
+    stride: V,
+    hash_key: &'k HashKey<V::Raw>,
+    /// The hash of all previous groups in the first place; it is added to the first vector.
+    hash: V,
+    sum: Sum<V>,
+    /// Number of blocks left in the group.
+    left: usize,
+    encrypts: bool,
+}
+
+impl<V: Vector> Group<'_, V> {
+    /// Processes N vectors, or a part of one.
+    ///
+    /// # Safety
+    ///
+    /// The same as for [`Vector`]. In addition, `src` and `dst` are valid for the N vectors or for the part, the hash key has
+    /// the powers for the group, and there are `rounds` + 1 keys.
+    #[inline(always)]
+    unsafe fn step<const N: usize, R: Extent>(&mut self, extent: R, src: *const u8, dst: *mut u8) {
+        let keys = opaque(self.keys);
+        // SAFETY: the caller guarantees the conditions of this function.
+        unsafe {
+            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
+            let mut x = [first; N];
+            for x in &mut x {
+                *x = first.xor(self.counters.reversed());
+                self.counters = self.counters.add32(self.stride);
+            }
+            middle::<Encrypt, V, N>(keys, self.rounds, &mut x);
+            for i in 0..N {
+                let text: V = extent.load(src.add(i * V::BYTES));
+                let result = x[i].aesenclast(last.xor(text));
+                extent.store(result, dst.add(i * V::BYTES));
+                // The unused blocks of a part are multiplied by zero.
+                let ciphertext = if self.encrypts { result } else { text };
+                let factor = self.hash_key.powers_of(extent, self.left - i * V::BLOCKS);
+                self.sum = self.sum.plus(Sum::product(ciphertext.reversed().xor(self.hash), factor));
+                self.hash = self.hash.xor(self.hash);
+            }
+            self.left -= (N * V::BLOCKS).min(self.left);
+        }
+    }
+
+    /// Processes the group: at most four vectors.
+    ///
+    /// # Safety
+    ///
+    /// The same as for [`Group::step`], for `left` blocks.
+    #[inline(always)]
+    unsafe fn run(&mut self, mut src: *const u8, mut dst: *mut u8) {
+        macro_rules! steps {
+            ($n:literal) => {
+                if self.left >= $n * V::BLOCKS {
+                    self.step::<$n, _>(Whole, src, dst);
+                    (src, dst) = (src.add($n * V::BYTES), dst.add($n * V::BYTES));
+                }
+            };
+        }
+        // SAFETY: the vectors are left in the group; the caller guarantees the other conditions.
+        unsafe {
+            steps!(4);
+            steps!(2);
+            steps!(1);
+            if V::BLOCKS > 1 && self.left > 0 {
+                self.step::<1, _>(Blocks(self.left), src, dst);
+            }
+        }
+    }
+}
+
+/// Encrypts or decrypts whole blocks and adds the ciphertext to the hash. The counter is advanced.
+///
+/// # Safety
+///
+/// The same as for [`Vector`], both for `V` and for [`Xmm`].
+#[inline(always)]
+pub(super) unsafe fn crypt<V: Vector>(
+    schedule: &Schedule,
+    powers: Powers<'_, HashKey<V::Raw>>,
+    progress: Progress<'_>,
+    encrypts: bool,
+    data: Span<'_>,
+) {
+    let Progress { mask, counter, hash: state, before } = progress;
+    let blocks = data.len() / 16;
+    let number = u128::from_be_bytes(*counter);
+    let start = if mask.is_some() { Low32::advance(number, 1) } else { number };
+    *counter = Low32::advance(start, blocks as u128).to_be_bytes();
+    // SAFETY: the caller guarantees that the processor has the instructions. Each group lies in the span.
+    unsafe {
+        if let Some(mask) = mask {
+            single_stream::encrypted(schedule, Xmm::number(number).reversed()).store(mask.as_mut_ptr());
+        }
+        // Two groups with half of the powers take less time than one group with all of them.
+        let vectors = blocks.div_ceil(V::BLOCKS);
+        let needed = (V::BLOCKS * vectors.div_ceil(2).min(4)).max(before.len() / 16);
+        let hash_key = with_powers::<V>(powers, needed);
+        let mut hash = Xmm::load(state.as_ptr()).reversed();
+        if !before.is_empty() {
+            hash = ghash::hash_few::<V>(hash_key, hash, before, None);
+        }
+        let zero = V::numbers([0; 4]);
+        let mut group = Group::<V> {
+            keys: schedule.encrypt(),
+            rounds: schedule.rounds(),
+            counters: V::splat(Xmm::number(start)).add32(V::numbers([0, 1, 2, 3])),
+            stride: V::numbers([V::BLOCKS as u128; 4]),
+            hash_key,
+            hash: V::widen(hash),
+            sum: Sum::zero(zero),
+            left: 0,
+            encrypts,
+        };
+        let most = hash_key.vectors().min(4) * V::BLOCKS;
+        let (mut src, mut dst, mut left) = (data.src(), data.dst(), blocks);
+        while left > 0 {
+            let now = left.min(most);
+            group.left = now;
+            group.run(src, dst);
+            hash = group.sum.folded().reduced(Xmm::numbers([MODULUS; 4]));
+            (group.hash, group.sum) = (V::widen(hash), Sum::zero(zero));
+            (src, dst) = (src.add(16 * now), dst.add(16 * now));
+            left -= now;
+        }
+        hash.reversed().store(state.as_mut_ptr());
+    }
+}
+
+/// The tag: adds the blocks of `before`, at most seven, and the lengths in bits to the hash, and adds the mask.
+///
+/// # Safety
+///
+/// The same as for [`Vector`], both for `V` and for [`Xmm`].
+#[inline(always)]
+pub(super) unsafe fn tag<V: Vector>(
+    powers: Powers<'_, HashKey<V::Raw>>,
+    state: &Block,
+    before: &[u8],
+    lengths: [u64; 2],
+    mask: &Block,
+) -> Block {
+    // SAFETY: the caller guarantees that the processor has the instructions.
+    unsafe {
+        let hash_key = with_powers::<V>(powers, before.len() / 16 + 1);
+        let hash = Xmm::load(state.as_ptr()).reversed();
+        let lengths = Xmm::words(lengths[1], lengths[0]);
+        let hash = ghash::hash_few::<V>(hash_key, hash, before, Some(lengths));
+        // The tag of a forged message is a secret: no copy is left on the stack.
+        hash.reversed().xor(Xmm::load(mask.as_ptr())).to_number().to_le_bytes()
+    }
+}
