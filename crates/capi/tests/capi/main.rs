@@ -1,0 +1,5 @@
+//! The C interface: its header, and programs in C and C++ that use the library.
+
+mod header;
+mod library;
+mod programs;
