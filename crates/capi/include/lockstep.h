@@ -27,653 +27,379 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/*
- GCM (SP 800-38D). Keys of 16, 24 or 32 bytes, nonces of 12 or any other number of bytes, tags of 16 (4, 8, 12 to 15) bytes.
- */
+// GCM (SP 800-38D). Keys of 16, 24 or 32 bytes, nonces of 12 or any other number of bytes, tags of 16 (4, 8, 12 to 15) bytes.
 #define LOCKSTEP_AEAD_GCM 1
 
-/*
- GCM-SIV (RFC 8452). Keys of 16 or 32 bytes, nonces of 12, tags of 16 bytes.
- */
+// GCM-SIV (RFC 8452). Keys of 16 or 32 bytes, nonces of 12, tags of 16 bytes.
 #define LOCKSTEP_AEAD_GCM_SIV 2
 
-/*
- OCB3 (RFC 7253). Keys of 16, 24 or 32 bytes, nonces of 1 to 15, tags of 1 to 16 bytes.
- */
+// OCB3 (RFC 7253). Keys of 16, 24 or 32 bytes, nonces of 1 to 15, tags of 1 to 16 bytes.
 #define LOCKSTEP_AEAD_OCB 3
 
-/*
- SIV (RFC 5297). Keys of 32, 48 or 64 bytes, tags of 16 bytes. The nonce is optional and has any length.
- */
+// SIV (RFC 5297). Keys of 32, 48 or 64 bytes, tags of 16 bytes. The nonce is optional and has any length.
 #define LOCKSTEP_AEAD_SIV 4
 
-/*
- CCM (SP 800-38C). Keys of 16, 24 or 32 bytes, nonces of 7 to 13, tags of 4, 6, 8, 10, 12, 14 or 16 bytes.
- */
+// CCM (SP 800-38C). Keys of 16, 24 or 32 bytes, nonces of 7 to 13, tags of 4, 6, 8, 10, 12, 14 or 16 bytes.
 #define LOCKSTEP_AEAD_CCM 5
 
-/*
- XAES-256-GCM (C2SP). Keys of 32 bytes, nonces of 24, tags of 16 bytes.
- */
+// XAES-256-GCM (C2SP). Keys of 32 bytes, nonces of 24, tags of 16 bytes.
 #define LOCKSTEP_AEAD_XAES_256_GCM 6
 
-/*
- The message was not processed.
- */
+// The message was not processed.
 #define LOCKSTEP_STATUS_PENDING 0
 
-/*
- The message was processed; its tag was right.
- */
+// The message was processed; its tag was right.
 #define LOCKSTEP_STATUS_DONE 1
 
-/*
- The tag was wrong. The output is zeroed.
- */
+// The tag was wrong. The output is zeroed.
 #define LOCKSTEP_STATUS_AUTHENTICATION_FAILED 2
 
-/*
- CBC-CS1: the partial block comes before the last whole block.
- */
+// CBC-CS1: the partial block comes before the last whole block.
 #define LOCKSTEP_CTS_CS1 1
 
-/*
- CBC-CS2: the last two blocks are exchanged if the last one is partial.
- */
+// CBC-CS2: the last two blocks are exchanged if the last one is partial.
 #define LOCKSTEP_CTS_CS2 2
 
-/*
- CBC-CS3: the last two blocks are always exchanged (Kerberos 5).
- */
+// CBC-CS3: the last two blocks are always exchanged (Kerberos 5).
 #define LOCKSTEP_CTS_CS3 3
 
-/*
- ECB (SP 800-38A). Whole blocks of 16 bytes. No IV. It reveals equal blocks.
- */
+// ECB (SP 800-38A). Whole blocks of 16 bytes. No IV. It reveals equal blocks.
 #define LOCKSTEP_CIPHER_ECB 1
 
-/*
- CBC (SP 800-38A). Whole blocks of 16 bytes, without padding.
- */
+// CBC (SP 800-38A). Whole blocks of 16 bytes, without padding.
 #define LOCKSTEP_CIPHER_CBC 2
 
-/*
- PCBC of Kerberos 4. Whole blocks of 16 bytes.
- */
+// PCBC of Kerberos 4. Whole blocks of 16 bytes.
 #define LOCKSTEP_CIPHER_PCBC 3
 
-/*
- CFB with 128 bits (SP 800-38A). Any length.
- */
+// CFB with 128 bits (SP 800-38A). Any length.
 #define LOCKSTEP_CIPHER_CFB 4
 
-/*
- CFB with 8 bits. Any length.
- */
+// CFB with 8 bits. Any length.
 #define LOCKSTEP_CIPHER_CFB8 5
 
-/*
- CFB with 1 bit. Any number of bytes.
- */
+// CFB with 1 bit. Any number of bytes.
 #define LOCKSTEP_CIPHER_CFB1 6
 
-/*
- OFB (SP 800-38A). Any length.
- */
+// OFB (SP 800-38A). Any length.
 #define LOCKSTEP_CIPHER_OFB 7
 
-/*
- CTR (SP 800-38A) with a big-endian counter of 128 bits. Any length.
- */
+// CTR (SP 800-38A) with a big-endian counter of 128 bits. Any length.
 #define LOCKSTEP_CIPHER_CTR 8
 
-/*
- XTS (IEEE 1619). Data units of 16 bytes to 16 MiB. Keys of 32 or 64 bytes, whose halves differ. The IV is the tweak.
- */
+// XTS (IEEE 1619). Data units of 16 bytes to 16 MiB. Keys of 32 or 64 bytes, whose halves differ. The IV is the tweak.
 #define LOCKSTEP_CIPHER_XTS 9
 
-/*
- Plaintext to ciphertext.
- */
+// Plaintext to ciphertext.
 #define LOCKSTEP_ENCRYPT 1
 
-/*
- Ciphertext to plaintext.
- */
+// Ciphertext to plaintext.
 #define LOCKSTEP_DECRYPT 2
 
-/*
- Verification as set in the environment; samples if it is not set.
- */
+// Verification as set in the environment; samples if it is not set.
 #define LOCKSTEP_VERIFY_DEFAULT 0
 
-/*
- No verification of the results of devices.
- */
+// No verification of the results of devices.
 #define LOCKSTEP_VERIFY_OFF 1
 
-/*
- The CPU computes samples of the results of other devices again.
- */
+// The CPU computes samples of the results of other devices again.
 #define LOCKSTEP_VERIFY_SAMPLE 2
 
-/*
- The CPU computes all results of other devices again.
- */
+// The CPU computes all results of other devices again.
 #define LOCKSTEP_VERIFY_FULL 3
 
-/*
- Success.
- */
+// Success.
 #define LOCKSTEP_OK 0
 
-/*
- The data are not authentic: wrong key, nonce, associated data or tag, or changed data. The output is zeroed.
- */
+// The data are not authentic: wrong key, nonce, associated data or tag, or changed data. The output is zeroed.
 #define LOCKSTEP_ERROR_AUTHENTICATION 1
 
-/*
- The message of the file format was encrypted with another key or another context.
- */
+// The message of the file format was encrypted with another key or another context.
 #define LOCKSTEP_ERROR_WRONG_KEY 2
 
-/*
- The message of the file format was cut off.
- */
+// The message of the file format was cut off.
 #define LOCKSTEP_ERROR_TRUNCATED 3
 
-/*
- A pointer is null that must not be null.
- */
+// A pointer is null that must not be null.
 #define LOCKSTEP_ERROR_NULL 4
 
-/*
- Memory that a call writes overlaps other memory of the call.
- */
+// Memory that a call writes overlaps other memory of the call.
 #define LOCKSTEP_ERROR_OVERLAP 5
 
-/*
- An argument or an option has a value that does not exist.
- */
+// An argument or an option has a value that does not exist.
 #define LOCKSTEP_ERROR_ARGUMENT 6
 
-/*
- The mode does not accept this key.
- */
+// The mode does not accept this key.
 #define LOCKSTEP_ERROR_KEY 7
 
-/*
- The mode does not accept a nonce or an IV of this length.
- */
+// The mode does not accept a nonce or an IV of this length.
 #define LOCKSTEP_ERROR_NONCE 8
 
-/*
- The mode does not accept a tag of this length.
- */
+// The mode does not accept a tag of this length.
 #define LOCKSTEP_ERROR_TAG 9
 
-/*
- The mode does not accept data of this length.
- */
+// The mode does not accept data of this length.
 #define LOCKSTEP_ERROR_LENGTH 10
 
-/*
- More data than the mode or the format permits in one message.
- */
+// More data than the mode or the format permits in one message.
 #define LOCKSTEP_ERROR_TOO_LONG 11
 
-/*
- The output is too small.
- */
+// The output is too small.
 #define LOCKSTEP_ERROR_OUTPUT 12
 
-/*
- The call is not permitted at this time, on this thread or with this object.
- */
+// The call is not permitted at this time, on this thread or with this object.
 #define LOCKSTEP_ERROR_ORDER 13
 
-/*
- There is no device of this name.
- */
+// There is no device of this name.
 #define LOCKSTEP_ERROR_UNKNOWN_DEVICE 14
 
-/*
- There is no kernel of this name, or the device cannot run it.
- */
+// There is no kernel of this name, or the device cannot run it.
 #define LOCKSTEP_ERROR_UNKNOWN_KERNEL 15
 
-/*
- The device or the kernel does not support the operation.
- */
+// The device or the kernel does not support the operation.
 #define LOCKSTEP_ERROR_UNSUPPORTED 16
 
-/*
- The device cannot access the memory.
- */
+// The device cannot access the memory.
 #define LOCKSTEP_ERROR_OUT_OF_REACH 17
 
-/*
- The device failed. All output of the call is invalid.
- */
+// The device failed. All output of the call is invalid.
 #define LOCKSTEP_ERROR_DEVICE 18
 
-/*
- The device returned a wrong result. All output of the call is invalid.
- */
+// The device returned a wrong result. All output of the call is invalid.
 #define LOCKSTEP_ERROR_WRONG_RESULT 19
 
-/*
- A kernel failed its self-test and is not used.
- */
+// A kernel failed its self-test and is not used.
 #define LOCKSTEP_ERROR_SELF_TEST 20
 
-/*
- A device did not encrypt a message and reported no error. The output is invalid.
- */
+// A device did not encrypt a message and reported no error. The output is invalid.
 #define LOCKSTEP_ERROR_NOT_SEALED 21
 
-/*
- The input could not be read.
- */
+// The input could not be read.
 #define LOCKSTEP_ERROR_READ 22
 
-/*
- The output could not be written.
- */
+// The output could not be written.
 #define LOCKSTEP_ERROR_WRITE 23
 
-/*
- A file could not be opened or created.
- */
+// A file could not be opened or created.
 #define LOCKSTEP_ERROR_FILE 24
 
-/*
- The output file exists, and overwriting was not requested.
- */
+// The output file exists, and overwriting was not requested.
 #define LOCKSTEP_ERROR_EXISTS 25
 
-/*
- Input and output are the same file.
- */
+// Input and output are the same file.
 #define LOCKSTEP_ERROR_SAME_FILE 26
 
-/*
- The input file became longer or shorter during the call.
- */
+// The input file became longer or shorter during the call.
 #define LOCKSTEP_ERROR_INPUT_CHANGED 27
 
-/*
- The progress callback cancelled the call.
- */
+// The progress callback cancelled the call.
 #define LOCKSTEP_ERROR_CANCELLED 28
 
-/*
- The file is not a key file.
- */
+// The file is not a key file.
 #define LOCKSTEP_ERROR_KEY_FILE 29
 
-/*
- The operating system returned no random bytes.
- */
+// The operating system returned no random bytes.
 #define LOCKSTEP_ERROR_RANDOM 30
 
-/*
- The engine has opened devices in another process, before a fork.
- */
+// The engine has opened devices in another process, before a fork.
 #define LOCKSTEP_ERROR_FORKED 31
 
-/*
- A defect of this library.
- */
+// A defect of this library.
 #define LOCKSTEP_ERROR_INTERNAL 32
 
-/*
- An error that has no code of its own.
- */
+// An error that has no code of its own.
 #define LOCKSTEP_ERROR_OTHER 33
 
-/*
- A key of a mode without authentication. It is wiped when it is freed. All threads may use it at the same time.
- */
+// A key of a mode without authentication. It is wiped when it is freed. All threads may use it at the same time.
 typedef struct lockstep_cipher_key lockstep_cipher_key;
 
-/*
- Work on a device that was started. It may be used only by the thread that started it.
- */
+// Work on a device that was started. It may be used only by the thread that started it.
 typedef struct lockstep_completion lockstep_completion;
 
-/*
- Memory of a device. All threads may use it at the same time; the caller orders work on the same bytes.
- */
+// Memory of a device. All threads may use it at the same time; the caller orders work on the same bytes.
 typedef struct lockstep_device_buffer lockstep_device_buffer;
 
-/*
- The devices that do the work. A program needs one engine. All threads may use it at the same time.
- */
+// The devices that do the work. A program needs one engine. All threads may use it at the same time.
 typedef struct lockstep_engine lockstep_engine;
 
-/*
- A key of the file format. It is wiped when it is freed. All threads may use it at the same time.
- */
+// A key of the file format. It is wiped when it is freed. All threads may use it at the same time.
 typedef struct lockstep_file_key lockstep_file_key;
 
-/*
- A key of HCTR2. It is wiped when it is freed. All threads may use it at the same time.
- */
+// A key of HCTR2. It is wiped when it is freed. All threads may use it at the same time.
 typedef struct lockstep_hctr2_key lockstep_hctr2_key;
 
-/*
- A key of an authenticated mode. It is wiped when it is freed. All threads may use it at the same time.
- */
+// A key of an authenticated mode. It is wiped when it is freed. All threads may use it at the same time.
 typedef struct lockstep_key lockstep_key;
 
-/*
- A message of the file format with random access. All threads may use it at the same time.
- */
+// A message of the file format with random access. All threads may use it at the same time.
 typedef struct lockstep_reader lockstep_reader;
 
-/*
- Bytes that are read.
- */
+// Bytes that are read.
 typedef struct {
-  /*
-   The bytes; NULL if there are none.
-   */
+  // The bytes; NULL if there are none.
   const uint8_t *data;
-  /*
-   Their number.
-   */
+  // Their number.
   size_t len;
 } lockstep_bytes;
 
-/*
- A message of a batch.
- */
+// A message of a batch.
 typedef struct {
-  /*
-   The key. Messages may have the same key.
-   */
+  // The key. Messages may have the same key.
   const lockstep_key *key;
-  /*
-   The nonce.
-   */
+  // The nonce.
   const uint8_t *nonce;
-  /*
-   Bytes of the nonce.
-   */
+  // Bytes of the nonce.
   size_t nonce_len;
-  /*
-   Strings of associated data; NULL if there are none.
-   */
+  // Strings of associated data; NULL if there are none.
   const lockstep_bytes *aad;
-  /*
-   The number of strings: at most one, except in SIV.
-   */
+  // The number of strings: at most one, except in SIV.
   size_t aad_count;
-  /*
-   The data.
-   */
+  // The data.
   const uint8_t *input;
-  /*
-   The result, of the same length: the same memory as the input, or separate memory.
-   */
+  // The result, of the same length: the same memory as the input, or separate memory.
   uint8_t *output;
-  /*
-   Bytes of the data.
-   */
+  // Bytes of the data.
   size_t len;
-  /*
-   The tag: written by sealing, read by opening.
-   */
+  // The tag: written by sealing, read by opening.
   uint8_t *tag;
-  /*
-   Bytes of the tag.
-   */
+  // Bytes of the tag.
   size_t tag_len;
-  /*
-   The outcome, written by the call: one of the numbers LOCKSTEP_STATUS_.
-   */
+  // The outcome, written by the call: one of the numbers LOCKSTEP_STATUS_.
   int status;
 } lockstep_message;
 
-/*
- A message of a batch.
- */
+// A message of a batch.
 typedef struct {
-  /*
-   The key. Messages may have the same key.
-   */
+  // The key. Messages may have the same key.
   const lockstep_cipher_key *key;
-  /*
-   The IV, counter or tweak, of 16 bytes: updated as by lockstep_cipher_encrypt. NULL in ECB.
-   */
+  // The IV, counter or tweak, of 16 bytes: updated as by lockstep_cipher_encrypt. NULL in ECB.
   uint8_t *iv;
-  /*
-   The data.
-   */
+  // The data.
   const uint8_t *input;
-  /*
-   The result, of the same length: the same memory as the input, or separate memory.
-   */
+  // The result, of the same length: the same memory as the input, or separate memory.
   uint8_t *output;
-  /*
-   Bytes of the data.
-   */
+  // Bytes of the data.
   size_t len;
 } lockstep_cipher_message;
 
-/*
- A part of a device buffer.
- */
+// A part of a device buffer.
 typedef struct {
-  /*
-   The buffer.
-   */
+  // The buffer.
   const lockstep_device_buffer *buffer;
-  /*
-   Bytes before the part.
-   */
+  // Bytes before the part.
   size_t offset;
-  /*
-   Bytes of the part.
-   */
+  // Bytes of the part.
   size_t len;
 } lockstep_device_range;
 
-/*
- Messages that arrays in memory of one device describe. Integers are 64-bit little-endian. Message i is read at
- from + offsets[i], written at to + offsets[i], and has lengths[i] bytes. The arrays must not overlap each other or the
- data; the messages must not overlap.
- */
+// Messages that arrays in memory of one device describe. Integers are 64-bit little-endian. Message i is read at
+// from + offsets[i], written at to + offsets[i], and has lengths[i] bytes. The arrays must not overlap each other or the
+// data; the messages must not overlap.
 typedef struct {
-  /*
-   sizeof(lockstep_device_table)
-   */
+  // sizeof(lockstep_device_table)
   size_t size;
-  /*
-   The number of messages.
-   */
+  // The number of messages.
   size_t messages;
-  /*
-   Bytes of each AES key: 16, 24 or 32.
-   */
+  // Bytes of each AES key: 16, 24 or 32.
   size_t key_len;
-  /*
-   An upper bound of the lengths of messages in bytes. A longer message is refused.
-   */
+  // An upper bound of the lengths of messages in bytes. A longer message is refused.
   size_t longest;
-  /*
-   Raw keys: one for each message, or a single key for all. In XTS the data key is followed by the tweak key.
-   */
+  // Raw keys: one for each message, or a single key for all. In XTS the data key is followed by the tweak key.
   lockstep_device_range keys;
-  /*
-   16 bytes for each message: the IV of a mode without authentication, which is updated, or a nonce of 12 bytes and 4
-   bytes that are not used.
-   */
+  // 16 bytes for each message: the IV of a mode without authentication, which is updated, or a nonce of 12 bytes and 4
+  // bytes that are not used.
   lockstep_device_range states;
-  /*
-   The offset of each message.
-   */
+  // The offset of each message.
   lockstep_device_range offsets;
-  /*
-   The length of each message.
-   */
+  // The length of each message.
   lockstep_device_range lengths;
-  /*
-   The input.
-   */
+  // The input.
   lockstep_device_range from;
-  /*
-   The output: the same part as the input, or a separate part of the same length.
-   */
+  // The output: the same part as the input, or a separate part of the same length.
   lockstep_device_range to;
-  /*
-   16 bytes for each message: the tag, written or compared. Only for authenticated modes.
-   */
+  // 16 bytes for each message: the tag, written or compared. Only for authenticated modes.
   lockstep_device_range tags;
-  /*
-   One byte for each message, written by the device: a number LOCKSTEP_STATUS_. A message outside of the data, or of a
-   length that the mode does not accept, keeps LOCKSTEP_STATUS_PENDING.
-   */
+  // One byte for each message, written by the device: a number LOCKSTEP_STATUS_. A message outside of the data, or of a
+  // length that the mode does not accept, keeps LOCKSTEP_STATUS_PENDING.
   lockstep_device_range status;
 } lockstep_device_table;
 
-/*
- Options of an engine. Zeros are the defaults.
- */
+// Options of an engine. Zeros are the defaults.
 typedef struct {
-  /*
-   sizeof(lockstep_engine_options)
-   */
+  // sizeof(lockstep_engine_options)
   size_t size;
-  /*
-   The device, such as "cpu" or "cuda:0". NULL: LOCKSTEP_DEVICE of the environment, or "auto", which chooses.
-   */
+  // The device, such as "cpu" or "cuda:0". NULL: LOCKSTEP_DEVICE of the environment, or "auto", which chooses.
   const char *device;
-  /*
-   The kernel, such as "cpu/vaes512". NULL: LOCKSTEP_KERNEL of the environment, or "auto".
-   */
+  // The kernel, such as "cpu/vaes512". NULL: LOCKSTEP_KERNEL of the environment, or "auto".
   const char *kernel;
-  /*
-   The number of CPU threads, at most 1024. 0: LOCKSTEP_THREADS of the environment, or one for each processor.
-   */
+  // The number of CPU threads, at most 1024. 0: LOCKSTEP_THREADS of the environment, or one for each processor.
   uint32_t threads;
-  /*
-   One of the numbers LOCKSTEP_VERIFY_.
-   */
+  // One of the numbers LOCKSTEP_VERIFY_.
   int verify;
 } lockstep_engine_options;
 
-/*
- Receives the number of plaintext bytes so far. A result other than 0 cancels the call, unless all bytes are processed
- already. The calls do not run at the same time, but they run on any thread.
- */
+// Receives the number of plaintext bytes so far. A result other than 0 cancels the call. If all other bytes are being
+// processed at that time, the call succeeds nevertheless. The calls do not run at the same time, but they run on any thread.
 typedef int (*lockstep_progress_fn)(void *user, uint64_t bytes);
 
-/*
- Options of files. Zeros are the defaults.
- */
+// Options of files. Zeros are the defaults.
 typedef struct {
-  /*
-   sizeof(lockstep_file_options)
-   */
+  // sizeof(lockstep_file_options)
   size_t size;
-  /*
-   Progress and cancellation, or NULL.
-   */
+  // Progress and cancellation, or NULL.
   lockstep_progress_fn progress;
-  /*
-   The first argument of the progress callback.
-   */
+  // The first argument of the progress callback.
   void *progress_user;
-  /*
-   The maximum number of threads for this call; 0: the number of the engine.
-   */
+  // The maximum number of threads for this call; 0: the number of the engine.
   uint32_t threads;
-  /*
-   Not 0: replace the output if it exists.
-   */
+  // Not 0: replace the output if it exists.
   int force;
-  /*
-   Not 0: the output is on stable storage when the call returns.
-   */
+  // Not 0: the output is on stable storage when the call returns.
   int sync;
 } lockstep_file_options;
 
-/*
- The result of an encryption or decryption.
- */
+// The result of an encryption or decryption.
 typedef struct {
-  /*
-   Bytes of plaintext.
-   */
+  // Bytes of plaintext.
   uint64_t plaintext_len;
-  /*
-   Bytes of the encrypted message.
-   */
+  // Bytes of the encrypted message.
   uint64_t ciphertext_len;
 } lockstep_summary;
 
-/*
- A message for CMAC.
- */
+// A message for CMAC.
 typedef struct {
-  /*
-   The key, of any mode except XTS.
-   */
+  // The key, of any mode except XTS.
   const lockstep_cipher_key *key;
-  /*
-   The data.
-   */
+  // The data.
   const uint8_t *input;
-  /*
-   Bytes of the data.
-   */
+  // Bytes of the data.
   size_t len;
-  /*
-   The MAC, of 16 bytes, written by the call.
-   */
+  // The MAC, of 16 bytes, written by the call.
   uint8_t *mac;
 } lockstep_mac_message;
 
-/*
- Fills a buffer with `len` bytes of the encrypted message from an offset. Returns 0, or another number for an error. Calls
- run on any thread, and at the same time.
- */
+// Fills a buffer with `len` bytes of the encrypted message from an offset. Returns 0, or another number for an error. Calls
+// run on any thread, and at the same time.
 typedef int (*lockstep_read_at_fn)(void *user, uint64_t offset, uint8_t *buffer, size_t len);
 
-/*
- Reads up to `len` bytes to `buffer`. Returns the number of bytes, 0 at the end, or a negative number for an error. The
- calls of one stream do not run at the same time, but they run on any thread.
- */
+// Reads up to `len` bytes to `buffer`. Returns the number of bytes, 0 at the end, or a negative number for an error. The
+// calls of one stream do not run at the same time, but they run on any thread.
 typedef ptrdiff_t (*lockstep_read_fn)(void *user, uint8_t *buffer, size_t len);
 
-/*
- Writes up to `len` bytes of `buffer`. Returns the number of bytes, or a negative number for an error. The calls of one
- stream do not run at the same time, but they run on any thread, and at the same time as a read.
- */
+// Writes up to `len` bytes of `buffer`. Returns the number of bytes, or a negative number for an error. The calls of one
+// stream do not run at the same time, but they run on any thread, and at the same time as a read.
 typedef ptrdiff_t (*lockstep_write_fn)(void *user, const uint8_t *buffer, size_t len);
 
-/*
- Options of a stream. Zeros are the defaults.
- */
+// Options of a stream. Zeros are the defaults.
 typedef struct {
-  /*
-   sizeof(lockstep_stream_options)
-   */
+  // sizeof(lockstep_stream_options)
   size_t size;
-  /*
-   Progress and cancellation, or NULL.
-   */
+  // Progress and cancellation, or NULL.
   lockstep_progress_fn progress;
-  /*
-   The first argument of the progress callback.
-   */
+  // The first argument of the progress callback.
   void *progress_user;
-  /*
-   The maximum number of threads for this call; 0: the number of the engine. With 1, all callbacks run on the calling
-   thread.
-   */
+  // The maximum number of threads for this call; 0: the number of the engine. With 1, all callbacks run on the calling
+  // thread.
   uint32_t threads;
 } lockstep_stream_options;
 
@@ -681,29 +407,22 @@ typedef struct {
 extern "C" {
 #endif // __cplusplus
 
-/*
- Returns the version of the library, such as "0.1.0".
- */
+// Returns the version of the library, such as "0.1.0".
 const char *lockstep_version(void);
 
-/*
- Makes a key for an authenticated mode (a number LOCKSTEP_AEAD_) from its bytes, which are copied.
-
- Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_KEY.
- */
+// Makes a key for an authenticated mode (a number LOCKSTEP_AEAD_) from its bytes, which are copied.
+//
+// Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_KEY.
 int lockstep_key_new(int aead, const uint8_t *bytes, size_t len, lockstep_key **key);
 
-/*
- Wipes and frees a key. No call may be using it. NULL is permitted.
- */
+// Wipes and frees a key. No call may be using it. NULL is permitted.
 void lockstep_key_free(lockstep_key *key);
 
-/*
- Encrypts and authenticates a message. `output` has `len` bytes and is `input` or separate memory. A nonce must never be
- used twice with one key, except that SIV and GCM-SIV then only reveal whether messages are equal.
-
- Errors: LOCKSTEP_ERROR_NONCE, LOCKSTEP_ERROR_TAG, LOCKSTEP_ERROR_TOO_LONG, LOCKSTEP_ERROR_OVERLAP; errors of devices.
- */
+// Encrypts and authenticates a message. `output` has `len` bytes and is `input` or separate memory. A nonce must never be
+// used twice with one key, except that SIV and GCM-SIV then only reveal whether messages are equal. In SIV, `aad` is one
+// string if `aad_len` is not 0; a batch takes several strings.
+//
+// Errors: LOCKSTEP_ERROR_NONCE, LOCKSTEP_ERROR_TAG, LOCKSTEP_ERROR_TOO_LONG, LOCKSTEP_ERROR_OVERLAP; errors of devices.
 int lockstep_aead_seal(const lockstep_engine *engine,
                        const lockstep_key *key,
                        const uint8_t *nonce,
@@ -716,12 +435,10 @@ int lockstep_aead_seal(const lockstep_engine *engine,
                        uint8_t *tag,
                        size_t tag_len);
 
-/*
- Checks and decrypts a message. `output` has `len` bytes and is `input` or separate memory. If the tag is wrong, the output
- is zeroed.
-
- Errors: LOCKSTEP_ERROR_AUTHENTICATION, and those of lockstep_aead_seal.
- */
+// Checks and decrypts a message. `output` has `len` bytes and is `input` or separate memory. If the tag is wrong, the output
+// is zeroed.
+//
+// Errors: LOCKSTEP_ERROR_AUTHENTICATION, and those of lockstep_aead_seal.
 int lockstep_aead_open(const lockstep_engine *engine,
                        const lockstep_key *key,
                        const uint8_t *nonce,
@@ -734,47 +451,37 @@ int lockstep_aead_open(const lockstep_engine *engine,
                        size_t tag_len,
                        uint8_t *output);
 
-/*
- Encrypts and authenticates the messages of a batch, whose keys are of one mode. A batch is much faster than single calls.
-
- Errors: those of lockstep_aead_seal; LOCKSTEP_ERROR_ORDER for keys of several modes. After an error, all outputs are
- invalid.
- */
+// Encrypts and authenticates the messages of a batch, whose keys are of one mode. A batch is much faster than single calls.
+//
+// Errors: those of lockstep_aead_seal; LOCKSTEP_ERROR_ORDER for keys of several modes. After an error, all outputs are
+// invalid.
 int lockstep_aead_seal_batch(const lockstep_engine *engine,
                              lockstep_message *messages,
                              size_t count);
 
-/*
- Checks and decrypts the messages of a batch, whose keys are of one mode. The output of each message with a wrong tag is
- zeroed; the other outputs are valid. `status` of each message has its outcome.
-
- Errors: LOCKSTEP_ERROR_AUTHENTICATION if any tag was wrong. After any other error, all outputs are invalid.
- */
+// Checks and decrypts the messages of a batch, whose keys are of one mode. The output of each message with a wrong tag is
+// zeroed; the other outputs are valid. `status` of each message has its outcome.
+//
+// Errors: LOCKSTEP_ERROR_AUTHENTICATION if any tag was wrong. After any other error, all outputs are invalid.
 int lockstep_aead_open_batch(const lockstep_engine *engine,
                              lockstep_message *messages,
                              size_t count);
 
-/*
- Stores the length of the encrypted message for a plaintext of `len` bytes.
-
- Errors: LOCKSTEP_ERROR_TOO_LONG.
- */
+// Stores the length of the encrypted message for a plaintext of `len` bytes.
+//
+// Errors: LOCKSTEP_ERROR_TOO_LONG.
 int lockstep_sealed_len(uint64_t len, uint64_t *sealed_len);
 
-/*
- Stores the length of the plaintext of an encrypted message of `sealed_len` bytes.
-
- Errors: LOCKSTEP_ERROR_TRUNCATED if no message has this length, LOCKSTEP_ERROR_TOO_LONG.
- */
+// Stores the length of the plaintext of an encrypted message of `sealed_len` bytes.
+//
+// Errors: LOCKSTEP_ERROR_TRUNCATED if no message has this length, LOCKSTEP_ERROR_TOO_LONG.
 int lockstep_opened_len(uint64_t sealed_len, uint64_t *len);
 
-/*
- Encrypts a buffer in the file format (C2SP chunked encryption, "Cobblestone"), with a random salt: no nonce is needed. The
- context is data about the message that both sides know; it may be empty. `room` is the size of the output, which needs
- lockstep_sealed_len bytes; the used length is stored. The output must not overlap the input.
-
- Errors: LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OVERLAP, LOCKSTEP_ERROR_RANDOM, LOCKSTEP_ERROR_TOO_LONG; errors of devices.
- */
+// Encrypts a buffer in the file format (C2SP chunked encryption, "Cobblestone"), with a random salt: no nonce is needed. The
+// context is data about the message that both sides know; it may be empty. `room` is the size of the output, which needs
+// lockstep_sealed_len bytes; the used length is stored. The output must not overlap the input.
+//
+// Errors: LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OVERLAP, LOCKSTEP_ERROR_RANDOM, LOCKSTEP_ERROR_TOO_LONG; errors of devices.
 int lockstep_seal(const lockstep_engine *engine,
                   const lockstep_file_key *key,
                   const uint8_t *context,
@@ -785,13 +492,11 @@ int lockstep_seal(const lockstep_engine *engine,
                   size_t room,
                   size_t *output_len);
 
-/*
- Decrypts a message of the file format. `room` is the size of the output, which needs lockstep_opened_len bytes; the used
- length is stored. The output must not overlap the input. After an error the output is unchanged.
-
- Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_WRONG_KEY, LOCKSTEP_ERROR_TRUNCATED, LOCKSTEP_ERROR_OUTPUT,
- LOCKSTEP_ERROR_OVERLAP; errors of devices.
- */
+// Decrypts a message of the file format. `room` is the size of the output, which needs lockstep_opened_len bytes; the used
+// length is stored. The output must not overlap the input. After an error the output is unchanged.
+//
+// Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_WRONG_KEY, LOCKSTEP_ERROR_TRUNCATED, LOCKSTEP_ERROR_OUTPUT,
+// LOCKSTEP_ERROR_OVERLAP; errors of devices.
 int lockstep_open(const lockstep_engine *engine,
                   const lockstep_file_key *key,
                   const uint8_t *context,
@@ -802,13 +507,11 @@ int lockstep_open(const lockstep_engine *engine,
                   size_t room,
                   size_t *output_len);
 
-/*
- Encrypts a message of at least 16 bytes by CBC with ciphertext stealing, a number LOCKSTEP_CTS_. `iv` has 16 bytes and is
- updated. `output` has `len` bytes and is `input` or separate memory. The key is of any mode except XTS.
-
- Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_ORDER for a key of XTS;
- errors of devices.
- */
+// Encrypts a message of at least 16 bytes by CBC with ciphertext stealing, a number LOCKSTEP_CTS_. `iv` has 16 bytes and is
+// updated. `output` has `len` bytes and is `input` or separate memory. The key is of any mode except XTS.
+//
+// Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_ORDER for a key of XTS;
+// errors of devices.
 int lockstep_cbc_cts_encrypt(const lockstep_engine *engine,
                              int variant,
                              const lockstep_cipher_key *key,
@@ -817,9 +520,7 @@ int lockstep_cbc_cts_encrypt(const lockstep_engine *engine,
                              size_t len,
                              uint8_t *output);
 
-/*
- Decrypts a message. The arguments and errors are those of lockstep_cbc_cts_encrypt.
- */
+// Decrypts a message. The arguments and errors are those of lockstep_cbc_cts_encrypt.
 int lockstep_cbc_cts_decrypt(const lockstep_engine *engine,
                              int variant,
                              const lockstep_cipher_key *key,
@@ -828,30 +529,24 @@ int lockstep_cbc_cts_decrypt(const lockstep_engine *engine,
                              size_t len,
                              uint8_t *output);
 
-/*
- Makes a key for a mode (a number LOCKSTEP_CIPHER_) from its bytes, which are copied: 16, 24 or 32 bytes, or 32 or 64 for
- XTS. A key of any mode except XTS is a key of all of them, and of CMAC, key wrap, HCTR2 and CBC with ciphertext stealing.
-
- Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_KEY.
- */
+// Makes a key for a mode (a number LOCKSTEP_CIPHER_) from its bytes, which are copied: 16, 24 or 32 bytes, or 32 or 64 for
+// XTS. A key of any mode except XTS is a key of all of them, and of CMAC, key wrap, HCTR2 and CBC with ciphertext stealing.
+//
+// Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_KEY.
 int lockstep_cipher_key_new(int cipher,
                             const uint8_t *bytes,
                             size_t len,
                             lockstep_cipher_key **key);
 
-/*
- Wipes and frees a key. No call may be using it. NULL is permitted.
- */
+// Wipes and frees a key. No call may be using it. NULL is permitted.
 void lockstep_cipher_key_free(lockstep_cipher_key *key);
 
-/*
- Encrypts a message by a mode without authentication: an attacker who changes the ciphertext changes the plaintext
- unnoticed. `iv` has 16 bytes (NULL in ECB) and is updated, so that the next call continues the message if this call ended
- at a block boundary; the tweak of XTS stays. `output` has `len` bytes and is `input` or separate memory.
-
- Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_KEY, LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_TOO_LONG,
- LOCKSTEP_ERROR_OVERLAP; errors of devices.
- */
+// Encrypts a message by a mode without authentication: an attacker who changes the ciphertext changes the plaintext
+// unnoticed. `iv` has 16 bytes (NULL in ECB) and is updated, so that the next call continues the message if this call ended
+// at a block boundary; the tweak of XTS stays. `output` has `len` bytes and is `input` or separate memory.
+//
+// Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_KEY, LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_TOO_LONG,
+// LOCKSTEP_ERROR_OVERLAP; errors of devices.
 int lockstep_cipher_encrypt(const lockstep_engine *engine,
                             int cipher,
                             const lockstep_cipher_key *key,
@@ -860,9 +555,7 @@ int lockstep_cipher_encrypt(const lockstep_engine *engine,
                             size_t len,
                             uint8_t *output);
 
-/*
- Decrypts a message. The arguments and errors are those of lockstep_cipher_encrypt.
- */
+// Decrypts a message. The arguments and errors are those of lockstep_cipher_encrypt.
 int lockstep_cipher_decrypt(const lockstep_engine *engine,
                             int cipher,
                             const lockstep_cipher_key *key,
@@ -871,100 +564,80 @@ int lockstep_cipher_decrypt(const lockstep_engine *engine,
                             size_t len,
                             uint8_t *output);
 
-/*
- Encrypts the messages of a batch. A batch is much faster than single calls.
-
- Errors: those of lockstep_cipher_encrypt. After an error, all outputs are invalid.
- */
+// Encrypts the messages of a batch. A batch is much faster than single calls.
+//
+// Errors: those of lockstep_cipher_encrypt. After an error, all outputs are invalid.
 int lockstep_cipher_encrypt_batch(const lockstep_engine *engine,
                                   int cipher,
                                   const lockstep_cipher_message *messages,
                                   size_t count);
 
-/*
- Decrypts the messages of a batch. The errors are those of lockstep_cipher_encrypt_batch.
- */
+// Decrypts the messages of a batch. The errors are those of lockstep_cipher_encrypt_batch.
 int lockstep_cipher_decrypt_batch(const lockstep_engine *engine,
                                   int cipher,
                                   const lockstep_cipher_message *messages,
                                   size_t count);
 
-/*
- Allocates memory of a device of the engine, zeroed. The name is that of lockstep_engine_device_name; NULL is the first
- device with memory of its own. The memory is wiped when it is freed.
-
- Errors: LOCKSTEP_ERROR_UNKNOWN_DEVICE, LOCKSTEP_ERROR_OUT_OF_REACH if the device has no memory of its own,
- LOCKSTEP_ERROR_DEVICE if there is not enough memory.
- */
+// Allocates memory of a device of the engine, zeroed. The name is that of lockstep_engine_device_name; NULL is the first
+// device with memory of its own. The memory is wiped when it is freed.
+//
+// Errors: LOCKSTEP_ERROR_UNKNOWN_DEVICE, LOCKSTEP_ERROR_OUT_OF_REACH if the device has no memory of its own,
+// LOCKSTEP_ERROR_DEVICE if there is not enough memory.
 int lockstep_device_allocate(const lockstep_engine *engine,
                              const char *device,
                              size_t len,
                              lockstep_device_buffer **buffer);
 
-/*
- Makes a buffer of `len` bytes of memory that the caller has allocated on a CUDA device of the engine, in the device's
- primary context: by cudaMalloc, or by a library such as PyTorch. The engine does not free it.
-
- The caller must guarantee what no library can check: the memory stays allocated until all work on the buffer has ended
- and the buffer is freed; until then nothing else writes to it, or reads what the work writes, except in the order of the
- stream of the work. A wrong pointer is undefined behaviour.
-
- Errors: LOCKSTEP_ERROR_UNKNOWN_DEVICE, LOCKSTEP_ERROR_OUT_OF_REACH if the memory of the device has no addresses.
- */
+// Makes a buffer of `len` bytes of memory that the caller has allocated on a CUDA device of the engine, in the device's
+// primary context: by cudaMalloc, or by a library such as PyTorch. The engine does not free it.
+//
+// The caller must guarantee what no library can check: the memory stays allocated until all work on the buffer has ended
+// and the buffer is freed; until then nothing else writes to it, or reads what the work writes, except in the order of the
+// stream of the work. A wrong pointer is undefined behaviour.
+//
+// Errors: LOCKSTEP_ERROR_UNKNOWN_DEVICE, LOCKSTEP_ERROR_OUT_OF_REACH if the memory of the device has no addresses.
 int lockstep_device_wrap(const lockstep_engine *engine,
                          const char *device,
                          void *pointer,
                          size_t len,
                          lockstep_device_buffer **buffer);
 
-/*
- Wipes and frees memory that lockstep_device_allocate has allocated, after all work on it; forgets memory of the caller.
- No call may be using the buffer. NULL is permitted.
- */
+// Wipes and frees memory that lockstep_device_allocate has allocated, after all work on it; forgets memory of the caller.
+// No call may be using the buffer. NULL is permitted.
 void lockstep_device_buffer_free(lockstep_device_buffer *buffer);
 
-/*
- Returns the length of a buffer in bytes; 0 if it is NULL.
- */
+// Returns the length of a buffer in bytes; 0 if it is NULL.
 size_t lockstep_device_buffer_len(const lockstep_device_buffer *buffer);
 
-/*
- Returns the address of a buffer on its device, for example for a kernel of CUDA; NULL if the memory of the device has no
- addresses. The host cannot read this address.
- */
+// Returns the address of a buffer on its device, for example for a kernel of CUDA; NULL if the memory of the device has no
+// addresses. The host cannot read this address.
 void *lockstep_device_buffer_pointer(const lockstep_device_buffer *buffer);
 
-/*
- Copies `len` bytes from the host to a buffer, from `offset` on, after earlier work on the stream, and waits. The stream is
- a stream of the device (CUDA: a cudaStream_t or CUstream), or NULL for its default stream.
-
- Errors: LOCKSTEP_ERROR_OUTPUT if the part is outside of the buffer, LOCKSTEP_ERROR_DEVICE.
- */
+// Copies `len` bytes from the host to a buffer, from `offset` on, after earlier work on the stream, and waits. The stream is
+// a stream of the device (CUDA: a cudaStream_t or CUstream), or NULL for its default stream.
+//
+// Errors: LOCKSTEP_ERROR_OUTPUT if the part is outside of the buffer, LOCKSTEP_ERROR_DEVICE.
 int lockstep_device_upload(const lockstep_device_buffer *buffer,
                            size_t offset,
                            const uint8_t *from,
                            size_t len,
                            void *stream);
 
-/*
- Copies `len` bytes from a buffer, from `offset` on, to the host, after earlier work on the stream, and waits.
-
- Errors: those of lockstep_device_upload.
- */
+// Copies `len` bytes from a buffer, from `offset` on, to the host, after earlier work on the stream, and waits.
+//
+// Errors: those of lockstep_device_upload.
 int lockstep_device_download(const lockstep_device_buffer *buffer,
                              size_t offset,
                              uint8_t *to,
                              size_t len,
                              void *stream);
 
-/*
- Starts an authenticated mode on the messages of a table, on a stream of the device (NULL: the default stream). The mode is
- LOCKSTEP_AEAD_GCM, LOCKSTEP_AEAD_GCM_SIV or LOCKSTEP_AEAD_OCB, as far as the device supports it; there are no associated
- data. The direction is LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT. If `completion` is NULL, the call waits for the end.
-
- Errors: LOCKSTEP_ERROR_UNSUPPORTED, LOCKSTEP_ERROR_OUTPUT if an array is too short, LOCKSTEP_ERROR_OUT_OF_REACH; errors of
- devices. A wrong tag is no error: the status of its message shows it, and its output is zeroed.
- */
+// Starts an authenticated mode on the messages of a table, on a stream of the device (NULL: the default stream). The mode is
+// LOCKSTEP_AEAD_GCM, LOCKSTEP_AEAD_GCM_SIV or LOCKSTEP_AEAD_OCB, as far as the device supports it; there are no associated
+// data. The direction is LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT. If `completion` is NULL, the call waits for the end.
+//
+// Errors: LOCKSTEP_ERROR_UNSUPPORTED, LOCKSTEP_ERROR_OUTPUT if an array is too short, LOCKSTEP_ERROR_OUT_OF_REACH; errors of
+// devices. A wrong tag is no error: the status of its message shows it, and its output is zeroed.
 int lockstep_device_table_aead(const lockstep_engine *engine,
                                int aead,
                                int direction,
@@ -972,12 +645,10 @@ int lockstep_device_table_aead(const lockstep_engine *engine,
                                void *stream,
                                lockstep_completion **completion);
 
-/*
- Starts a mode without authentication on the messages of a table, on a stream of the device (NULL: the default stream). If
- `completion` is NULL, the call waits for the end. In XTS a message is a data unit of whole blocks.
-
- Errors: those of lockstep_device_table_aead.
- */
+// Starts a mode without authentication on the messages of a table, on a stream of the device (NULL: the default stream). If
+// `completion` is NULL, the call waits for the end. In XTS a message is a data unit of whole blocks.
+//
+// Errors: those of lockstep_device_table_aead.
 int lockstep_device_table_cipher(const lockstep_engine *engine,
                                  int cipher,
                                  int direction,
@@ -985,28 +656,22 @@ int lockstep_device_table_cipher(const lockstep_engine *engine,
                                  void *stream,
                                  lockstep_completion **completion);
 
-/*
- Returns 1 if lockstep_completion_wait would not block, otherwise 0. Returns 0 on another thread than the one that started
- the work.
- */
+// Returns 1 if lockstep_completion_wait would not block, otherwise 0. Returns 0 on another thread than the one that started
+// the work.
 int lockstep_completion_is_ready(const lockstep_completion *completion);
 
-/*
- Waits for work, and frees its completion, also after an error of the work. On another thread than the one that started the
- work, nothing happens, and the result is LOCKSTEP_ERROR_ORDER.
-
- Errors: LOCKSTEP_ERROR_DEVICE; LOCKSTEP_ERROR_ORDER.
- */
+// Waits for work, and frees its completion, also after an error of the work. On another thread than the one that started the
+// work, nothing happens, and the result is LOCKSTEP_ERROR_ORDER.
+//
+// Errors: LOCKSTEP_ERROR_DEVICE; LOCKSTEP_ERROR_ORDER.
 int lockstep_completion_wait(lockstep_completion *completion);
 
-/*
- Runs a mode without authentication on memory of a device, on a stream of the device (NULL: the default stream), and waits.
- The direction is LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT. `iv` has 16 bytes on the host (NULL in ECB) and is updated. `from`
- and `to` have the same length, belong to one device, and are the same part or separate.
-
- Errors: LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OUT_OF_REACH, LOCKSTEP_ERROR_UNSUPPORTED, and those of
- lockstep_cipher_encrypt. After LOCKSTEP_ERROR_WRONG_RESULT the output is zeroed.
- */
+// Runs a mode without authentication on memory of a device, on a stream of the device (NULL: the default stream), and waits.
+// The direction is LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT. `iv` has 16 bytes on the host (NULL in ECB) and is updated. `from`
+// and `to` have the same length, belong to one device, and are the same part or separate.
+//
+// Errors: LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OUT_OF_REACH, LOCKSTEP_ERROR_UNSUPPORTED, and those of
+// lockstep_cipher_encrypt. After LOCKSTEP_ERROR_WRONG_RESULT the output is zeroed.
 int lockstep_device_cipher(const lockstep_engine *engine,
                            int cipher,
                            int direction,
@@ -1016,13 +681,11 @@ int lockstep_device_cipher(const lockstep_engine *engine,
                            const lockstep_device_range *to,
                            void *stream);
 
-/*
- Encrypts and authenticates a message in memory of a device, on a stream of the device (NULL: the default stream), and
- waits. Nonce, associated data and tag are on the host. `from` and `to` have the same length, belong to one device, and are
- the same part or separate.
-
- Errors: LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OUT_OF_REACH, LOCKSTEP_ERROR_UNSUPPORTED, and those of lockstep_aead_seal.
- */
+// Encrypts and authenticates a message in memory of a device, on a stream of the device (NULL: the default stream), and
+// waits. Nonce, associated data and tag are on the host. `from` and `to` have the same length, belong to one device, and are
+// the same part or separate.
+//
+// Errors: LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OUT_OF_REACH, LOCKSTEP_ERROR_UNSUPPORTED, and those of lockstep_aead_seal.
 int lockstep_device_seal(const lockstep_engine *engine,
                          const lockstep_key *key,
                          const uint8_t *nonce,
@@ -1035,12 +698,10 @@ int lockstep_device_seal(const lockstep_engine *engine,
                          size_t tag_len,
                          void *stream);
 
-/*
- Checks and decrypts a message in memory of a device. If the tag is wrong, the output is zeroed. The arguments are those of
- lockstep_device_seal.
-
- Errors: LOCKSTEP_ERROR_AUTHENTICATION, and those of lockstep_device_seal.
- */
+// Checks and decrypts a message in memory of a device. If the tag is wrong, the output is zeroed. The arguments are those of
+// lockstep_device_seal.
+//
+// Errors: LOCKSTEP_ERROR_AUTHENTICATION, and those of lockstep_device_seal.
 int lockstep_device_open(const lockstep_engine *engine,
                          const lockstep_key *key,
                          const uint8_t *nonce,
@@ -1053,58 +714,44 @@ int lockstep_device_open(const lockstep_engine *engine,
                          size_t tag_len,
                          void *stream);
 
-/*
- Makes an engine. The options may be NULL. If the options name a device or a kernel, this call opens the drivers of its
- backend; otherwise drivers are opened when there is enough work for a device.
-
- Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_UNKNOWN_DEVICE, LOCKSTEP_ERROR_UNKNOWN_KERNEL.
- */
+// Makes an engine. The options may be NULL. If the options name a device or a kernel, this call opens the drivers of its
+// backend; otherwise drivers are opened when there is enough work for a device.
+//
+// Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_UNKNOWN_DEVICE, LOCKSTEP_ERROR_UNKNOWN_KERNEL.
 int lockstep_engine_new(const lockstep_engine_options *options,
                         lockstep_engine **engine);
 
-/*
- Frees an engine. No call may be using it. Objects that were made with the engine stay valid. NULL is permitted.
- */
+// Frees an engine. No call may be using it. Objects that were made with the engine stay valid. NULL is permitted.
 void lockstep_engine_free(lockstep_engine *engine);
 
-/*
- Stores the number of devices that the engine chooses from. The call discovers all devices, which opens the drivers of
- GPUs.
- */
+// Stores the number of devices that the engine chooses from. The call discovers all devices, which opens the drivers of
+// GPUs.
 int lockstep_engine_device_count(const lockstep_engine *engine,
                                  size_t *count);
 
-/*
- Writes the name of a device, such as "cuda:0", with a null byte, to a buffer of `room` bytes. The index is below
- lockstep_engine_device_count. 64 bytes are enough for all names.
-
- Errors: LOCKSTEP_ERROR_UNKNOWN_DEVICE, LOCKSTEP_ERROR_OUTPUT.
- */
+// Writes the name of a device, such as "cuda:0", with a null byte, to a buffer of `room` bytes. The index is below
+// lockstep_engine_device_count. 64 bytes are enough for all names.
+//
+// Errors: LOCKSTEP_ERROR_UNKNOWN_DEVICE, LOCKSTEP_ERROR_OUTPUT.
 int lockstep_engine_device_name(const lockstep_engine *engine,
                                 size_t index,
                                 char *name,
                                 size_t room);
 
-/*
- Returns the text of an error code: what happened, and what to do. The text is constant. For a number that is no error
- code, the result is "unknown error code".
- */
+// Returns the text of an error code: what happened, and what to do. The text is constant. For a number that is no error
+// code, the result is "unknown error code".
 const char *lockstep_strerror(int code);
 
-/*
- Returns the message of the last call that failed on this thread, in English and UTF-8: what happened, and what to do. The
- message is empty if no call has failed. It contains no secrets. The pointer is valid until the next call that fails on
- this thread, or the end of the thread.
- */
+// Returns the message of the last call that failed on this thread, in English and UTF-8: what happened, and what to do. The
+// message is empty if no call has failed. It contains no secrets. The pointer is valid until the next call that fails on
+// this thread, or the end of the thread.
 const char *lockstep_last_error_message(void);
 
-/*
- Encrypts a file to a file in the file format. The output appears complete or not at all. `options` and `summary` may be
- NULL.
-
- Errors: LOCKSTEP_ERROR_FILE, LOCKSTEP_ERROR_EXISTS, LOCKSTEP_ERROR_SAME_FILE, LOCKSTEP_ERROR_INPUT_CHANGED, and those of
- lockstep_encrypt_stream.
- */
+// Encrypts a file to a file in the file format. The output appears complete or not at all. `options` and `summary` may be
+// NULL.
+//
+// Errors: LOCKSTEP_ERROR_FILE, LOCKSTEP_ERROR_EXISTS, LOCKSTEP_ERROR_SAME_FILE, LOCKSTEP_ERROR_INPUT_CHANGED, and those of
+// lockstep_encrypt_stream.
 int lockstep_encrypt_file(const lockstep_engine *engine,
                           const lockstep_file_key *key,
                           const uint8_t *context,
@@ -1114,13 +761,11 @@ int lockstep_encrypt_file(const lockstep_engine *engine,
                           const lockstep_file_options *options,
                           lockstep_summary *summary);
 
-/*
- Decrypts a file to a file. The output appears complete and verified or not at all. The arguments are those of
- lockstep_encrypt_file.
-
- Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_WRONG_KEY, LOCKSTEP_ERROR_TRUNCATED, and those of
- lockstep_encrypt_file.
- */
+// Decrypts a file to a file. The output appears complete and verified or not at all. The arguments are those of
+// lockstep_encrypt_file.
+//
+// Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_WRONG_KEY, LOCKSTEP_ERROR_TRUNCATED, and those of
+// lockstep_encrypt_file.
 int lockstep_decrypt_file(const lockstep_engine *engine,
                           const lockstep_file_key *key,
                           const uint8_t *context,
@@ -1130,70 +775,54 @@ int lockstep_decrypt_file(const lockstep_engine *engine,
                           const lockstep_file_options *options,
                           lockstep_summary *summary);
 
-/*
- Generates a key by the operating system's random generator. `bits` is 256 (Cobblestone-256) or 128 (Cobblestone-128).
-
- Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_RANDOM.
- */
+// Generates a key by the operating system's random generator. `bits` is 256 (Cobblestone-256) or 128 (Cobblestone-128).
+//
+// Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_RANDOM.
 int lockstep_file_key_generate(int bits,
                                lockstep_file_key **key);
 
-/*
- Makes a key from its 32 or 16 bytes, which must be uniformly random: not a password, and not the hash of one.
+// Makes a key from its 32 or 16 bytes, which must be uniformly random: not a password, and not the hash of one.
+//
+// Errors: LOCKSTEP_ERROR_KEY.
+int lockstep_file_key_new(const uint8_t *bytes,
+                          size_t len,
+                          lockstep_file_key **key);
 
- Errors: LOCKSTEP_ERROR_KEY.
- */
-int lockstep_file_key_new(const uint8_t *bytes, size_t len, lockstep_file_key **key);
-
-/*
- Reads a key file, as `lockstep keygen` writes it.
-
- Errors: LOCKSTEP_ERROR_FILE, LOCKSTEP_ERROR_KEY_FILE.
- */
+// Reads a key file, as `lockstep keygen` writes it.
+//
+// Errors: LOCKSTEP_ERROR_FILE, LOCKSTEP_ERROR_KEY_FILE.
 int lockstep_file_key_read(const char *path, lockstep_file_key **key);
 
-/*
- Writes a key to a new key file that only its owner can read. An existing file is never overwritten.
-
- Errors: LOCKSTEP_ERROR_EXISTS, LOCKSTEP_ERROR_FILE.
- */
+// Writes a key to a new key file that only its owner can read. An existing file is never overwritten.
+//
+// Errors: LOCKSTEP_ERROR_EXISTS, LOCKSTEP_ERROR_FILE.
 int lockstep_file_key_write(const char *path, const lockstep_file_key *key);
 
-/*
- Copies the bytes of a key to `output` of `room` bytes, and stores their number: 32 or 16. Wipe the copy after its use.
-
- Errors: LOCKSTEP_ERROR_OUTPUT.
- */
+// Copies the bytes of a key to `output` of `room` bytes, and stores their number: 32 or 16. Wipe the copy after its use.
+//
+// Errors: LOCKSTEP_ERROR_OUTPUT.
 int lockstep_file_key_bytes(const lockstep_file_key *key,
                             uint8_t *output,
                             size_t room,
                             size_t *output_len);
 
-/*
- Wipes and frees a key. No call may be using it. NULL is permitted.
- */
+// Wipes and frees a key. No call may be using it. NULL is permitted.
 void lockstep_file_key_free(lockstep_file_key *key);
 
-/*
- Makes a key for HCTR2 from a key of any mode except XTS.
-
- Errors: LOCKSTEP_ERROR_ORDER for a key of XTS; errors of devices.
- */
+// Makes a key for HCTR2 from a key of any mode except XTS.
+//
+// Errors: LOCKSTEP_ERROR_ORDER for a key of XTS; errors of devices.
 int lockstep_hctr2_key_new(const lockstep_engine *engine,
                            const lockstep_cipher_key *key,
                            lockstep_hctr2_key **hctr2_key);
 
-/*
- Wipes and frees a key. No call may be using it. NULL is permitted.
- */
+// Wipes and frees a key. No call may be using it. NULL is permitted.
 void lockstep_hctr2_key_free(lockstep_hctr2_key *key);
 
-/*
- Encrypts a message of at least 16 bytes by HCTR2, without authentication. The tweak has any length. `output` has `len`
- bytes and is `input` or separate memory.
-
- Errors: LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_OVERLAP; errors of devices.
- */
+// Encrypts a message of at least 16 bytes by HCTR2, without authentication. The tweak has any length. `output` has `len`
+// bytes and is `input` or separate memory.
+//
+// Errors: LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_OVERLAP; errors of devices.
 int lockstep_hctr2_encrypt(const lockstep_engine *engine,
                            const lockstep_hctr2_key *key,
                            const uint8_t *tweak,
@@ -1202,9 +831,7 @@ int lockstep_hctr2_encrypt(const lockstep_engine *engine,
                            size_t len,
                            uint8_t *output);
 
-/*
- Decrypts a message. The arguments and errors are those of lockstep_hctr2_encrypt.
- */
+// Decrypts a message. The arguments and errors are those of lockstep_hctr2_encrypt.
 int lockstep_hctr2_decrypt(const lockstep_engine *engine,
                            const lockstep_hctr2_key *key,
                            const uint8_t *tweak,
@@ -1213,13 +840,11 @@ int lockstep_hctr2_decrypt(const lockstep_engine *engine,
                            size_t len,
                            uint8_t *output);
 
-/*
- Wraps a key of a multiple of 8 bytes, at least 16 (KW, RFC 3394). The result has 8 bytes more. `room` is the size of the
- output, whose used length is stored. The wrapping key is of any mode except XTS.
-
- Errors: LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_ORDER for a key of XTS; errors
- of devices.
- */
+// Wraps a key of a multiple of 8 bytes, at least 16 (KW, RFC 3394). The result has 8 bytes more. `room` is the size of the
+// output, whose used length is stored. The wrapping key is of any mode except XTS.
+//
+// Errors: LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_ORDER for a key of XTS; errors
+// of devices.
 int lockstep_key_wrap(const lockstep_engine *engine,
                       const lockstep_cipher_key *key,
                       const uint8_t *input,
@@ -1228,11 +853,9 @@ int lockstep_key_wrap(const lockstep_engine *engine,
                       size_t room,
                       size_t *output_len);
 
-/*
- Unwraps a key (KW, RFC 3394). The result has 8 bytes less than the input.
-
- Errors: LOCKSTEP_ERROR_AUTHENTICATION, and those of lockstep_key_wrap.
- */
+// Unwraps a key (KW, RFC 3394). The result has 8 bytes less than the input.
+//
+// Errors: LOCKSTEP_ERROR_AUTHENTICATION, and those of lockstep_key_wrap.
 int lockstep_key_unwrap(const lockstep_engine *engine,
                         const lockstep_cipher_key *key,
                         const uint8_t *input,
@@ -1241,10 +864,8 @@ int lockstep_key_unwrap(const lockstep_engine *engine,
                         size_t room,
                         size_t *output_len);
 
-/*
- Wraps a key of 1 to 2^32 - 1 bytes (KWP, RFC 5649). The result has 8 bytes more, rounded up to a multiple of 8. The
- arguments and errors are those of lockstep_key_wrap.
- */
+// Wraps a key of 1 to 2^32 - 1 bytes (KWP, RFC 5649). The result has 8 bytes more, rounded up to a multiple of 8. The
+// arguments and errors are those of lockstep_key_wrap.
 int lockstep_key_wrap_padded(const lockstep_engine *engine,
                              const lockstep_cipher_key *key,
                              const uint8_t *input,
@@ -1253,11 +874,9 @@ int lockstep_key_wrap_padded(const lockstep_engine *engine,
                              size_t room,
                              size_t *output_len);
 
-/*
- Unwraps a key (KWP, RFC 5649). The output needs as many bytes as the unwrapped key has: at most 8 less than the input.
-
- Errors: LOCKSTEP_ERROR_AUTHENTICATION, and those of lockstep_key_wrap.
- */
+// Unwraps a key (KWP, RFC 5649). The output needs as many bytes as the unwrapped key has: at most 8 less than the input.
+//
+// Errors: LOCKSTEP_ERROR_AUTHENTICATION, and those of lockstep_key_wrap.
 int lockstep_key_unwrap_padded(const lockstep_engine *engine,
                                const lockstep_cipher_key *key,
                                const uint8_t *input,
@@ -1266,30 +885,24 @@ int lockstep_key_unwrap_padded(const lockstep_engine *engine,
                                size_t room,
                                size_t *output_len);
 
-/*
- Computes CMAC (SP 800-38B) of data: 16 bytes. The key is of any mode except XTS. Compare a MAC by lockstep_is_equal.
-
- Errors: LOCKSTEP_ERROR_ORDER for a key of XTS; LOCKSTEP_ERROR_OVERLAP; errors of devices.
- */
+// Computes CMAC (SP 800-38B) of data: 16 bytes. The key is of any mode except XTS. Compare a MAC by lockstep_is_equal.
+//
+// Errors: LOCKSTEP_ERROR_ORDER for a key of XTS; LOCKSTEP_ERROR_OVERLAP; errors of devices.
 int lockstep_cmac(const lockstep_engine *engine,
                   const lockstep_cipher_key *key,
                   const uint8_t *input,
                   size_t len,
                   uint8_t *mac);
 
-/*
- Computes CMAC of the messages of a batch. A batch is much faster than single calls.
-
- Errors: those of lockstep_cmac.
- */
+// Computes CMAC of the messages of a batch. A batch is much faster than single calls.
+//
+// Errors: those of lockstep_cmac.
 int lockstep_cmac_batch(const lockstep_engine *engine, const lockstep_mac_message *messages, size_t count);
 
-/*
- Computes GMAC (SP 800-38D) of data under a key of LOCKSTEP_AEAD_GCM. A nonce must never be used twice with one key.
-
- Errors: LOCKSTEP_ERROR_NONCE, LOCKSTEP_ERROR_TAG, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_ORDER for a key of another mode;
- errors of devices.
- */
+// Computes GMAC (SP 800-38D) of data under a key of LOCKSTEP_AEAD_GCM. A nonce must never be used twice with one key.
+//
+// Errors: LOCKSTEP_ERROR_NONCE, LOCKSTEP_ERROR_TAG, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_ORDER for a key of another mode;
+// errors of devices.
 int lockstep_gmac(const lockstep_engine *engine,
                   const lockstep_key *key,
                   const uint8_t *nonce,
@@ -1299,21 +912,17 @@ int lockstep_gmac(const lockstep_engine *engine,
                   uint8_t *tag,
                   size_t tag_len);
 
-/*
- Compares secrets, such as MACs, in a time that does not depend on their content. Returns 1 if they are equal, otherwise 0.
- Returns 0 if a pointer is NULL and `len` is not 0.
- */
+// Compares secrets, such as MACs, in a time that does not depend on their content. Returns 1 if they are equal, otherwise 0.
+// Returns 0 if a pointer is NULL and `len` is not 0.
 int lockstep_is_equal(const uint8_t *a,
                       const uint8_t *b,
                       size_t len);
 
-/*
- Opens an encrypted file for random access: checks its header and its end. The file may be in use by other readers, but
- nothing may write to it.
-
- Errors: LOCKSTEP_ERROR_FILE, LOCKSTEP_ERROR_WRONG_KEY, LOCKSTEP_ERROR_TRUNCATED, LOCKSTEP_ERROR_AUTHENTICATION,
- LOCKSTEP_ERROR_READ; errors of devices.
- */
+// Opens an encrypted file for random access: checks its header and its end. The file may be in use by other readers, but
+// nothing may write to it.
+//
+// Errors: LOCKSTEP_ERROR_FILE, LOCKSTEP_ERROR_WRONG_KEY, LOCKSTEP_ERROR_TRUNCATED, LOCKSTEP_ERROR_AUTHENTICATION,
+// LOCKSTEP_ERROR_READ; errors of devices.
 int lockstep_reader_open_file(const lockstep_engine *engine,
                               const lockstep_file_key *key,
                               const uint8_t *context,
@@ -1321,12 +930,10 @@ int lockstep_reader_open_file(const lockstep_engine *engine,
                               const char *path,
                               lockstep_reader **reader);
 
-/*
- Opens an encrypted message of `size` bytes, which a callback reads, for random access. The callback and its argument are
- used until the reader is freed.
-
- Errors: those of lockstep_reader_open_file, except LOCKSTEP_ERROR_FILE.
- */
+// Opens an encrypted message of `size` bytes, which a callback reads, for random access. The callback and its argument are
+// used until the reader is freed.
+//
+// Errors: those of lockstep_reader_open_file, except LOCKSTEP_ERROR_FILE.
 int lockstep_reader_open(const lockstep_engine *engine,
                          const lockstep_file_key *key,
                          const uint8_t *context,
@@ -1336,35 +943,27 @@ int lockstep_reader_open(const lockstep_engine *engine,
                          uint64_t size,
                          lockstep_reader **reader);
 
-/*
- Returns the length of the plaintext in bytes; 0 if the reader is NULL.
- */
+// Returns the length of the plaintext in bytes; 0 if the reader is NULL.
 uint64_t lockstep_reader_len(const lockstep_reader *reader);
 
-/*
- Reads plaintext from an offset to a buffer until the buffer is full or the message ends, and stores the number of bytes.
- Each byte is verified. After an error the buffer is zeroed.
-
- Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_READ; errors of devices.
- */
+// Reads plaintext from an offset to a buffer until the buffer is full or the message ends, and stores the number of bytes.
+// Each byte is verified. After an error the buffer is zeroed.
+//
+// Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_READ; errors of devices.
 int lockstep_reader_read(const lockstep_reader *reader,
                          uint64_t offset,
                          uint8_t *buffer,
                          size_t len,
                          size_t *read);
 
-/*
- Frees a reader. No call may be using it. NULL is permitted.
- */
+// Frees a reader. No call may be using it. NULL is permitted.
 void lockstep_reader_free(lockstep_reader *reader);
 
-/*
- Encrypts a stream in the file format, in bounded memory and on all threads of the engine. `options` and `summary` may be
- NULL. After an error the bytes that were written are not a complete message.
-
- Errors: LOCKSTEP_ERROR_READ or LOCKSTEP_ERROR_WRITE if a callback failed, LOCKSTEP_ERROR_CANCELLED, LOCKSTEP_ERROR_RANDOM,
- LOCKSTEP_ERROR_TOO_LONG; errors of devices.
- */
+// Encrypts a stream in the file format, in bounded memory and on all threads of the engine. `options` and `summary` may be
+// NULL. After an error the bytes that were written are not a complete message.
+//
+// Errors: LOCKSTEP_ERROR_READ or LOCKSTEP_ERROR_WRITE if a callback failed, LOCKSTEP_ERROR_CANCELLED, LOCKSTEP_ERROR_RANDOM,
+// LOCKSTEP_ERROR_TOO_LONG; errors of devices.
 int lockstep_encrypt_stream(const lockstep_engine *engine,
                             const lockstep_file_key *key,
                             const uint8_t *context,
@@ -1376,13 +975,11 @@ int lockstep_encrypt_stream(const lockstep_engine *engine,
                             const lockstep_stream_options *options,
                             lockstep_summary *summary);
 
-/*
- Decrypts a stream of the file format. Bytes that are written are verified, but after an error they are only a part of the
- plaintext: discard them. The arguments are those of lockstep_encrypt_stream.
-
- Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_WRONG_KEY, LOCKSTEP_ERROR_TRUNCATED, and those of
- lockstep_encrypt_stream.
- */
+// Decrypts a stream of the file format. Bytes that are written are verified, but after an error they are only a part of the
+// plaintext: discard them. The arguments are those of lockstep_encrypt_stream.
+//
+// Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_WRONG_KEY, LOCKSTEP_ERROR_TRUNCATED, and those of
+// lockstep_encrypt_stream.
 int lockstep_decrypt_stream(const lockstep_engine *engine,
                             const lockstep_file_key *key,
                             const uint8_t *context,
@@ -1393,714 +990,6 @@ int lockstep_decrypt_stream(const lockstep_engine *engine,
                             void *write_user,
                             const lockstep_stream_options *options,
                             lockstep_summary *summary);
-
-/*
- Returns the text of an error code: what happened, and what to do. The text is constant. For a number that is no error
- code, the result is "unknown error code".
- */
-const char *lockstep_strerror(int code);
-
-/*
- Returns the message of the last call that failed on this thread, in English and UTF-8: what happened, and what to do. The
- message is empty if no call has failed. It contains no secrets. The pointer is valid until the next call that fails on
- this thread, or the end of the thread.
- */
-const char *lockstep_last_error_message(void);
-
-/*
- Makes an engine. The options may be NULL. If the options name a device or a kernel, this call opens the drivers of its
- backend; otherwise drivers are opened when there is enough work for a device.
-
- Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_UNKNOWN_DEVICE, LOCKSTEP_ERROR_UNKNOWN_KERNEL.
- */
-int lockstep_engine_new(const lockstep_engine_options *options,
-                        lockstep_engine **engine);
-
-/*
- Frees an engine. No call may be using it. Objects that were made with the engine stay valid. NULL is permitted.
- */
-void lockstep_engine_free(lockstep_engine *engine);
-
-/*
- Stores the number of devices that the engine chooses from. The call discovers all devices, which opens the drivers of
- GPUs.
- */
-int lockstep_engine_device_count(const lockstep_engine *engine,
-                                 size_t *count);
-
-/*
- Writes the name of a device, such as "cuda:0", with a null byte, to a buffer of `room` bytes. The index is below
- lockstep_engine_device_count. 64 bytes are enough for all names.
-
- Errors: LOCKSTEP_ERROR_UNKNOWN_DEVICE, LOCKSTEP_ERROR_OUTPUT.
- */
-int lockstep_engine_device_name(const lockstep_engine *engine,
-                                size_t index,
-                                char *name,
-                                size_t room);
-
-/*
- Makes a key for an authenticated mode (a number LOCKSTEP_AEAD_) from its bytes, which are copied.
-
- Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_KEY.
- */
-int lockstep_key_new(int aead, const uint8_t *bytes, size_t len, lockstep_key **key);
-
-/*
- Wipes and frees a key. No call may be using it. NULL is permitted.
- */
-void lockstep_key_free(lockstep_key *key);
-
-/*
- Encrypts and authenticates a message. `output` has `len` bytes and is `input` or separate memory. A nonce must never be
- used twice with one key, except that SIV and GCM-SIV then only reveal whether messages are equal.
-
- Errors: LOCKSTEP_ERROR_NONCE, LOCKSTEP_ERROR_TAG, LOCKSTEP_ERROR_TOO_LONG, LOCKSTEP_ERROR_OVERLAP; errors of devices.
- */
-int lockstep_aead_seal(const lockstep_engine *engine,
-                       const lockstep_key *key,
-                       const uint8_t *nonce,
-                       size_t nonce_len,
-                       const uint8_t *aad,
-                       size_t aad_len,
-                       const uint8_t *input,
-                       size_t len,
-                       uint8_t *output,
-                       uint8_t *tag,
-                       size_t tag_len);
-
-/*
- Checks and decrypts a message. `output` has `len` bytes and is `input` or separate memory. If the tag is wrong, the output
- is zeroed.
-
- Errors: LOCKSTEP_ERROR_AUTHENTICATION, and those of lockstep_aead_seal.
- */
-int lockstep_aead_open(const lockstep_engine *engine,
-                       const lockstep_key *key,
-                       const uint8_t *nonce,
-                       size_t nonce_len,
-                       const uint8_t *aad,
-                       size_t aad_len,
-                       const uint8_t *input,
-                       size_t len,
-                       const uint8_t *tag,
-                       size_t tag_len,
-                       uint8_t *output);
-
-/*
- Encrypts and authenticates the messages of a batch, whose keys are of one mode. A batch is much faster than single calls.
-
- Errors: those of lockstep_aead_seal; LOCKSTEP_ERROR_ORDER for keys of several modes. After an error, all outputs are
- invalid.
- */
-int lockstep_aead_seal_batch(const lockstep_engine *engine,
-                             lockstep_message *messages,
-                             size_t count);
-
-/*
- Checks and decrypts the messages of a batch, whose keys are of one mode. The output of each message with a wrong tag is
- zeroed; the other outputs are valid. `status` of each message has its outcome.
-
- Errors: LOCKSTEP_ERROR_AUTHENTICATION if any tag was wrong. After any other error, all outputs are invalid.
- */
-int lockstep_aead_open_batch(const lockstep_engine *engine,
-                             lockstep_message *messages,
-                             size_t count);
-
-/*
- Makes a key for a mode (a number LOCKSTEP_CIPHER_) from its bytes, which are copied: 16, 24 or 32 bytes, or 32 or 64 for
- XTS. A key of any mode except XTS is a key of all of them, and of CMAC, key wrap, HCTR2 and CBC with ciphertext stealing.
-
- Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_KEY.
- */
-int lockstep_cipher_key_new(int cipher,
-                            const uint8_t *bytes,
-                            size_t len,
-                            lockstep_cipher_key **key);
-
-/*
- Wipes and frees a key. No call may be using it. NULL is permitted.
- */
-void lockstep_cipher_key_free(lockstep_cipher_key *key);
-
-/*
- Encrypts a message by a mode without authentication: an attacker who changes the ciphertext changes the plaintext
- unnoticed. `iv` has 16 bytes (NULL in ECB) and is updated, so that the next call continues the message if this call ended
- at a block boundary; the tweak of XTS stays. `output` has `len` bytes and is `input` or separate memory.
-
- Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_KEY, LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_TOO_LONG,
- LOCKSTEP_ERROR_OVERLAP; errors of devices.
- */
-int lockstep_cipher_encrypt(const lockstep_engine *engine,
-                            int cipher,
-                            const lockstep_cipher_key *key,
-                            uint8_t *iv,
-                            const uint8_t *input,
-                            size_t len,
-                            uint8_t *output);
-
-/*
- Decrypts a message. The arguments and errors are those of lockstep_cipher_encrypt.
- */
-int lockstep_cipher_decrypt(const lockstep_engine *engine,
-                            int cipher,
-                            const lockstep_cipher_key *key,
-                            uint8_t *iv,
-                            const uint8_t *input,
-                            size_t len,
-                            uint8_t *output);
-
-/*
- Encrypts the messages of a batch. A batch is much faster than single calls.
-
- Errors: those of lockstep_cipher_encrypt. After an error, all outputs are invalid.
- */
-int lockstep_cipher_encrypt_batch(const lockstep_engine *engine,
-                                  int cipher,
-                                  const lockstep_cipher_message *messages,
-                                  size_t count);
-
-/*
- Decrypts the messages of a batch. The errors are those of lockstep_cipher_encrypt_batch.
- */
-int lockstep_cipher_decrypt_batch(const lockstep_engine *engine,
-                                  int cipher,
-                                  const lockstep_cipher_message *messages,
-                                  size_t count);
-
-/*
- Computes CMAC (SP 800-38B) of data: 16 bytes. The key is of any mode except XTS. Compare a MAC by lockstep_is_equal.
-
- Errors: LOCKSTEP_ERROR_ORDER for a key of XTS; LOCKSTEP_ERROR_OVERLAP; errors of devices.
- */
-int lockstep_cmac(const lockstep_engine *engine,
-                  const lockstep_cipher_key *key,
-                  const uint8_t *input,
-                  size_t len,
-                  uint8_t *mac);
-
-/*
- Computes CMAC of the messages of a batch. A batch is much faster than single calls.
-
- Errors: those of lockstep_cmac.
- */
-int lockstep_cmac_batch(const lockstep_engine *engine, const lockstep_mac_message *messages, size_t count);
-
-/*
- Computes GMAC (SP 800-38D) of data under a key of LOCKSTEP_AEAD_GCM. A nonce must never be used twice with one key.
-
- Errors: LOCKSTEP_ERROR_NONCE, LOCKSTEP_ERROR_TAG, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_ORDER for a key of another mode;
- errors of devices.
- */
-int lockstep_gmac(const lockstep_engine *engine,
-                  const lockstep_key *key,
-                  const uint8_t *nonce,
-                  size_t nonce_len,
-                  const uint8_t *input,
-                  size_t len,
-                  uint8_t *tag,
-                  size_t tag_len);
-
-/*
- Compares secrets, such as MACs, in a time that does not depend on their content. Returns 1 if they are equal, otherwise 0.
- Returns 0 if a pointer is NULL and `len` is not 0.
- */
-int lockstep_is_equal(const uint8_t *a,
-                      const uint8_t *b,
-                      size_t len);
-
-/*
- Wraps a key of a multiple of 8 bytes, at least 16 (KW, RFC 3394). The result has 8 bytes more. `room` is the size of the
- output, whose used length is stored. The wrapping key is of any mode except XTS.
-
- Errors: LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_ORDER for a key of XTS; errors
- of devices.
- */
-int lockstep_key_wrap(const lockstep_engine *engine,
-                      const lockstep_cipher_key *key,
-                      const uint8_t *input,
-                      size_t len,
-                      uint8_t *output,
-                      size_t room,
-                      size_t *output_len);
-
-/*
- Unwraps a key (KW, RFC 3394). The result has 8 bytes less than the input.
-
- Errors: LOCKSTEP_ERROR_AUTHENTICATION, and those of lockstep_key_wrap.
- */
-int lockstep_key_unwrap(const lockstep_engine *engine,
-                        const lockstep_cipher_key *key,
-                        const uint8_t *input,
-                        size_t len,
-                        uint8_t *output,
-                        size_t room,
-                        size_t *output_len);
-
-/*
- Wraps a key of 1 to 2^32 - 1 bytes (KWP, RFC 5649). The result has 8 bytes more, rounded up to a multiple of 8. The
- arguments and errors are those of lockstep_key_wrap.
- */
-int lockstep_key_wrap_padded(const lockstep_engine *engine,
-                             const lockstep_cipher_key *key,
-                             const uint8_t *input,
-                             size_t len,
-                             uint8_t *output,
-                             size_t room,
-                             size_t *output_len);
-
-/*
- Unwraps a key (KWP, RFC 5649). The output needs as many bytes as the unwrapped key has: at most 8 less than the input.
-
- Errors: LOCKSTEP_ERROR_AUTHENTICATION, and those of lockstep_key_wrap.
- */
-int lockstep_key_unwrap_padded(const lockstep_engine *engine,
-                               const lockstep_cipher_key *key,
-                               const uint8_t *input,
-                               size_t len,
-                               uint8_t *output,
-                               size_t room,
-                               size_t *output_len);
-
-/*
- Makes a key for HCTR2 from a key of any mode except XTS.
-
- Errors: LOCKSTEP_ERROR_ORDER for a key of XTS; errors of devices.
- */
-int lockstep_hctr2_key_new(const lockstep_engine *engine,
-                           const lockstep_cipher_key *key,
-                           lockstep_hctr2_key **hctr2_key);
-
-/*
- Wipes and frees a key. No call may be using it. NULL is permitted.
- */
-void lockstep_hctr2_key_free(lockstep_hctr2_key *key);
-
-/*
- Encrypts a message of at least 16 bytes by HCTR2, without authentication. The tweak has any length. `output` has `len`
- bytes and is `input` or separate memory.
-
- Errors: LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_OVERLAP; errors of devices.
- */
-int lockstep_hctr2_encrypt(const lockstep_engine *engine,
-                           const lockstep_hctr2_key *key,
-                           const uint8_t *tweak,
-                           size_t tweak_len,
-                           const uint8_t *input,
-                           size_t len,
-                           uint8_t *output);
-
-/*
- Decrypts a message. The arguments and errors are those of lockstep_hctr2_encrypt.
- */
-int lockstep_hctr2_decrypt(const lockstep_engine *engine,
-                           const lockstep_hctr2_key *key,
-                           const uint8_t *tweak,
-                           size_t tweak_len,
-                           const uint8_t *input,
-                           size_t len,
-                           uint8_t *output);
-
-/*
- Encrypts a message of at least 16 bytes by CBC with ciphertext stealing, a number LOCKSTEP_CTS_. `iv` has 16 bytes and is
- updated. `output` has `len` bytes and is `input` or separate memory. The key is of any mode except XTS.
-
- Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_ORDER for a key of XTS;
- errors of devices.
- */
-int lockstep_cbc_cts_encrypt(const lockstep_engine *engine,
-                             int variant,
-                             const lockstep_cipher_key *key,
-                             uint8_t *iv,
-                             const uint8_t *input,
-                             size_t len,
-                             uint8_t *output);
-
-/*
- Decrypts a message. The arguments and errors are those of lockstep_cbc_cts_encrypt.
- */
-int lockstep_cbc_cts_decrypt(const lockstep_engine *engine,
-                             int variant,
-                             const lockstep_cipher_key *key,
-                             uint8_t *iv,
-                             const uint8_t *input,
-                             size_t len,
-                             uint8_t *output);
-
-/*
- Generates a key by the operating system's random generator. `bits` is 256 (Cobblestone-256) or 128 (Cobblestone-128).
-
- Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_RANDOM.
- */
-int lockstep_file_key_generate(int bits,
-                               lockstep_file_key **key);
-
-/*
- Makes a key from its 32 or 16 bytes, which must be uniformly random: not a password, and not the hash of one.
-
- Errors: LOCKSTEP_ERROR_KEY.
- */
-int lockstep_file_key_new(const uint8_t *bytes, size_t len, lockstep_file_key **key);
-
-/*
- Reads a key file, as `lockstep keygen` writes it.
-
- Errors: LOCKSTEP_ERROR_FILE, LOCKSTEP_ERROR_KEY_FILE.
- */
-int lockstep_file_key_read(const char *path, lockstep_file_key **key);
-
-/*
- Writes a key to a new key file that only its owner can read. An existing file is never overwritten.
-
- Errors: LOCKSTEP_ERROR_EXISTS, LOCKSTEP_ERROR_FILE.
- */
-int lockstep_file_key_write(const char *path, const lockstep_file_key *key);
-
-/*
- Copies the bytes of a key to `output` of `room` bytes, and stores their number: 32 or 16. Wipe the copy after its use.
-
- Errors: LOCKSTEP_ERROR_OUTPUT.
- */
-int lockstep_file_key_bytes(const lockstep_file_key *key,
-                            uint8_t *output,
-                            size_t room,
-                            size_t *output_len);
-
-/*
- Wipes and frees a key. No call may be using it. NULL is permitted.
- */
-void lockstep_file_key_free(lockstep_file_key *key);
-
-/*
- Stores the length of the encrypted message for a plaintext of `len` bytes.
-
- Errors: LOCKSTEP_ERROR_TOO_LONG.
- */
-int lockstep_sealed_len(uint64_t len, uint64_t *sealed_len);
-
-/*
- Stores the length of the plaintext of an encrypted message of `sealed_len` bytes.
-
- Errors: LOCKSTEP_ERROR_TRUNCATED if no message has this length, LOCKSTEP_ERROR_TOO_LONG.
- */
-int lockstep_opened_len(uint64_t sealed_len, uint64_t *len);
-
-/*
- Encrypts a buffer in the file format (C2SP chunked encryption, "Cobblestone"), with a random salt: no nonce is needed. The
- context is data about the message that both sides know; it may be empty. `room` is the size of the output, which needs
- lockstep_sealed_len bytes; the used length is stored. The output must not overlap the input.
-
- Errors: LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OVERLAP, LOCKSTEP_ERROR_RANDOM, LOCKSTEP_ERROR_TOO_LONG; errors of devices.
- */
-int lockstep_seal(const lockstep_engine *engine,
-                  const lockstep_file_key *key,
-                  const uint8_t *context,
-                  size_t context_len,
-                  const uint8_t *input,
-                  size_t len,
-                  uint8_t *output,
-                  size_t room,
-                  size_t *output_len);
-
-/*
- Decrypts a message of the file format. `room` is the size of the output, which needs lockstep_opened_len bytes; the used
- length is stored. The output must not overlap the input. After an error the output is unchanged.
-
- Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_WRONG_KEY, LOCKSTEP_ERROR_TRUNCATED, LOCKSTEP_ERROR_OUTPUT,
- LOCKSTEP_ERROR_OVERLAP; errors of devices.
- */
-int lockstep_open(const lockstep_engine *engine,
-                  const lockstep_file_key *key,
-                  const uint8_t *context,
-                  size_t context_len,
-                  const uint8_t *input,
-                  size_t len,
-                  uint8_t *output,
-                  size_t room,
-                  size_t *output_len);
-
-/*
- Encrypts a stream in the file format, in bounded memory and on all threads of the engine. `options` and `summary` may be
- NULL. After an error the bytes that were written are not a complete message.
-
- Errors: LOCKSTEP_ERROR_READ or LOCKSTEP_ERROR_WRITE if a callback failed, LOCKSTEP_ERROR_CANCELLED, LOCKSTEP_ERROR_RANDOM,
- LOCKSTEP_ERROR_TOO_LONG; errors of devices.
- */
-int lockstep_encrypt_stream(const lockstep_engine *engine,
-                            const lockstep_file_key *key,
-                            const uint8_t *context,
-                            size_t context_len,
-                            lockstep_read_fn read,
-                            void *read_user,
-                            lockstep_write_fn write,
-                            void *write_user,
-                            const lockstep_stream_options *options,
-                            lockstep_summary *summary);
-
-/*
- Decrypts a stream of the file format. Bytes that are written are verified, but after an error they are only a part of the
- plaintext: discard them. The arguments are those of lockstep_encrypt_stream.
-
- Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_WRONG_KEY, LOCKSTEP_ERROR_TRUNCATED, and those of
- lockstep_encrypt_stream.
- */
-int lockstep_decrypt_stream(const lockstep_engine *engine,
-                            const lockstep_file_key *key,
-                            const uint8_t *context,
-                            size_t context_len,
-                            lockstep_read_fn read,
-                            void *read_user,
-                            lockstep_write_fn write,
-                            void *write_user,
-                            const lockstep_stream_options *options,
-                            lockstep_summary *summary);
-
-/*
- Encrypts a file to a file in the file format. The output appears complete or not at all. `options` and `summary` may be
- NULL.
-
- Errors: LOCKSTEP_ERROR_FILE, LOCKSTEP_ERROR_EXISTS, LOCKSTEP_ERROR_SAME_FILE, LOCKSTEP_ERROR_INPUT_CHANGED, and those of
- lockstep_encrypt_stream.
- */
-int lockstep_encrypt_file(const lockstep_engine *engine,
-                          const lockstep_file_key *key,
-                          const uint8_t *context,
-                          size_t context_len,
-                          const char *from,
-                          const char *to,
-                          const lockstep_file_options *options,
-                          lockstep_summary *summary);
-
-/*
- Decrypts a file to a file. The output appears complete and verified or not at all. The arguments are those of
- lockstep_encrypt_file.
-
- Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_WRONG_KEY, LOCKSTEP_ERROR_TRUNCATED, and those of
- lockstep_encrypt_file.
- */
-int lockstep_decrypt_file(const lockstep_engine *engine,
-                          const lockstep_file_key *key,
-                          const uint8_t *context,
-                          size_t context_len,
-                          const char *from,
-                          const char *to,
-                          const lockstep_file_options *options,
-                          lockstep_summary *summary);
-
-/*
- Opens an encrypted file for random access: checks its header and its end. The file may be in use by other readers, but
- nothing may write to it.
-
- Errors: LOCKSTEP_ERROR_FILE, LOCKSTEP_ERROR_WRONG_KEY, LOCKSTEP_ERROR_TRUNCATED, LOCKSTEP_ERROR_AUTHENTICATION,
- LOCKSTEP_ERROR_READ; errors of devices.
- */
-int lockstep_reader_open_file(const lockstep_engine *engine,
-                              const lockstep_file_key *key,
-                              const uint8_t *context,
-                              size_t context_len,
-                              const char *path,
-                              lockstep_reader **reader);
-
-/*
- Opens an encrypted message of `size` bytes, which a callback reads, for random access. The callback and its argument are
- used until the reader is freed.
-
- Errors: those of lockstep_reader_open_file, except LOCKSTEP_ERROR_FILE.
- */
-int lockstep_reader_open(const lockstep_engine *engine,
-                         const lockstep_file_key *key,
-                         const uint8_t *context,
-                         size_t context_len,
-                         lockstep_read_at_fn read_at,
-                         void *user,
-                         uint64_t size,
-                         lockstep_reader **reader);
-
-/*
- Returns the length of the plaintext in bytes; 0 if the reader is NULL.
- */
-uint64_t lockstep_reader_len(const lockstep_reader *reader);
-
-/*
- Reads plaintext from an offset to a buffer until the buffer is full or the message ends, and stores the number of bytes.
- Each byte is verified. After an error the buffer is zeroed.
-
- Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_READ; errors of devices.
- */
-int lockstep_reader_read(const lockstep_reader *reader,
-                         uint64_t offset,
-                         uint8_t *buffer,
-                         size_t len,
-                         size_t *read);
-
-/*
- Frees a reader. No call may be using it. NULL is permitted.
- */
-void lockstep_reader_free(lockstep_reader *reader);
-
-/*
- Allocates memory of a device of the engine, zeroed. The name is that of lockstep_engine_device_name; NULL is the first
- device with memory of its own. The memory is wiped when it is freed.
-
- Errors: LOCKSTEP_ERROR_UNKNOWN_DEVICE, LOCKSTEP_ERROR_OUT_OF_REACH if the device has no memory of its own,
- LOCKSTEP_ERROR_DEVICE if there is not enough memory.
- */
-int lockstep_device_allocate(const lockstep_engine *engine,
-                             const char *device,
-                             size_t len,
-                             lockstep_device_buffer **buffer);
-
-/*
- Makes a buffer of `len` bytes of memory that the caller has allocated on a CUDA device of the engine, in the device's
- primary context: by cudaMalloc, or by a library such as PyTorch. The engine does not free it.
-
- The caller must guarantee what no library can check: the memory stays allocated until all work on the buffer has ended
- and the buffer is freed; until then nothing else writes to it, or reads what the work writes, except in the order of the
- stream of the work. A wrong pointer is undefined behaviour.
-
- Errors: LOCKSTEP_ERROR_UNKNOWN_DEVICE, LOCKSTEP_ERROR_OUT_OF_REACH if the memory of the device has no addresses.
- */
-int lockstep_device_wrap(const lockstep_engine *engine,
-                         const char *device,
-                         void *pointer,
-                         size_t len,
-                         lockstep_device_buffer **buffer);
-
-/*
- Wipes and frees memory that lockstep_device_allocate has allocated, after all work on it; forgets memory of the caller.
- No call may be using the buffer. NULL is permitted.
- */
-void lockstep_device_buffer_free(lockstep_device_buffer *buffer);
-
-/*
- Returns the length of a buffer in bytes; 0 if it is NULL.
- */
-size_t lockstep_device_buffer_len(const lockstep_device_buffer *buffer);
-
-/*
- Returns the address of a buffer on its device, for example for a kernel of CUDA; NULL if the memory of the device has no
- addresses. The host cannot read this address.
- */
-void *lockstep_device_buffer_pointer(const lockstep_device_buffer *buffer);
-
-/*
- Copies `len` bytes from the host to a buffer, from `offset` on, after earlier work on the stream, and waits. The stream is
- a stream of the device (CUDA: a cudaStream_t or CUstream), or NULL for its default stream.
-
- Errors: LOCKSTEP_ERROR_OUTPUT if the part is outside of the buffer, LOCKSTEP_ERROR_DEVICE.
- */
-int lockstep_device_upload(const lockstep_device_buffer *buffer,
-                           size_t offset,
-                           const uint8_t *from,
-                           size_t len,
-                           void *stream);
-
-/*
- Copies `len` bytes from a buffer, from `offset` on, to the host, after earlier work on the stream, and waits.
-
- Errors: those of lockstep_device_upload.
- */
-int lockstep_device_download(const lockstep_device_buffer *buffer,
-                             size_t offset,
-                             uint8_t *to,
-                             size_t len,
-                             void *stream);
-
-/*
- Runs a mode without authentication on memory of a device, on a stream of the device (NULL: the default stream), and waits.
- The direction is LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT. `iv` has 16 bytes on the host (NULL in ECB) and is updated. `from`
- and `to` have the same length, belong to one device, and are the same part or separate.
-
- Errors: LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OUT_OF_REACH, LOCKSTEP_ERROR_UNSUPPORTED, and those of
- lockstep_cipher_encrypt. After LOCKSTEP_ERROR_WRONG_RESULT the output is zeroed.
- */
-int lockstep_device_cipher(const lockstep_engine *engine,
-                           int cipher,
-                           int direction,
-                           const lockstep_cipher_key *key,
-                           uint8_t *iv,
-                           const lockstep_device_range *from,
-                           const lockstep_device_range *to,
-                           void *stream);
-
-/*
- Encrypts and authenticates a message in memory of a device, on a stream of the device (NULL: the default stream), and
- waits. Nonce, associated data and tag are on the host. `from` and `to` have the same length, belong to one device, and are
- the same part or separate.
-
- Errors: LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OUT_OF_REACH, LOCKSTEP_ERROR_UNSUPPORTED, and those of lockstep_aead_seal.
- */
-int lockstep_device_seal(const lockstep_engine *engine,
-                         const lockstep_key *key,
-                         const uint8_t *nonce,
-                         size_t nonce_len,
-                         const uint8_t *aad,
-                         size_t aad_len,
-                         const lockstep_device_range *from,
-                         const lockstep_device_range *to,
-                         uint8_t *tag,
-                         size_t tag_len,
-                         void *stream);
-
-/*
- Checks and decrypts a message in memory of a device. If the tag is wrong, the output is zeroed. The arguments are those of
- lockstep_device_seal.
-
- Errors: LOCKSTEP_ERROR_AUTHENTICATION, and those of lockstep_device_seal.
- */
-int lockstep_device_open(const lockstep_engine *engine,
-                         const lockstep_key *key,
-                         const uint8_t *nonce,
-                         size_t nonce_len,
-                         const uint8_t *aad,
-                         size_t aad_len,
-                         const lockstep_device_range *from,
-                         const lockstep_device_range *to,
-                         const uint8_t *tag,
-                         size_t tag_len,
-                         void *stream);
-
-/*
- Starts an authenticated mode on the messages of a table, on a stream of the device (NULL: the default stream). The mode is
- LOCKSTEP_AEAD_GCM, LOCKSTEP_AEAD_GCM_SIV or LOCKSTEP_AEAD_OCB, as far as the device supports it; there are no associated
- data. The direction is LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT. If `completion` is NULL, the call waits for the end.
-
- Errors: LOCKSTEP_ERROR_UNSUPPORTED, LOCKSTEP_ERROR_OUTPUT if an array is too short, LOCKSTEP_ERROR_OUT_OF_REACH; errors of
- devices. A wrong tag is no error: the status of its message shows it, and its output is zeroed.
- */
-int lockstep_device_table_aead(const lockstep_engine *engine,
-                               int aead,
-                               int direction,
-                               const lockstep_device_table *table,
-                               void *stream,
-                               lockstep_completion **completion);
-
-/*
- Starts a mode without authentication on the messages of a table, on a stream of the device (NULL: the default stream). If
- `completion` is NULL, the call waits for the end. In XTS a message is a data unit of whole blocks.
-
- Errors: those of lockstep_device_table_aead.
- */
-int lockstep_device_table_cipher(const lockstep_engine *engine,
-                                 int cipher,
-                                 int direction,
-                                 const lockstep_device_table *table,
-                                 void *stream,
-                                 lockstep_completion **completion);
-
-/*
- Returns 1 if lockstep_completion_wait would not block, otherwise 0. Returns 0 on another thread than the one that started
- the work.
- */
-int lockstep_completion_is_ready(const lockstep_completion *completion);
-
-/*
- Waits for work, and frees its completion, also after an error of the work. On another thread than the one that started the
- work, nothing happens, and the result is LOCKSTEP_ERROR_ORDER.
-
- Errors: LOCKSTEP_ERROR_DEVICE; LOCKSTEP_ERROR_ORDER.
- */
-int lockstep_completion_wait(lockstep_completion *completion);
 
 #ifdef __cplusplus
 }  // extern "C"

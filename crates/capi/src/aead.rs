@@ -116,7 +116,8 @@ pub unsafe extern "C" fn lockstep_key_free(key: *mut Key) {
 }
 
 /// Encrypts and authenticates a message. `output` has `len` bytes and is `input` or separate memory. A nonce must never be
-/// used twice with one key, except that SIV and GCM-SIV then only reveal whether messages are equal.
+/// used twice with one key, except that SIV and GCM-SIV then only reveal whether messages are equal. In SIV, `aad` is one
+/// string if `aad_len` is not 0; a batch takes several strings.
 ///
 /// Errors: LOCKSTEP_ERROR_NONCE, LOCKSTEP_ERROR_TAG, LOCKSTEP_ERROR_TOO_LONG, LOCKSTEP_ERROR_OVERLAP; errors of devices.
 #[unsafe(no_mangle)]
@@ -134,6 +135,7 @@ pub unsafe extern "C" fn lockstep_aead_seal(
     tag_len: usize,
 ) -> c_int {
     ffi::guarded(|| {
+        ffi::check_data(input, output, len)?;
         let mut ranges = [
             MemoryRange::read(nonce, nonce_len),
             MemoryRange::read(aad, aad_len),
@@ -179,6 +181,7 @@ pub unsafe extern "C" fn lockstep_aead_open(
     output: *mut u8,
 ) -> c_int {
     ffi::guarded(|| {
+        ffi::check_data(input, output, len)?;
         let mut ranges = [
             MemoryRange::read(nonce, nonce_len),
             MemoryRange::read(aad, aad_len),

@@ -187,6 +187,7 @@ unsafe fn one(
     message: CipherMessage,
 ) -> Outcome<()> {
     let cipher = mode(cipher)?;
+    ffi::check_data(message.input, message.output, message.len)?;
     ffi::check_overlap(&mut ranges(cipher, &message))?;
     let mut unused = Block::default();
     // SAFETY: the pointers are valid, says the caller, and written memory overlaps nothing else.
@@ -210,6 +211,9 @@ unsafe fn batch(
     let (engine, list) = unsafe {
         (ffi::object(engine, "the engine")?, ffi::input(messages, count, "the array of messages")?)
     };
+    for message in list {
+        ffi::check_data(message.input, message.output, message.len)?;
+    }
     let mut all: Vec<MemoryRange> = list.iter().flat_map(|message| ranges(cipher, message)).collect();
     all.push(MemoryRange::read(messages, count));
     ffi::check_overlap(&mut all)?;

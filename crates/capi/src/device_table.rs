@@ -5,8 +5,8 @@ use std::thread::{self, ThreadId};
 
 use lockstep::hazmat::KeySize;
 use lockstep::hazmat::backend::Completion as WorkCompletion;
+use lockstep::hazmat::mode::Direction;
 use lockstep::hazmat::mode::aead::Aead;
-use lockstep::hazmat::mode::{Cipher, Direction};
 use lockstep::hazmat::planner::Planner;
 use lockstep::hazmat::timing::Shape;
 use lockstep::hazmat::work::{FusedAead, Operation, Table, Task, Work};
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn lockstep_device_table_aead(
     completion: *mut *mut Completion,
 ) -> c_int {
     ffi::guarded(|| {
-        let operation = Operation::Fused(fused(aead::mode(aead)?, cipher::direction(direction)?)?);
+        let operation = || Ok(Operation::Fused(fused(aead::mode(aead)?, cipher::direction(direction)?)?));
         // SAFETY: the pointers are valid, as the header demands.
         unsafe { start(engine, operation, table, stream, completion) }
     })
@@ -99,8 +99,7 @@ pub unsafe extern "C" fn lockstep_device_table_cipher(
     completion: *mut *mut Completion,
 ) -> c_int {
     ffi::guarded(|| {
-        let cipher: Cipher = cipher::mode(cipher)?;
-        let operation = Operation::Pass(cipher.pass(cipher::direction(direction)?));
+        let operation = || Ok(Operation::Pass(cipher::mode(cipher)?.pass(cipher::direction(direction)?)));
         // SAFETY: the pointers are valid, as the header demands.
         unsafe { start(engine, operation, table, stream, completion) }
     })
@@ -157,17 +156,20 @@ fn fused(aead: Aead, direction: Direction) -> Outcome<FusedAead> {
 /// The pointers are valid, as the header demands.
 unsafe fn start(
     engine: *const Engine,
-    operation: Operation,
+    operation: impl FnOnce() -> Outcome<Operation>,
     table: *const DeviceTable,
     stream: *mut c_void,
     completion: *mut *mut Completion,
 ) -> Outcome<()> {
-    // SAFETY: the pointers are valid, says the caller.
-    let (engine, table) = unsafe {
-        ffi::check_pointer(table, "the table")?;
-        (ffi::object(engine, "the engine")?, convert(&ffi::options(table)?, operation)?)
+    let begin = || {
+        let operation = operation()?;
+        // SAFETY: the pointers are valid, says the caller.
+        let (engine, table) = unsafe {
+            ffi::check_pointer(table, "the table")?;
+            (ffi::object(engine, "the engine")?, convert(&ffi::options(table)?, operation)?)
+        };
+        begin(engine, operation, table, stream)
     };
-    let begin = || begin(engine, operation, table, stream);
     if completion.is_null() {
         return begin()?.wait();
     }

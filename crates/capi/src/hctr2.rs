@@ -87,6 +87,7 @@ unsafe fn run(
     len: usize,
     output: *mut u8,
 ) -> Outcome<()> {
+    ffi::check_data(input, output, len)?;
     let mut ranges = [
         MemoryRange::read(tweak, tweak_len),
         MemoryRange::input(input, output, len),

@@ -19,8 +19,8 @@ pub type ReadFn = Option<unsafe extern "C" fn(user: *mut c_void, buffer: *mut u8
 /// stream do not run at the same time, but they run on any thread, and at the same time as a read.
 pub type WriteFn = Option<unsafe extern "C" fn(user: *mut c_void, buffer: *const u8, len: usize) -> isize>;
 
-/// Receives the number of plaintext bytes so far. A result other than 0 cancels the call, unless all bytes are processed
-/// already. The calls do not run at the same time, but they run on any thread.
+/// Receives the number of plaintext bytes so far. A result other than 0 cancels the call. If all other bytes are being
+/// processed at that time, the call succeeds nevertheless. The calls do not run at the same time, but they run on any thread.
 pub type ProgressFn = Option<unsafe extern "C" fn(user: *mut c_void, bytes: u64) -> c_int>;
 
 /// Options of a stream. Zeros are the defaults.

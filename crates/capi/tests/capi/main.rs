@@ -3,3 +3,4 @@
 mod header;
 mod library;
 mod programs;
+mod vectors;
