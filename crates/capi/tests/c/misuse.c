@@ -120,6 +120,9 @@ static void texts(void)
         CHECK(strcmp(lockstep_strerror(code), lockstep_strerror(-1)) != 0);
     CHECK(strcmp(lockstep_strerror(LOCKSTEP_ERROR_OTHER + 1), lockstep_strerror(-1)) == 0);
     CHECK(strcmp(lockstep_strerror(LOCKSTEP_OK), "success") == 0);
+    /* Structures in arrays have no size: they never change. */
+    CHECK(sizeof(lockstep_message) == 11 * sizeof(void *) && sizeof(lockstep_cipher_message) == 5 * sizeof(void *));
+    CHECK(sizeof(lockstep_mac_message) == 4 * sizeof(void *) && sizeof(lockstep_bytes) == 2 * sizeof(void *));
 }
 
 /* Options of the other calls, and paths. */

@@ -54,3 +54,37 @@ fn strict_compilers_accept_the_header() {
         library::run(command.arg("-I").arg(library::include()).arg(&file));
     }
 }
+
+/// Programs are compiled with these numbers: they never change. New numbers are added.
+#[test]
+fn numbers_never_change() {
+    let names = [
+        (
+            "LOCKSTEP_ERROR_",
+            &[
+                "AUTHENTICATION", "WRONG_KEY", "TRUNCATED", "NULL", "OVERLAP", "ARGUMENT", "KEY", "NONCE", "TAG", "LENGTH",
+                "TOO_LONG", "OUTPUT", "ORDER", "UNKNOWN_DEVICE", "UNKNOWN_KERNEL", "UNSUPPORTED", "OUT_OF_REACH", "DEVICE",
+                "WRONG_RESULT", "SELF_TEST", "NOT_SEALED", "READ", "WRITE", "FILE", "EXISTS", "SAME_FILE", "INPUT_CHANGED",
+                "CANCELLED", "KEY_FILE", "RANDOM", "FORKED", "INTERNAL", "OTHER",
+            ][..],
+        ),
+        ("LOCKSTEP_AEAD_", &["GCM", "GCM_SIV", "OCB", "SIV", "CCM", "XAES_256_GCM"]),
+        ("LOCKSTEP_CIPHER_", &["ECB", "CBC", "PCBC", "CFB", "CFB8", "CFB1", "OFB", "CTR", "XTS"]),
+        ("LOCKSTEP_CTS_", &["CS1", "CS2", "CS3"]),
+        ("LOCKSTEP_VERIFY_", &["OFF", "SAMPLE", "FULL"]),
+        ("LOCKSTEP_STATUS_", &["DONE", "AUTHENTICATION_FAILED"]),
+        ("LOCKSTEP_", &["ENCRYPT", "DECRYPT"]),
+    ];
+    let header = std::fs::read_to_string(library::include().join("lockstep.h")).unwrap();
+    let mut defined: Vec<&str> =
+        header.lines().filter(|line| line.starts_with("#define LOCKSTEP_") && !line.ends_with("_H")).collect();
+    let zeros = ["LOCKSTEP_OK", "LOCKSTEP_VERIFY_DEFAULT", "LOCKSTEP_STATUS_PENDING"];
+    let zeros = zeros.map(|name| format!("#define {name} 0"));
+    let others = names.iter().flat_map(|(prefix, names)| {
+        (1..).zip(*names).map(move |(number, name): (i32, _)| format!("#define {prefix}{name} {number}"))
+    });
+    let mut expected: Vec<String> = zeros.into_iter().chain(others).collect();
+    defined.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(defined, expected);
+}
