@@ -26,10 +26,14 @@ libs="-lpthread -lm -ldl"
 mkdir -p "$folder/include" "$folder/$libdir/pkgconfig"
 install -m 644 "$root/crates/capi/include/lockstep.h" "$folder/include/"
 install -m 644 "$static" "$folder/$libdir/liblockstep.a"
-# nodelete: threads and destructors of threads may run the code after dlclose. Debug information of the static library stays
-# there.
+# The functions of the header, and nothing else, are exported. A function of a later version needs a node of its own.
+map=$(mktemp)
+trap 'rm -f "$map"' EXIT
+functions=$(grep -o '\blockstep_[a-z0-9_]*(' "$root/crates/capi/include/lockstep.h" | sort -u | tr '(\n' '; ')
+echo "LOCKSTEP_0.1 { global: $functions local: *; };" >"$map"
+# nodelete: threads and destructors of threads may run the code after dlclose.
 # shellcheck disable=SC2086 # several options
-cc -shared -o "$folder/$libdir/liblockstep.so.$version" -Wl,-soname,$soname -Wl,--version-script="$root/crates/capi/lockstep.map" \
+cc -shared -o "$folder/$libdir/liblockstep.so.$version" -Wl,-soname,$soname -Wl,--version-script="$map" \
     -Wl,--whole-archive "$static" -Wl,--no-whole-archive -Wl,--gc-sections -Wl,--as-needed -Wl,-z,nodelete,-z,relro,-z,now,-z,defs \
     -Wl,--strip-all $libs -lgcc_s -lc
 ln -sf "liblockstep.so.$version" "$folder/$libdir/$soname"

@@ -77,4 +77,5 @@ Description: AES on parallel hardware
  also has a provider for OpenSSL 3 and a library for C and C++.
 END
 mkdir -p "$out"
-dpkg-deb --root-owner-group --build "$tree" "$out/lockstep_${version}_$architecture.deb"
+# Level 2 takes a third of the time of the default, for a package that is a tenth larger.
+dpkg-deb --root-owner-group -Zxz -z2 --build "$tree" "$out/lockstep_${version}_$architecture.deb"

@@ -235,7 +235,7 @@ typedef struct lockstep_key lockstep_key;
 typedef struct lockstep_reader lockstep_reader;
 
 // Bytes that are read.
-typedef struct {
+typedef struct lockstep_bytes {
   // The bytes; NULL if there are none.
   const uint8_t *data;
   // Their number.
@@ -243,15 +243,15 @@ typedef struct {
 } lockstep_bytes;
 
 // A message of a batch.
-typedef struct {
+typedef struct lockstep_message {
   // The key. Messages may have the same key.
-  const lockstep_key *key;
+  const struct lockstep_key *key;
   // The nonce.
   const uint8_t *nonce;
   // Bytes of the nonce.
   size_t nonce_len;
   // Strings of associated data; NULL if there are none.
-  const lockstep_bytes *aad;
+  const struct lockstep_bytes *aad;
   // The number of strings: at most one, except in SIV.
   size_t aad_count;
   // The data.
@@ -269,9 +269,9 @@ typedef struct {
 } lockstep_message;
 
 // A message of a batch.
-typedef struct {
+typedef struct lockstep_cipher_message {
   // The key. Messages may have the same key.
-  const lockstep_cipher_key *key;
+  const struct lockstep_cipher_key *key;
   // The IV, counter or tweak, of 16 bytes: updated as by lockstep_cipher_encrypt. NULL in ECB.
   uint8_t *iv;
   // The data.
@@ -283,9 +283,9 @@ typedef struct {
 } lockstep_cipher_message;
 
 // A part of a device buffer.
-typedef struct {
+typedef struct lockstep_device_range {
   // The buffer.
-  const lockstep_device_buffer *buffer;
+  const struct lockstep_device_buffer *buffer;
   // Bytes before the part.
   size_t offset;
   // Bytes of the part.
@@ -295,7 +295,7 @@ typedef struct {
 // Messages that arrays in memory of one device describe. Integers are 64-bit little-endian. Message i is read at
 // from + offsets[i], written at to + offsets[i], and has lengths[i] bytes. The arrays must not overlap each other or the
 // data; the messages must not overlap.
-typedef struct {
+typedef struct lockstep_device_table {
   // sizeof(lockstep_device_table)
   size_t size;
   // The number of messages.
@@ -305,27 +305,27 @@ typedef struct {
   // An upper bound of the lengths of messages in bytes. A longer message is refused.
   size_t longest;
   // Raw keys: one for each message, or a single key for all. In XTS the data key is followed by the tweak key.
-  lockstep_device_range keys;
+  struct lockstep_device_range keys;
   // 16 bytes for each message: the IV of a mode without authentication, which is updated, or a nonce of 12 bytes and 4
   // bytes that are not used.
-  lockstep_device_range states;
+  struct lockstep_device_range states;
   // The offset of each message.
-  lockstep_device_range offsets;
+  struct lockstep_device_range offsets;
   // The length of each message.
-  lockstep_device_range lengths;
+  struct lockstep_device_range lengths;
   // The input.
-  lockstep_device_range from;
+  struct lockstep_device_range from;
   // The output: the same part as the input, or a separate part of the same length.
-  lockstep_device_range to;
+  struct lockstep_device_range to;
   // 16 bytes for each message: the tag, written or compared. Only for authenticated modes.
-  lockstep_device_range tags;
+  struct lockstep_device_range tags;
   // One byte for each message, written by the device: a number LOCKSTEP_STATUS_. A message outside of the data, or of a
   // length that the mode does not accept, keeps LOCKSTEP_STATUS_PENDING.
-  lockstep_device_range status;
+  struct lockstep_device_range status;
 } lockstep_device_table;
 
 // Options of an engine. Zeros are the defaults.
-typedef struct {
+typedef struct lockstep_engine_options {
   // sizeof(lockstep_engine_options)
   size_t size;
   // The device, such as "cpu" or "cuda:0". NULL: LOCKSTEP_DEVICE of the environment, or "auto", which chooses.
@@ -343,7 +343,7 @@ typedef struct {
 typedef int (*lockstep_progress_fn)(void *user, uint64_t bytes);
 
 // Options of files. Zeros are the defaults.
-typedef struct {
+typedef struct lockstep_file_options {
   // sizeof(lockstep_file_options)
   size_t size;
   // Progress and cancellation, or NULL.
@@ -359,7 +359,7 @@ typedef struct {
 } lockstep_file_options;
 
 // The result of an encryption or decryption.
-typedef struct {
+typedef struct lockstep_summary {
   // Bytes of plaintext.
   uint64_t plaintext_len;
   // Bytes of the encrypted message.
@@ -367,9 +367,9 @@ typedef struct {
 } lockstep_summary;
 
 // A message for CMAC.
-typedef struct {
+typedef struct lockstep_mac_message {
   // The key, of any mode except XTS.
-  const lockstep_cipher_key *key;
+  const struct lockstep_cipher_key *key;
   // The data.
   const uint8_t *input;
   // Bytes of the data.
@@ -391,7 +391,7 @@ typedef ptrdiff_t (*lockstep_read_fn)(void *user, uint8_t *buffer, size_t len);
 typedef ptrdiff_t (*lockstep_write_fn)(void *user, const uint8_t *buffer, size_t len);
 
 // Options of a stream. Zeros are the defaults.
-typedef struct {
+typedef struct lockstep_stream_options {
   // sizeof(lockstep_stream_options)
   size_t size;
   // Progress and cancellation, or NULL.
@@ -413,18 +413,18 @@ const char *lockstep_version(void);
 // Makes a key for an authenticated mode (a number LOCKSTEP_AEAD_) from its bytes, which are copied.
 //
 // Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_KEY.
-int lockstep_key_new(int aead, const uint8_t *bytes, size_t len, lockstep_key **key);
+int lockstep_key_new(int aead, const uint8_t *bytes, size_t len, struct lockstep_key **key);
 
 // Wipes and frees a key. No call may be using it. NULL is permitted.
-void lockstep_key_free(lockstep_key *key);
+void lockstep_key_free(struct lockstep_key *key);
 
 // Encrypts and authenticates a message. `output` has `len` bytes and is `input` or separate memory. A nonce must never be
 // used twice with one key, except that SIV and GCM-SIV then only reveal whether messages are equal. In SIV, `aad` is one
 // string if `aad_len` is not 0; a batch takes several strings.
 //
 // Errors: LOCKSTEP_ERROR_NONCE, LOCKSTEP_ERROR_TAG, LOCKSTEP_ERROR_TOO_LONG, LOCKSTEP_ERROR_OVERLAP; errors of devices.
-int lockstep_aead_seal(const lockstep_engine *engine,
-                       const lockstep_key *key,
+int lockstep_aead_seal(const struct lockstep_engine *engine,
+                       const struct lockstep_key *key,
                        const uint8_t *nonce,
                        size_t nonce_len,
                        const uint8_t *aad,
@@ -439,8 +439,8 @@ int lockstep_aead_seal(const lockstep_engine *engine,
 // is zeroed.
 //
 // Errors: LOCKSTEP_ERROR_AUTHENTICATION, and those of lockstep_aead_seal.
-int lockstep_aead_open(const lockstep_engine *engine,
-                       const lockstep_key *key,
+int lockstep_aead_open(const struct lockstep_engine *engine,
+                       const struct lockstep_key *key,
                        const uint8_t *nonce,
                        size_t nonce_len,
                        const uint8_t *aad,
@@ -455,16 +455,16 @@ int lockstep_aead_open(const lockstep_engine *engine,
 //
 // Errors: those of lockstep_aead_seal; LOCKSTEP_ERROR_ORDER for keys of several modes. After an error, all outputs are
 // invalid.
-int lockstep_aead_seal_batch(const lockstep_engine *engine,
-                             lockstep_message *messages,
+int lockstep_aead_seal_batch(const struct lockstep_engine *engine,
+                             struct lockstep_message *messages,
                              size_t count);
 
 // Checks and decrypts the messages of a batch, whose keys are of one mode. The output of each message with a wrong tag is
 // zeroed; the other outputs are valid. `status` of each message has its outcome.
 //
 // Errors: LOCKSTEP_ERROR_AUTHENTICATION if any tag was wrong. After any other error, all outputs are invalid.
-int lockstep_aead_open_batch(const lockstep_engine *engine,
-                             lockstep_message *messages,
+int lockstep_aead_open_batch(const struct lockstep_engine *engine,
+                             struct lockstep_message *messages,
                              size_t count);
 
 // Stores the length of the encrypted message for a plaintext of `len` bytes.
@@ -482,8 +482,8 @@ int lockstep_opened_len(uint64_t sealed_len, uint64_t *len);
 // lockstep_sealed_len bytes; the used length is stored. The output must not overlap the input.
 //
 // Errors: LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OVERLAP, LOCKSTEP_ERROR_RANDOM, LOCKSTEP_ERROR_TOO_LONG; errors of devices.
-int lockstep_seal(const lockstep_engine *engine,
-                  const lockstep_file_key *key,
+int lockstep_seal(const struct lockstep_engine *engine,
+                  const struct lockstep_file_key *key,
                   const uint8_t *context,
                   size_t context_len,
                   const uint8_t *input,
@@ -497,8 +497,8 @@ int lockstep_seal(const lockstep_engine *engine,
 //
 // Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_WRONG_KEY, LOCKSTEP_ERROR_TRUNCATED, LOCKSTEP_ERROR_OUTPUT,
 // LOCKSTEP_ERROR_OVERLAP; errors of devices.
-int lockstep_open(const lockstep_engine *engine,
-                  const lockstep_file_key *key,
+int lockstep_open(const struct lockstep_engine *engine,
+                  const struct lockstep_file_key *key,
                   const uint8_t *context,
                   size_t context_len,
                   const uint8_t *input,
@@ -512,18 +512,18 @@ int lockstep_open(const lockstep_engine *engine,
 //
 // Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_ORDER for a key of XTS;
 // errors of devices.
-int lockstep_cbc_cts_encrypt(const lockstep_engine *engine,
+int lockstep_cbc_cts_encrypt(const struct lockstep_engine *engine,
                              int variant,
-                             const lockstep_cipher_key *key,
+                             const struct lockstep_cipher_key *key,
                              uint8_t *iv,
                              const uint8_t *input,
                              size_t len,
                              uint8_t *output);
 
 // Decrypts a message. The arguments and errors are those of lockstep_cbc_cts_encrypt.
-int lockstep_cbc_cts_decrypt(const lockstep_engine *engine,
+int lockstep_cbc_cts_decrypt(const struct lockstep_engine *engine,
                              int variant,
-                             const lockstep_cipher_key *key,
+                             const struct lockstep_cipher_key *key,
                              uint8_t *iv,
                              const uint8_t *input,
                              size_t len,
@@ -536,10 +536,10 @@ int lockstep_cbc_cts_decrypt(const lockstep_engine *engine,
 int lockstep_cipher_key_new(int cipher,
                             const uint8_t *bytes,
                             size_t len,
-                            lockstep_cipher_key **key);
+                            struct lockstep_cipher_key **key);
 
 // Wipes and frees a key. No call may be using it. NULL is permitted.
-void lockstep_cipher_key_free(lockstep_cipher_key *key);
+void lockstep_cipher_key_free(struct lockstep_cipher_key *key);
 
 // Encrypts a message by a mode without authentication: an attacker who changes the ciphertext changes the plaintext
 // unnoticed. `iv` has 16 bytes (NULL in ECB) and is updated, so that the next call continues the message if this call ended
@@ -547,18 +547,18 @@ void lockstep_cipher_key_free(lockstep_cipher_key *key);
 //
 // Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_KEY, LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_TOO_LONG,
 // LOCKSTEP_ERROR_OVERLAP; errors of devices.
-int lockstep_cipher_encrypt(const lockstep_engine *engine,
+int lockstep_cipher_encrypt(const struct lockstep_engine *engine,
                             int cipher,
-                            const lockstep_cipher_key *key,
+                            const struct lockstep_cipher_key *key,
                             uint8_t *iv,
                             const uint8_t *input,
                             size_t len,
                             uint8_t *output);
 
 // Decrypts a message. The arguments and errors are those of lockstep_cipher_encrypt.
-int lockstep_cipher_decrypt(const lockstep_engine *engine,
+int lockstep_cipher_decrypt(const struct lockstep_engine *engine,
                             int cipher,
-                            const lockstep_cipher_key *key,
+                            const struct lockstep_cipher_key *key,
                             uint8_t *iv,
                             const uint8_t *input,
                             size_t len,
@@ -567,15 +567,15 @@ int lockstep_cipher_decrypt(const lockstep_engine *engine,
 // Encrypts the messages of a batch. A batch is much faster than single calls.
 //
 // Errors: those of lockstep_cipher_encrypt. After an error, all outputs are invalid.
-int lockstep_cipher_encrypt_batch(const lockstep_engine *engine,
+int lockstep_cipher_encrypt_batch(const struct lockstep_engine *engine,
                                   int cipher,
-                                  const lockstep_cipher_message *messages,
+                                  const struct lockstep_cipher_message *messages,
                                   size_t count);
 
 // Decrypts the messages of a batch. The errors are those of lockstep_cipher_encrypt_batch.
-int lockstep_cipher_decrypt_batch(const lockstep_engine *engine,
+int lockstep_cipher_decrypt_batch(const struct lockstep_engine *engine,
                                   int cipher,
-                                  const lockstep_cipher_message *messages,
+                                  const struct lockstep_cipher_message *messages,
                                   size_t count);
 
 // Allocates memory of a device of the engine, zeroed. The name is that of lockstep_engine_device_name; NULL is the first
@@ -583,10 +583,10 @@ int lockstep_cipher_decrypt_batch(const lockstep_engine *engine,
 //
 // Errors: LOCKSTEP_ERROR_UNKNOWN_DEVICE, LOCKSTEP_ERROR_OUT_OF_REACH if the device has no memory of its own,
 // LOCKSTEP_ERROR_DEVICE if there is not enough memory.
-int lockstep_device_allocate(const lockstep_engine *engine,
+int lockstep_device_allocate(const struct lockstep_engine *engine,
                              const char *device,
                              size_t len,
-                             lockstep_device_buffer **buffer);
+                             struct lockstep_device_buffer **buffer);
 
 // Makes a buffer of `len` bytes of memory that the caller has allocated on a CUDA device of the engine, in the device's
 // primary context: by cudaMalloc, or by a library such as PyTorch. The engine does not free it.
@@ -596,28 +596,28 @@ int lockstep_device_allocate(const lockstep_engine *engine,
 // stream of the work. A wrong pointer is undefined behaviour.
 //
 // Errors: LOCKSTEP_ERROR_UNKNOWN_DEVICE, LOCKSTEP_ERROR_OUT_OF_REACH if the memory of the device has no addresses.
-int lockstep_device_wrap(const lockstep_engine *engine,
+int lockstep_device_wrap(const struct lockstep_engine *engine,
                          const char *device,
                          void *pointer,
                          size_t len,
-                         lockstep_device_buffer **buffer);
+                         struct lockstep_device_buffer **buffer);
 
 // Wipes and frees memory that lockstep_device_allocate has allocated, after all work on it; forgets memory of the caller.
 // No call may be using the buffer. NULL is permitted.
-void lockstep_device_buffer_free(lockstep_device_buffer *buffer);
+void lockstep_device_buffer_free(struct lockstep_device_buffer *buffer);
 
 // Returns the length of a buffer in bytes; 0 if it is NULL.
-size_t lockstep_device_buffer_len(const lockstep_device_buffer *buffer);
+size_t lockstep_device_buffer_len(const struct lockstep_device_buffer *buffer);
 
 // Returns the address of a buffer on its device, for example for a kernel of CUDA; NULL if the memory of the device has no
 // addresses. The host cannot read this address.
-void *lockstep_device_buffer_pointer(const lockstep_device_buffer *buffer);
+void *lockstep_device_buffer_pointer(const struct lockstep_device_buffer *buffer);
 
 // Copies `len` bytes from the host to a buffer, from `offset` on, after earlier work on the stream, and waits. The stream is
 // a stream of the device (CUDA: a cudaStream_t or CUstream), or NULL for its default stream.
 //
 // Errors: LOCKSTEP_ERROR_OUTPUT if the part is outside of the buffer, LOCKSTEP_ERROR_DEVICE.
-int lockstep_device_upload(const lockstep_device_buffer *buffer,
+int lockstep_device_upload(const struct lockstep_device_buffer *buffer,
                            size_t offset,
                            const uint8_t *from,
                            size_t len,
@@ -626,7 +626,7 @@ int lockstep_device_upload(const lockstep_device_buffer *buffer,
 // Copies `len` bytes from a buffer, from `offset` on, to the host, after earlier work on the stream, and waits.
 //
 // Errors: those of lockstep_device_upload.
-int lockstep_device_download(const lockstep_device_buffer *buffer,
+int lockstep_device_download(const struct lockstep_device_buffer *buffer,
                              size_t offset,
                              uint8_t *to,
                              size_t len,
@@ -638,33 +638,33 @@ int lockstep_device_download(const lockstep_device_buffer *buffer,
 //
 // Errors: LOCKSTEP_ERROR_UNSUPPORTED, LOCKSTEP_ERROR_OUTPUT if an array is too short, LOCKSTEP_ERROR_OUT_OF_REACH; errors of
 // devices. A wrong tag is no error: the status of its message shows it, and its output is zeroed.
-int lockstep_device_table_aead(const lockstep_engine *engine,
+int lockstep_device_table_aead(const struct lockstep_engine *engine,
                                int aead,
                                int direction,
-                               const lockstep_device_table *table,
+                               const struct lockstep_device_table *table,
                                void *stream,
-                               lockstep_completion **completion);
+                               struct lockstep_completion **completion);
 
 // Starts a mode without authentication on the messages of a table, on a stream of the device (NULL: the default stream). If
 // `completion` is NULL, the call waits for the end. In XTS a message is a data unit of whole blocks.
 //
 // Errors: those of lockstep_device_table_aead.
-int lockstep_device_table_cipher(const lockstep_engine *engine,
+int lockstep_device_table_cipher(const struct lockstep_engine *engine,
                                  int cipher,
                                  int direction,
-                                 const lockstep_device_table *table,
+                                 const struct lockstep_device_table *table,
                                  void *stream,
-                                 lockstep_completion **completion);
+                                 struct lockstep_completion **completion);
 
 // Returns 1 if lockstep_completion_wait would not block, otherwise 0. Returns 0 on another thread than the one that started
 // the work.
-int lockstep_completion_is_ready(const lockstep_completion *completion);
+int lockstep_completion_is_ready(const struct lockstep_completion *completion);
 
 // Waits for work, and frees its completion, also after an error of the work. On another thread than the one that started the
 // work, nothing happens, and the result is LOCKSTEP_ERROR_ORDER.
 //
 // Errors: LOCKSTEP_ERROR_DEVICE; LOCKSTEP_ERROR_ORDER.
-int lockstep_completion_wait(lockstep_completion *completion);
+int lockstep_completion_wait(struct lockstep_completion *completion);
 
 // Runs a mode without authentication on memory of a device, on a stream of the device (NULL: the default stream), and waits.
 // The direction is LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT. `iv` has 16 bytes on the host (NULL in ECB) and is updated. `from`
@@ -672,13 +672,13 @@ int lockstep_completion_wait(lockstep_completion *completion);
 //
 // Errors: LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OUT_OF_REACH, LOCKSTEP_ERROR_UNSUPPORTED, and those of
 // lockstep_cipher_encrypt. After LOCKSTEP_ERROR_WRONG_RESULT the output is zeroed.
-int lockstep_device_cipher(const lockstep_engine *engine,
+int lockstep_device_cipher(const struct lockstep_engine *engine,
                            int cipher,
                            int direction,
-                           const lockstep_cipher_key *key,
+                           const struct lockstep_cipher_key *key,
                            uint8_t *iv,
-                           const lockstep_device_range *from,
-                           const lockstep_device_range *to,
+                           const struct lockstep_device_range *from,
+                           const struct lockstep_device_range *to,
                            void *stream);
 
 // Encrypts and authenticates a message in memory of a device, on a stream of the device (NULL: the default stream), and
@@ -686,14 +686,14 @@ int lockstep_device_cipher(const lockstep_engine *engine,
 // the same part or separate.
 //
 // Errors: LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OUT_OF_REACH, LOCKSTEP_ERROR_UNSUPPORTED, and those of lockstep_aead_seal.
-int lockstep_device_seal(const lockstep_engine *engine,
-                         const lockstep_key *key,
+int lockstep_device_seal(const struct lockstep_engine *engine,
+                         const struct lockstep_key *key,
                          const uint8_t *nonce,
                          size_t nonce_len,
                          const uint8_t *aad,
                          size_t aad_len,
-                         const lockstep_device_range *from,
-                         const lockstep_device_range *to,
+                         const struct lockstep_device_range *from,
+                         const struct lockstep_device_range *to,
                          uint8_t *tag,
                          size_t tag_len,
                          void *stream);
@@ -702,14 +702,14 @@ int lockstep_device_seal(const lockstep_engine *engine,
 // lockstep_device_seal.
 //
 // Errors: LOCKSTEP_ERROR_AUTHENTICATION, and those of lockstep_device_seal.
-int lockstep_device_open(const lockstep_engine *engine,
-                         const lockstep_key *key,
+int lockstep_device_open(const struct lockstep_engine *engine,
+                         const struct lockstep_key *key,
                          const uint8_t *nonce,
                          size_t nonce_len,
                          const uint8_t *aad,
                          size_t aad_len,
-                         const lockstep_device_range *from,
-                         const lockstep_device_range *to,
+                         const struct lockstep_device_range *from,
+                         const struct lockstep_device_range *to,
                          const uint8_t *tag,
                          size_t tag_len,
                          void *stream);
@@ -718,22 +718,22 @@ int lockstep_device_open(const lockstep_engine *engine,
 // backend; otherwise drivers are opened when there is enough work for a device.
 //
 // Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_UNKNOWN_DEVICE, LOCKSTEP_ERROR_UNKNOWN_KERNEL.
-int lockstep_engine_new(const lockstep_engine_options *options,
-                        lockstep_engine **engine);
+int lockstep_engine_new(const struct lockstep_engine_options *options,
+                        struct lockstep_engine **engine);
 
 // Frees an engine. No call may be using it. Objects that were made with the engine stay valid. NULL is permitted.
-void lockstep_engine_free(lockstep_engine *engine);
+void lockstep_engine_free(struct lockstep_engine *engine);
 
 // Stores the number of devices that the engine chooses from. The call discovers all devices, which opens the drivers of
 // GPUs.
-int lockstep_engine_device_count(const lockstep_engine *engine,
+int lockstep_engine_device_count(const struct lockstep_engine *engine,
                                  size_t *count);
 
 // Writes the name of a device, such as "cuda:0", with a null byte, to a buffer of `room` bytes. The index is below
 // lockstep_engine_device_count. 64 bytes are enough for all names.
 //
 // Errors: LOCKSTEP_ERROR_UNKNOWN_DEVICE, LOCKSTEP_ERROR_OUTPUT.
-int lockstep_engine_device_name(const lockstep_engine *engine,
+int lockstep_engine_device_name(const struct lockstep_engine *engine,
                                 size_t index,
                                 char *name,
                                 size_t room);
@@ -752,79 +752,79 @@ const char *lockstep_last_error_message(void);
 //
 // Errors: LOCKSTEP_ERROR_FILE, LOCKSTEP_ERROR_EXISTS, LOCKSTEP_ERROR_SAME_FILE, LOCKSTEP_ERROR_INPUT_CHANGED, and those of
 // lockstep_encrypt_stream.
-int lockstep_encrypt_file(const lockstep_engine *engine,
-                          const lockstep_file_key *key,
+int lockstep_encrypt_file(const struct lockstep_engine *engine,
+                          const struct lockstep_file_key *key,
                           const uint8_t *context,
                           size_t context_len,
                           const char *from,
                           const char *to,
-                          const lockstep_file_options *options,
-                          lockstep_summary *summary);
+                          const struct lockstep_file_options *options,
+                          struct lockstep_summary *summary);
 
 // Decrypts a file to a file. The output appears complete and verified or not at all. The arguments are those of
 // lockstep_encrypt_file.
 //
 // Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_WRONG_KEY, LOCKSTEP_ERROR_TRUNCATED, and those of
 // lockstep_encrypt_file.
-int lockstep_decrypt_file(const lockstep_engine *engine,
-                          const lockstep_file_key *key,
+int lockstep_decrypt_file(const struct lockstep_engine *engine,
+                          const struct lockstep_file_key *key,
                           const uint8_t *context,
                           size_t context_len,
                           const char *from,
                           const char *to,
-                          const lockstep_file_options *options,
-                          lockstep_summary *summary);
+                          const struct lockstep_file_options *options,
+                          struct lockstep_summary *summary);
 
 // Generates a key by the operating system's random generator. `bits` is 256 (Cobblestone-256) or 128 (Cobblestone-128).
 //
 // Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_RANDOM.
 int lockstep_file_key_generate(int bits,
-                               lockstep_file_key **key);
+                               struct lockstep_file_key **key);
 
 // Makes a key from its 32 or 16 bytes, which must be uniformly random: not a password, and not the hash of one.
 //
 // Errors: LOCKSTEP_ERROR_KEY.
 int lockstep_file_key_new(const uint8_t *bytes,
                           size_t len,
-                          lockstep_file_key **key);
+                          struct lockstep_file_key **key);
 
 // Reads a key file, as `lockstep keygen` writes it.
 //
 // Errors: LOCKSTEP_ERROR_FILE, LOCKSTEP_ERROR_KEY_FILE.
-int lockstep_file_key_read(const char *path, lockstep_file_key **key);
+int lockstep_file_key_read(const char *path, struct lockstep_file_key **key);
 
 // Writes a key to a new key file that only its owner can read. An existing file is never overwritten.
 //
 // Errors: LOCKSTEP_ERROR_EXISTS, LOCKSTEP_ERROR_FILE.
-int lockstep_file_key_write(const char *path, const lockstep_file_key *key);
+int lockstep_file_key_write(const char *path, const struct lockstep_file_key *key);
 
 // Copies the bytes of a key to `output` of `room` bytes, and stores their number: 32 or 16. Wipe the copy after its use.
 //
 // Errors: LOCKSTEP_ERROR_OUTPUT.
-int lockstep_file_key_bytes(const lockstep_file_key *key,
+int lockstep_file_key_bytes(const struct lockstep_file_key *key,
                             uint8_t *output,
                             size_t room,
                             size_t *output_len);
 
 // Wipes and frees a key. No call may be using it. NULL is permitted.
-void lockstep_file_key_free(lockstep_file_key *key);
+void lockstep_file_key_free(struct lockstep_file_key *key);
 
 // Makes a key for HCTR2 from a key of any mode except XTS.
 //
 // Errors: LOCKSTEP_ERROR_ORDER for a key of XTS; errors of devices.
-int lockstep_hctr2_key_new(const lockstep_engine *engine,
-                           const lockstep_cipher_key *key,
-                           lockstep_hctr2_key **hctr2_key);
+int lockstep_hctr2_key_new(const struct lockstep_engine *engine,
+                           const struct lockstep_cipher_key *key,
+                           struct lockstep_hctr2_key **hctr2_key);
 
 // Wipes and frees a key. No call may be using it. NULL is permitted.
-void lockstep_hctr2_key_free(lockstep_hctr2_key *key);
+void lockstep_hctr2_key_free(struct lockstep_hctr2_key *key);
 
 // Encrypts a message of at least 16 bytes by HCTR2, without authentication. The tweak has any length. `output` has `len`
 // bytes and is `input` or separate memory.
 //
 // Errors: LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_OVERLAP; errors of devices.
-int lockstep_hctr2_encrypt(const lockstep_engine *engine,
-                           const lockstep_hctr2_key *key,
+int lockstep_hctr2_encrypt(const struct lockstep_engine *engine,
+                           const struct lockstep_hctr2_key *key,
                            const uint8_t *tweak,
                            size_t tweak_len,
                            const uint8_t *input,
@@ -832,8 +832,8 @@ int lockstep_hctr2_encrypt(const lockstep_engine *engine,
                            uint8_t *output);
 
 // Decrypts a message. The arguments and errors are those of lockstep_hctr2_encrypt.
-int lockstep_hctr2_decrypt(const lockstep_engine *engine,
-                           const lockstep_hctr2_key *key,
+int lockstep_hctr2_decrypt(const struct lockstep_engine *engine,
+                           const struct lockstep_hctr2_key *key,
                            const uint8_t *tweak,
                            size_t tweak_len,
                            const uint8_t *input,
@@ -845,8 +845,8 @@ int lockstep_hctr2_decrypt(const lockstep_engine *engine,
 //
 // Errors: LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_ORDER for a key of XTS; errors
 // of devices.
-int lockstep_key_wrap(const lockstep_engine *engine,
-                      const lockstep_cipher_key *key,
+int lockstep_key_wrap(const struct lockstep_engine *engine,
+                      const struct lockstep_cipher_key *key,
                       const uint8_t *input,
                       size_t len,
                       uint8_t *output,
@@ -856,8 +856,8 @@ int lockstep_key_wrap(const lockstep_engine *engine,
 // Unwraps a key (KW, RFC 3394). The result has 8 bytes less than the input.
 //
 // Errors: LOCKSTEP_ERROR_AUTHENTICATION, and those of lockstep_key_wrap.
-int lockstep_key_unwrap(const lockstep_engine *engine,
-                        const lockstep_cipher_key *key,
+int lockstep_key_unwrap(const struct lockstep_engine *engine,
+                        const struct lockstep_cipher_key *key,
                         const uint8_t *input,
                         size_t len,
                         uint8_t *output,
@@ -866,8 +866,8 @@ int lockstep_key_unwrap(const lockstep_engine *engine,
 
 // Wraps a key of 1 to 2^32 - 1 bytes (KWP, RFC 5649). The result has 8 bytes more, rounded up to a multiple of 8. The
 // arguments and errors are those of lockstep_key_wrap.
-int lockstep_key_wrap_padded(const lockstep_engine *engine,
-                             const lockstep_cipher_key *key,
+int lockstep_key_wrap_padded(const struct lockstep_engine *engine,
+                             const struct lockstep_cipher_key *key,
                              const uint8_t *input,
                              size_t len,
                              uint8_t *output,
@@ -877,8 +877,8 @@ int lockstep_key_wrap_padded(const lockstep_engine *engine,
 // Unwraps a key (KWP, RFC 5649). The output needs as many bytes as the unwrapped key has: at most 8 less than the input.
 //
 // Errors: LOCKSTEP_ERROR_AUTHENTICATION, and those of lockstep_key_wrap.
-int lockstep_key_unwrap_padded(const lockstep_engine *engine,
-                               const lockstep_cipher_key *key,
+int lockstep_key_unwrap_padded(const struct lockstep_engine *engine,
+                               const struct lockstep_cipher_key *key,
                                const uint8_t *input,
                                size_t len,
                                uint8_t *output,
@@ -888,8 +888,8 @@ int lockstep_key_unwrap_padded(const lockstep_engine *engine,
 // Computes CMAC (SP 800-38B) of data: 16 bytes. The key is of any mode except XTS. Compare a MAC by lockstep_is_equal.
 //
 // Errors: LOCKSTEP_ERROR_ORDER for a key of XTS; LOCKSTEP_ERROR_OVERLAP; errors of devices.
-int lockstep_cmac(const lockstep_engine *engine,
-                  const lockstep_cipher_key *key,
+int lockstep_cmac(const struct lockstep_engine *engine,
+                  const struct lockstep_cipher_key *key,
                   const uint8_t *input,
                   size_t len,
                   uint8_t *mac);
@@ -897,14 +897,16 @@ int lockstep_cmac(const lockstep_engine *engine,
 // Computes CMAC of the messages of a batch. A batch is much faster than single calls.
 //
 // Errors: those of lockstep_cmac.
-int lockstep_cmac_batch(const lockstep_engine *engine, const lockstep_mac_message *messages, size_t count);
+int lockstep_cmac_batch(const struct lockstep_engine *engine,
+                        const struct lockstep_mac_message *messages,
+                        size_t count);
 
 // Computes GMAC (SP 800-38D) of data under a key of LOCKSTEP_AEAD_GCM. A nonce must never be used twice with one key.
 //
 // Errors: LOCKSTEP_ERROR_NONCE, LOCKSTEP_ERROR_TAG, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_ORDER for a key of another mode;
 // errors of devices.
-int lockstep_gmac(const lockstep_engine *engine,
-                  const lockstep_key *key,
+int lockstep_gmac(const struct lockstep_engine *engine,
+                  const struct lockstep_key *key,
                   const uint8_t *nonce,
                   size_t nonce_len,
                   const uint8_t *input,
@@ -923,73 +925,73 @@ int lockstep_is_equal(const uint8_t *a,
 //
 // Errors: LOCKSTEP_ERROR_FILE, LOCKSTEP_ERROR_WRONG_KEY, LOCKSTEP_ERROR_TRUNCATED, LOCKSTEP_ERROR_AUTHENTICATION,
 // LOCKSTEP_ERROR_READ; errors of devices.
-int lockstep_reader_open_file(const lockstep_engine *engine,
-                              const lockstep_file_key *key,
+int lockstep_reader_open_file(const struct lockstep_engine *engine,
+                              const struct lockstep_file_key *key,
                               const uint8_t *context,
                               size_t context_len,
                               const char *path,
-                              lockstep_reader **reader);
+                              struct lockstep_reader **reader);
 
 // Opens an encrypted message of `size` bytes, which a callback reads, for random access. The callback and its argument are
 // used until the reader is freed.
 //
 // Errors: those of lockstep_reader_open_file, except LOCKSTEP_ERROR_FILE.
-int lockstep_reader_open(const lockstep_engine *engine,
-                         const lockstep_file_key *key,
+int lockstep_reader_open(const struct lockstep_engine *engine,
+                         const struct lockstep_file_key *key,
                          const uint8_t *context,
                          size_t context_len,
                          lockstep_read_at_fn read_at,
                          void *user,
                          uint64_t size,
-                         lockstep_reader **reader);
+                         struct lockstep_reader **reader);
 
 // Returns the length of the plaintext in bytes; 0 if the reader is NULL.
-uint64_t lockstep_reader_len(const lockstep_reader *reader);
+uint64_t lockstep_reader_len(const struct lockstep_reader *reader);
 
 // Reads plaintext from an offset to a buffer until the buffer is full or the message ends, and stores the number of bytes.
 // Each byte is verified. After an error the buffer is zeroed.
 //
 // Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_READ; errors of devices.
-int lockstep_reader_read(const lockstep_reader *reader,
+int lockstep_reader_read(const struct lockstep_reader *reader,
                          uint64_t offset,
                          uint8_t *buffer,
                          size_t len,
                          size_t *read);
 
 // Frees a reader. No call may be using it. NULL is permitted.
-void lockstep_reader_free(lockstep_reader *reader);
+void lockstep_reader_free(struct lockstep_reader *reader);
 
 // Encrypts a stream in the file format, in bounded memory and on all threads of the engine. `options` and `summary` may be
 // NULL. After an error the bytes that were written are not a complete message.
 //
 // Errors: LOCKSTEP_ERROR_READ or LOCKSTEP_ERROR_WRITE if a callback failed, LOCKSTEP_ERROR_CANCELLED, LOCKSTEP_ERROR_RANDOM,
 // LOCKSTEP_ERROR_TOO_LONG; errors of devices.
-int lockstep_encrypt_stream(const lockstep_engine *engine,
-                            const lockstep_file_key *key,
+int lockstep_encrypt_stream(const struct lockstep_engine *engine,
+                            const struct lockstep_file_key *key,
                             const uint8_t *context,
                             size_t context_len,
                             lockstep_read_fn read,
                             void *read_user,
                             lockstep_write_fn write,
                             void *write_user,
-                            const lockstep_stream_options *options,
-                            lockstep_summary *summary);
+                            const struct lockstep_stream_options *options,
+                            struct lockstep_summary *summary);
 
 // Decrypts a stream of the file format. Bytes that are written are verified, but after an error they are only a part of the
 // plaintext: discard them. The arguments are those of lockstep_encrypt_stream.
 //
 // Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_WRONG_KEY, LOCKSTEP_ERROR_TRUNCATED, and those of
 // lockstep_encrypt_stream.
-int lockstep_decrypt_stream(const lockstep_engine *engine,
-                            const lockstep_file_key *key,
+int lockstep_decrypt_stream(const struct lockstep_engine *engine,
+                            const struct lockstep_file_key *key,
                             const uint8_t *context,
                             size_t context_len,
                             lockstep_read_fn read,
                             void *read_user,
                             lockstep_write_fn write,
                             void *write_user,
-                            const lockstep_stream_options *options,
-                            lockstep_summary *summary);
+                            const struct lockstep_stream_options *options,
+                            struct lockstep_summary *summary);
 
 #ifdef __cplusplus
 }  // extern "C"

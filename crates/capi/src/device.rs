@@ -9,7 +9,7 @@ use lockstep::hazmat::data::{BufferHandle, DeviceSlice};
 use lockstep::hazmat::mode::Executor;
 use lockstep::hazmat::work::Stream;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, free_with_engine};
 use crate::error::{Failure, LOCKSTEP_ERROR_LENGTH, Outcome};
 use crate::ffi;
 
@@ -125,7 +125,7 @@ unsafe fn make(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_device_buffer_free(buffer: *mut DeviceBuffer) {
     // SAFETY: the pointer is null or a buffer that is not used again, as the header demands.
-    unsafe { ffi::free(buffer) }
+    unsafe { free_with_engine(buffer, |buffer| &buffer.engine) }
 }
 
 /// Returns the length of a buffer in bytes; 0 if it is NULL.

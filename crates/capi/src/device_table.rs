@@ -129,7 +129,13 @@ pub unsafe extern "C" fn lockstep_completion_is_ready(completion: *const Complet
 pub unsafe extern "C" fn lockstep_completion_wait(completion: *mut Completion) -> c_int {
     ffi::guarded(|| {
         // SAFETY: the pointer is null or valid, as the header demands.
-        unsafe { ffi::object(completion, "the completion")?.check_thread()? };
+        let engine = unsafe {
+            let completion = ffi::object(completion, "the completion")?;
+            completion.check_thread()?;
+            &completion.engine
+        };
+        // After a fork the completion is leaked: see `free_with_engine`.
+        engine.check_process()?;
         // SAFETY: the pointer is valid and was made by `Box::into_raw`; it is not used again, as the header demands.
         let mut completion = unsafe { Box::from_raw(completion) };
         completion.wait()

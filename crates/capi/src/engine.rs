@@ -100,7 +100,22 @@ fn build(device: Option<&str>, kernel: Option<&str>, threads: u32, verify: c_int
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_engine_free(engine: *mut Engine) {
     // SAFETY: the pointer is null or an engine that is not used again, as the header demands.
-    unsafe { ffi::free(engine) }
+    unsafe { free_with_engine(engine, |engine| engine) }
+}
+
+/// Drops an object that uses an engine. If the devices of the engine were opened before a fork, the object is leaked: the drivers
+/// of devices do not support calls in the child.
+///
+/// # Safety
+/// As for [`ffi::free`].
+pub(crate) unsafe fn free_with_engine<T>(object: *mut T, engine: impl FnOnce(&T) -> &Engine) {
+    // SAFETY: the pointer is null or valid, says the caller.
+    let is_of_parent =
+        unsafe { object.as_ref() }.is_some_and(|object| engine(object).check_process().is_err());
+    if !is_of_parent {
+        // SAFETY: as for this function.
+        unsafe { ffi::free(object) }
+    }
 }
 
 /// Stores the number of devices that the engine chooses from. The call discovers all devices, which opens the drivers of
@@ -166,16 +181,22 @@ impl Engine {
     /// Those of the work. [`LOCKSTEP_ERROR_FORKED`] if the engine has opened devices other than the CPU in another process:
     /// their drivers do not support a fork.
     pub(crate) fn run<T>(&self, work: impl FnOnce(&lockstep::Engine) -> Outcome<T>) -> Outcome<T> {
-        if self.opened_in.get().is_some_and(|opener| *opener != process::id()) {
-            return Err(Failure::new(
-                LOCKSTEP_ERROR_FORKED,
-                "the engine has opened devices before a fork, and their drivers do not support this: make an engine in this \
-                 process, or an engine with the device `cpu` before the fork",
-            ));
-        }
+        self.check_process()?;
         let outcome = work(&self.inner);
         self.note_devices();
         outcome
+    }
+
+    /// Fails if the engine has opened devices other than the CPU in another process.
+    pub(crate) fn check_process(&self) -> Outcome<()> {
+        if self.opened_in.get().is_none_or(|opener| *opener == process::id()) {
+            return Ok(());
+        }
+        Err(Failure::new(
+            LOCKSTEP_ERROR_FORKED,
+            "the engine has opened devices before a fork, and their drivers do not support this: make an engine in this \
+             process, or an engine with the device `cpu` before the fork",
+        ))
     }
 
     /// Runs work with the executor of the modes.

@@ -48,3 +48,15 @@ pub extern "C" fn lockstep_version() -> *const c_char {
     const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
     VERSION.as_ptr().cast()
 }
+
+/// The header states that all threads may use these objects at the same time.
+const _: () = {
+    const fn assert_shared<T: Send + Sync>() {}
+    assert_shared::<engine::Engine>();
+    assert_shared::<aead::Key>();
+    assert_shared::<cipher::CipherKey>();
+    assert_shared::<hctr2::Hctr2Key>();
+    assert_shared::<file_key::FileKey>();
+    assert_shared::<reader::Reader>();
+    assert_shared::<device::DeviceBuffer>();
+};

@@ -7,7 +7,7 @@ use std::ptr;
 
 use lockstep::{ReadAt, file};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, free_with_engine};
 use crate::error::Outcome;
 use crate::ffi::{self, MemoryRange};
 use crate::file_key::{FileKey, file_key};
@@ -159,5 +159,5 @@ pub unsafe extern "C" fn lockstep_reader_read(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_reader_free(reader: *mut Reader) {
     // SAFETY: the pointer is null or a reader that is not used again, as the header demands.
-    unsafe { ffi::free(reader) }
+    unsafe { free_with_engine(reader, |reader| &reader.engine) }
 }

@@ -158,8 +158,9 @@ static void tables(const lockstep_engine *engine, const lockstep_engine *cpu)
 }
 
 /* In a child process an engine that has opened a device fails, and a new engine works. */
-static void forked(const lockstep_engine *engine)
+static void forked(lockstep_engine *engine)
 {
+    lockstep_device_buffer *buffer = upload(engine, "0123", 4);
     fflush(stdout);
     pid_t child = fork();
     CHECK(child >= 0);
@@ -168,13 +169,18 @@ static void forked(const lockstep_engine *engine)
         uint8_t nonce[12] = {0}, data[16] = {0}, tag[16];
         lockstep_engine_options options = {sizeof options, "cpu", NULL, 1, 0};
         lockstep_engine *own;
+        lockstep_device_buffer *none;
         FAILS(LOCKSTEP_ERROR_FORKED, lockstep_aead_seal(engine, key, nonce, 12, NULL, 0, data, 16, data, tag, 16));
+        FAILS(LOCKSTEP_ERROR_FORKED, lockstep_device_allocate(engine, NULL, 16, &none));
+        lockstep_device_buffer_free(buffer);
+        lockstep_engine_free(engine);
         OK(lockstep_engine_new(&options, &own));
         OK(lockstep_aead_seal(own, key, nonce, 12, NULL, 0, data, 16, data, tag, 16));
         _exit(0);
     }
     int status;
     CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    lockstep_device_buffer_free(buffer);
 }
 
 void test_device(const char *device)

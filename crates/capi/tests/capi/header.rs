@@ -62,10 +62,39 @@ fn numbers_never_change() {
         (
             "LOCKSTEP_ERROR_",
             &[
-                "AUTHENTICATION", "WRONG_KEY", "TRUNCATED", "NULL", "OVERLAP", "ARGUMENT", "KEY", "NONCE", "TAG", "LENGTH",
-                "TOO_LONG", "OUTPUT", "ORDER", "UNKNOWN_DEVICE", "UNKNOWN_KERNEL", "UNSUPPORTED", "OUT_OF_REACH", "DEVICE",
-                "WRONG_RESULT", "SELF_TEST", "NOT_SEALED", "READ", "WRITE", "FILE", "EXISTS", "SAME_FILE", "INPUT_CHANGED",
-                "CANCELLED", "KEY_FILE", "RANDOM", "FORKED", "INTERNAL", "OTHER",
+                "AUTHENTICATION",
+                "WRONG_KEY",
+                "TRUNCATED",
+                "NULL",
+                "OVERLAP",
+                "ARGUMENT",
+                "KEY",
+                "NONCE",
+                "TAG",
+                "LENGTH",
+                "TOO_LONG",
+                "OUTPUT",
+                "ORDER",
+                "UNKNOWN_DEVICE",
+                "UNKNOWN_KERNEL",
+                "UNSUPPORTED",
+                "OUT_OF_REACH",
+                "DEVICE",
+                "WRONG_RESULT",
+                "SELF_TEST",
+                "NOT_SEALED",
+                "READ",
+                "WRITE",
+                "FILE",
+                "EXISTS",
+                "SAME_FILE",
+                "INPUT_CHANGED",
+                "CANCELLED",
+                "KEY_FILE",
+                "RANDOM",
+                "FORKED",
+                "INTERNAL",
+                "OTHER",
             ][..],
         ),
         ("LOCKSTEP_AEAD_", &["GCM", "GCM_SIV", "OCB", "SIV", "CCM", "XAES_256_GCM"]),
@@ -76,8 +105,10 @@ fn numbers_never_change() {
         ("LOCKSTEP_", &["ENCRYPT", "DECRYPT"]),
     ];
     let header = std::fs::read_to_string(library::include().join("lockstep.h")).unwrap();
-    let mut defined: Vec<&str> =
-        header.lines().filter(|line| line.starts_with("#define LOCKSTEP_") && !line.ends_with("_H")).collect();
+    let mut defined: Vec<&str> = header
+        .lines()
+        .filter(|line| line.starts_with("#define LOCKSTEP_") && !line.ends_with("_H"))
+        .collect();
     let zeros = ["LOCKSTEP_OK", "LOCKSTEP_VERIFY_DEFAULT", "LOCKSTEP_STATUS_PENDING"];
     let zeros = zeros.map(|name| format!("#define {name} 0"));
     let others = names.iter().flat_map(|(prefix, names)| {

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use lockstep_reference::cobblestone::{self, Aead};
 
-use crate::library::{Linked, compile, run};
+use crate::library::{self, Linked, compile, run};
 use crate::vectors;
 
 const TEST_PROGRAM: [&str; 6] = [
@@ -132,6 +132,29 @@ fn the_example() {
     let again = encrypt().output().unwrap();
     let error = String::from_utf8_lossy(&again.stderr);
     assert!(again.status.code() == Some(1) && error.contains("choose another output"), "{error}");
+}
+
+/// The library as `make c-library` makes it: its symbols have versions, and pkg-config has all options for a program.
+#[test]
+fn the_library_for_installation() {
+    let folder = folder();
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (tree, program) = (folder.path().join("tree"), folder.path().join("example"));
+    run(Command::new(package.join("../../tools/c_library.sh")).arg(library::fixed()).args([&tree, &tree]));
+    let symbols =
+        run(Command::new("nm").args(["-D", "--defined-only"]).arg(tree.join("lib/liblockstep.so.0")));
+    let symbols = String::from_utf8(symbols.stdout).unwrap();
+    let functions: Vec<_> = symbols.lines().filter(|line| !line.ends_with(" A LOCKSTEP_0.1")).collect();
+    assert!(functions.iter().all(|line| line.ends_with("@@LOCKSTEP_0.1")), "{symbols}");
+    assert_eq!(functions.len(), library::exported(&library::shared()).len());
+    let mut options = Command::new("pkg-config");
+    options.env("PKG_CONFIG_PATH", tree.join("lib/pkgconfig")).args(["--cflags", "--libs", "lockstep"]);
+    let options = String::from_utf8(run(&mut options).stdout).unwrap();
+    let mut compiler = Command::new("cc");
+    compiler.arg(package.join("examples/c/encrypt_file.c")).args(options.split_whitespace()).arg("-o");
+    run(compiler.arg(&program));
+    let help = command(&program).env("LD_LIBRARY_PATH", tree.join("lib")).output().unwrap();
+    assert!(String::from_utf8_lossy(&help.stderr).contains("usage"));
 }
 
 /// docs/c.md shows the example as it is.
