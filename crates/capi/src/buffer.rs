@@ -80,6 +80,9 @@ pub unsafe extern "C" fn lockstep_open(
     })
 }
 
+/// A function of the Rust library that processes a buffer.
+type Process = fn(&lockstep::Engine, &lockstep::FileKey, &[u8], &[u8]) -> lockstep::Result<Vec<u8>>;
+
 /// The arguments of a call.
 struct Call {
     engine: *const Engine,
@@ -96,11 +99,7 @@ struct Call {
 impl Call {
     /// # Safety
     /// The pointers are valid, as the header demands.
-    unsafe fn run(
-        &self,
-        needed: u64,
-        process: fn(&lockstep::Engine, &lockstep::FileKey, &[u8], &[u8]) -> lockstep::Result<Vec<u8>>,
-    ) -> Outcome<()> {
+    unsafe fn run(&self, needed: u64, process: Process) -> Outcome<()> {
         ffi::check_pointer(self.output_len, "the place for the length")?;
         let mut ranges = [
             MemoryRange::read(self.context, self.context_len),
