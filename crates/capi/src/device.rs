@@ -16,9 +16,9 @@ use crate::ffi;
 /// Memory of a device. All threads may use it at the same time; the caller orders work on the same bytes.
 pub struct DeviceBuffer {
     pub(crate) slice: DeviceSlice,
-    engine: Engine,
-    /// The allocation, if it is ours.
+    /// The allocation, if it is ours. It is dropped before the engine.
     _owner: Option<Allocation>,
+    engine: Engine,
 }
 
 /// Owned memory of a device, which is only dropped.
@@ -115,7 +115,7 @@ unsafe fn make(
                 let id = Engine::device(inner, name)?.id();
                 make(inner.planner().memory(id)?, id)
             })?;
-            Ok(DeviceBuffer { slice, engine: engine.clone(), _owner: owner })
+            Ok(DeviceBuffer { slice, _owner: owner, engine: engine.clone() })
         })
     }
 }
