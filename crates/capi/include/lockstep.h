@@ -293,7 +293,7 @@ typedef struct lockstep_device_range {
 } lockstep_device_range;
 
 // Messages that arrays in memory of one device describe. Integers are 64-bit little-endian. Message i is read at
-// from + offsets[i], written at to + offsets[i], and has lengths[i] bytes. The arrays must not overlap each other or the
+// `from + offsets[i]`, written at `to + offsets[i]`, and has `lengths[i]` bytes. The arrays must not overlap each other or the
 // data; the messages must not overlap.
 typedef struct lockstep_device_table {
   // sizeof(lockstep_device_table)

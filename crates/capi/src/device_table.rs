@@ -17,7 +17,7 @@ use crate::error::{Failure, LOCKSTEP_ERROR_ORDER, LOCKSTEP_ERROR_UNSUPPORTED, Ou
 use crate::{aead, cipher, ffi};
 
 /// Messages that arrays in memory of one device describe. Integers are 64-bit little-endian. Message i is read at
-/// from + offsets[i], written at to + offsets[i], and has lengths[i] bytes. The arrays must not overlap each other or the
+/// `from + offsets[i]`, written at `to + offsets[i]`, and has `lengths[i]` bytes. The arrays must not overlap each other or the
 /// data; the messages must not overlap.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]

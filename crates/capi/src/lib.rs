@@ -7,7 +7,7 @@
 //! | [`aead`] | authenticated modes: keys, one message, batches |
 //! | [`cipher`] | modes without authentication: keys, one message, batches |
 //! | [`mac`], [`key_wrap`], [`hctr2`], [`cbc_cts`] | CMAC and GMAC; key wrap; HCTR2; CBC with ciphertext stealing |
-//! | [`file_key`], [`buffer`], [`stream`], [`file`], [`reader`] | the file format: keys, buffers, streams, files, random access |
+//! | [`file_key`], [`buffer`], [`stream`], [`mod@file`], [`reader`] | the file format: keys, buffers, streams, files, random access |
 //! | [`device`], [`device_work`], [`device_table`] | device memory; work on it; messages that arrays in device memory describe |
 //! | `ffi` | pointers of C as references and slices; panics as error codes |
 //! | `on_stream` | an executor that runs work on a stream of the caller |
