@@ -13,7 +13,7 @@ TESTED_PROVIDER = $(TARGET)/debug/lockstep.so
 PREFIX ?= /usr/local
 INSTALL ?= install
 
-.PHONY: help build provider provider-lab dist install run test test-release test-full test-wgpu test-provider test-provider-oldest test-provider-newest \
+.PHONY: help build provider provider-lab dist install c-library c-test deb deb-check run test test-release test-full test-wgpu test-provider test-provider-oldest test-provider-newest \
 	test-provider-releases nightly test-dist soak soak-check soak-module lint bench bench-files \
 	bench-provider timing leak-test asan miri fuzz arm64-test arm64-test-all kernel-report kernel-check gpu-check lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
 
@@ -68,6 +68,23 @@ install:
 		| $(INSTALL) -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/lockstep/lockstep.cnf
 	$(INSTALL) -m 644 docs/lockstep-provider.7 $(DESTDIR)$(PREFIX)/share/man/man7/
 	$(DIST)/lockstep man --out-dir $(DESTDIR)$(PREFIX)/share/man/man1
+
+## make c-library         the C library with its header and file for pkg-config: target/c
+c-library: tools-present
+	$(CARGO) rustc --profile dist --locked -p lockstep-capi --lib --crate-type staticlib
+	tools/c_library.sh $(DIST)/liblockstep_c.a $(TARGET)/c $(abspath $(TARGET)/c)
+
+## make c-test            the tests of the C interface
+c-test: tools-present
+	$(CARGO) test $(WORKSPACE) --test capi
+
+## make deb               the Debian package of command, provider and C library: dist/lockstep_VERSION_ARCHITECTURE.deb
+deb: dist c-library
+	tools/deb.sh $(DIST) dist
+
+## make deb-check         make deb, and use the package in a clean folder
+deb-check: deb
+	tools/deb_check.sh dist/lockstep_*.deb
 
 ## make test              all tests except the longest; installs missing programs, such as Mesa's software devices
 test: tools-present

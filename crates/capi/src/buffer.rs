@@ -1,0 +1,126 @@
+//! The file format in buffers.
+
+use std::ffi::c_int;
+
+use lockstep::hazmat::Error;
+use zeroize::Zeroizing;
+
+use crate::engine::Engine;
+use crate::error::Outcome;
+use crate::ffi::{self, MemoryRange};
+use crate::file_key::{FileKey, file_key};
+
+/// Stores the length of the encrypted message for a plaintext of `len` bytes.
+///
+/// Errors: LOCKSTEP_ERROR_TOO_LONG.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_sealed_len(len: u64, sealed_len: *mut u64) -> c_int {
+    // SAFETY: the pointer is valid, as the header demands.
+    ffi::guarded(|| unsafe {
+        ffi::store(sealed_len, lockstep::ciphertext_len(len)?, "the place for the length")
+    })
+}
+
+/// Stores the length of the plaintext of an encrypted message of `sealed_len` bytes.
+///
+/// Errors: LOCKSTEP_ERROR_TRUNCATED if no message has this length, LOCKSTEP_ERROR_TOO_LONG.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_opened_len(sealed_len: u64, len: *mut u64) -> c_int {
+    // SAFETY: the pointer is valid, as the header demands.
+    ffi::guarded(|| unsafe {
+        ffi::store(len, lockstep::plaintext_len(sealed_len)?, "the place for the length")
+    })
+}
+
+/// Encrypts a buffer in the file format (C2SP chunked encryption, "Cobblestone"), with a random salt: no nonce is needed. The
+/// context is data about the message that both sides know; it may be empty. `room` is the size of the output, which needs
+/// lockstep_sealed_len bytes; the used length is stored. The output must not overlap the input.
+///
+/// Errors: LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OVERLAP, LOCKSTEP_ERROR_RANDOM, LOCKSTEP_ERROR_TOO_LONG; errors of devices.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_seal(
+    engine: *const Engine,
+    key: *const FileKey,
+    context: *const u8,
+    context_len: usize,
+    input: *const u8,
+    len: usize,
+    output: *mut u8,
+    room: usize,
+    output_len: *mut usize,
+) -> c_int {
+    ffi::guarded(|| {
+        let call = Call { engine, key, context, context_len, input, len, output, room, output_len };
+        // SAFETY: the pointers are valid, as the header demands.
+        unsafe { call.run(lockstep::ciphertext_len(len as u64)?, lockstep::seal) }
+    })
+}
+
+/// Decrypts a message of the file format. `room` is the size of the output, which needs lockstep_opened_len bytes; the used
+/// length is stored. The output must not overlap the input. After an error the output is unchanged.
+///
+/// Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_WRONG_KEY, LOCKSTEP_ERROR_TRUNCATED, LOCKSTEP_ERROR_OUTPUT,
+/// LOCKSTEP_ERROR_OVERLAP; errors of devices.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_open(
+    engine: *const Engine,
+    key: *const FileKey,
+    context: *const u8,
+    context_len: usize,
+    input: *const u8,
+    len: usize,
+    output: *mut u8,
+    room: usize,
+    output_len: *mut usize,
+) -> c_int {
+    ffi::guarded(|| {
+        let call = Call { engine, key, context, context_len, input, len, output, room, output_len };
+        // SAFETY: the pointers are valid, as the header demands.
+        unsafe { call.run(lockstep::plaintext_len(len as u64)?, lockstep::open) }
+    })
+}
+
+/// A function of the Rust library that processes a buffer.
+type Process = fn(&lockstep::Engine, &lockstep::FileKey, &[u8], &[u8]) -> lockstep::Result<Vec<u8>>;
+
+/// The arguments of a call.
+struct Call {
+    engine: *const Engine,
+    key: *const FileKey,
+    context: *const u8,
+    context_len: usize,
+    input: *const u8,
+    len: usize,
+    output: *mut u8,
+    room: usize,
+    output_len: *mut usize,
+}
+
+impl Call {
+    /// # Safety
+    /// The pointers are valid, as the header demands.
+    unsafe fn run(&self, needed: u64, process: Process) -> Outcome<()> {
+        ffi::check_pointer(self.output_len, "the place for the length")?;
+        let mut ranges = [
+            MemoryRange::read(self.context, self.context_len),
+            MemoryRange::read(self.input, self.len),
+            MemoryRange::written(self.output, self.room),
+            MemoryRange::written(self.output_len, 1),
+        ];
+        ffi::check_overlap(&mut ranges)?;
+        if needed > self.room as u64 {
+            // Before the work: the length of the result is known.
+            let needed = usize::try_from(needed).unwrap_or(usize::MAX);
+            return Err(Error::OutputLength { needed, got: self.room }.into());
+        }
+        // SAFETY: the pointers are valid, says the caller, and written memory overlaps nothing else.
+        unsafe {
+            ffi::check_memory(self.output, self.room, "the output")?;
+            let (engine, key) = (ffi::object(self.engine, "the engine")?, file_key(self.key)?);
+            let context = ffi::input(self.context, self.context_len, "the context")?;
+            let input = ffi::input(self.input, self.len, "the input")?;
+            let result = engine.run(|engine| Ok(Zeroizing::new(process(engine, key, context, input)?)))?;
+            ffi::store_bytes(&result, self.output, self.room, self.output_len)
+        }
+    }
+}

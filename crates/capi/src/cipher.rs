@@ -1,0 +1,269 @@
+//! Modes without authentication: keys, one message, batches.
+
+use std::ffi::c_int;
+
+use lockstep::hazmat::Block;
+use lockstep::hazmat::mode::{Cipher, CipherKey as ModeKey, Direction, Message as ModeMessage};
+
+use crate::engine::Engine;
+use crate::error::{Failure, LOCKSTEP_ERROR_ORDER, Outcome};
+use crate::ffi::{self, MemoryRange};
+
+/// ECB (SP 800-38A). Whole blocks of 16 bytes. No IV. It reveals equal blocks.
+pub const LOCKSTEP_CIPHER_ECB: c_int = 1;
+/// CBC (SP 800-38A). Whole blocks of 16 bytes, without padding.
+pub const LOCKSTEP_CIPHER_CBC: c_int = 2;
+/// PCBC of Kerberos 4. Whole blocks of 16 bytes.
+pub const LOCKSTEP_CIPHER_PCBC: c_int = 3;
+/// CFB with 128 bits (SP 800-38A). Any length.
+pub const LOCKSTEP_CIPHER_CFB: c_int = 4;
+/// CFB with 8 bits. Any length.
+pub const LOCKSTEP_CIPHER_CFB8: c_int = 5;
+/// CFB with 1 bit. Any number of bytes.
+pub const LOCKSTEP_CIPHER_CFB1: c_int = 6;
+/// OFB (SP 800-38A). Any length.
+pub const LOCKSTEP_CIPHER_OFB: c_int = 7;
+/// CTR (SP 800-38A) with a big-endian counter of 128 bits. Any length.
+pub const LOCKSTEP_CIPHER_CTR: c_int = 8;
+/// XTS (IEEE 1619). Data units of 16 bytes to 16 MiB. Keys of 32 or 64 bytes, whose halves differ. The IV is the tweak.
+pub const LOCKSTEP_CIPHER_XTS: c_int = 9;
+
+/// Plaintext to ciphertext.
+pub const LOCKSTEP_ENCRYPT: c_int = 1;
+/// Ciphertext to plaintext.
+pub const LOCKSTEP_DECRYPT: c_int = 2;
+
+/// A key of a mode without authentication. It is wiped when it is freed. All threads may use it at the same time.
+pub struct CipherKey {
+    pub(crate) key: ModeKey,
+}
+
+/// A message of a batch.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct CipherMessage {
+    /// The key. Messages may have the same key.
+    pub key: *const CipherKey,
+    /// The IV, counter or tweak, of 16 bytes: updated as by lockstep_cipher_encrypt. NULL in ECB.
+    pub iv: *mut u8,
+    /// The data.
+    pub input: *const u8,
+    /// The result, of the same length: the same memory as the input, or separate memory.
+    pub output: *mut u8,
+    /// Bytes of the data.
+    pub len: usize,
+}
+
+/// The mode of a number of the interface.
+pub(crate) fn mode(number: c_int) -> Outcome<Cipher> {
+    Ok(match number {
+        LOCKSTEP_CIPHER_ECB => Cipher::Ecb,
+        LOCKSTEP_CIPHER_CBC => Cipher::Cbc,
+        LOCKSTEP_CIPHER_PCBC => Cipher::Pcbc,
+        LOCKSTEP_CIPHER_CFB => Cipher::Cfb128,
+        LOCKSTEP_CIPHER_CFB8 => Cipher::Cfb8,
+        LOCKSTEP_CIPHER_CFB1 => Cipher::Cfb1,
+        LOCKSTEP_CIPHER_OFB => Cipher::Ofb,
+        LOCKSTEP_CIPHER_CTR => Cipher::Ctr,
+        LOCKSTEP_CIPHER_XTS => Cipher::Xts,
+        _ => {
+            let message =
+                format!("{number} is not a mode without authentication: use a number LOCKSTEP_CIPHER_");
+            return Err(Failure::argument(message));
+        }
+    })
+}
+
+/// The direction of a number of the interface.
+pub(crate) fn direction(number: c_int) -> Outcome<Direction> {
+    match number {
+        LOCKSTEP_ENCRYPT => Ok(Direction::Encrypt),
+        LOCKSTEP_DECRYPT => Ok(Direction::Decrypt),
+        _ => Err(Failure::argument(format!(
+            "{number} is not a direction: use LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT"
+        ))),
+    }
+}
+
+/// Makes a key for a mode (a number LOCKSTEP_CIPHER_) from its bytes, which are copied: 16, 24 or 32 bytes, or 32 or 64 for
+/// XTS. A key of any mode except XTS is a key of all of them, and of CMAC, key wrap, HCTR2 and CBC with ciphertext stealing.
+///
+/// Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_KEY.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_cipher_key_new(
+    cipher: c_int,
+    bytes: *const u8,
+    len: usize,
+    key: *mut *mut CipherKey,
+) -> c_int {
+    ffi::guarded(|| {
+        // SAFETY: the pointers are valid, as the header demands.
+        unsafe {
+            ffi::produce(key, || {
+                Ok(CipherKey { key: ModeKey::new(mode(cipher)?, ffi::input(bytes, len, "the key")?)? })
+            })
+        }
+    })
+}
+
+/// Wipes and frees a key. No call may be using it. NULL is permitted.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_cipher_key_free(key: *mut CipherKey) {
+    // SAFETY: the pointer is null or a key that is not used again, as the header demands.
+    unsafe { ffi::free(key) }
+}
+
+/// Encrypts a message by a mode without authentication: an attacker who changes the ciphertext changes the plaintext
+/// unnoticed. `iv` has 16 bytes (NULL in ECB) and is updated, so that the next call continues the message if this call ended
+/// at a block boundary; the tweak of XTS stays. `output` has `len` bytes and is `input` or separate memory.
+///
+/// Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_KEY, LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_TOO_LONG,
+/// LOCKSTEP_ERROR_OVERLAP; errors of devices.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_cipher_encrypt(
+    engine: *const Engine,
+    cipher: c_int,
+    key: *const CipherKey,
+    iv: *mut u8,
+    input: *const u8,
+    len: usize,
+    output: *mut u8,
+) -> c_int {
+    // SAFETY: the pointers are valid, as the header demands.
+    ffi::guarded(|| unsafe {
+        one(engine, cipher, Direction::Encrypt, CipherMessage { key, iv, input, output, len })
+    })
+}
+
+/// Decrypts a message. The arguments and errors are those of lockstep_cipher_encrypt.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_cipher_decrypt(
+    engine: *const Engine,
+    cipher: c_int,
+    key: *const CipherKey,
+    iv: *mut u8,
+    input: *const u8,
+    len: usize,
+    output: *mut u8,
+) -> c_int {
+    // SAFETY: the pointers are valid, as the header demands.
+    ffi::guarded(|| unsafe {
+        one(engine, cipher, Direction::Decrypt, CipherMessage { key, iv, input, output, len })
+    })
+}
+
+/// Encrypts the messages of a batch. A batch is much faster than single calls.
+///
+/// Errors: those of lockstep_cipher_encrypt. After an error, all outputs are invalid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_cipher_encrypt_batch(
+    engine: *const Engine,
+    cipher: c_int,
+    messages: *const CipherMessage,
+    count: usize,
+) -> c_int {
+    // SAFETY: the pointers are valid, as the header demands.
+    ffi::guarded(|| unsafe { batch(engine, cipher, Direction::Encrypt, messages, count) })
+}
+
+/// Decrypts the messages of a batch. The errors are those of lockstep_cipher_encrypt_batch.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_cipher_decrypt_batch(
+    engine: *const Engine,
+    cipher: c_int,
+    messages: *const CipherMessage,
+    count: usize,
+) -> c_int {
+    // SAFETY: the pointers are valid, as the header demands.
+    ffi::guarded(|| unsafe { batch(engine, cipher, Direction::Decrypt, messages, count) })
+}
+
+/// # Safety
+/// The pointers are valid, as the header demands.
+unsafe fn one(
+    engine: *const Engine,
+    cipher: c_int,
+    direction: Direction,
+    message: CipherMessage,
+) -> Outcome<()> {
+    let cipher = mode(cipher)?;
+    ffi::check_data(message.input, message.output, message.len)?;
+    ffi::check_overlap(&mut ranges(cipher, &message))?;
+    let mut unused = Block::default();
+    // SAFETY: the pointers are valid, says the caller, and written memory overlaps nothing else.
+    let (engine, message) =
+        unsafe { (ffi::object(engine, "the engine")?, convert(cipher, &message, &mut unused)?) };
+    let ModeMessage { key, iv, data } = message;
+    engine.run_mode(|executor| cipher.one(executor, direction, key, iv, data))
+}
+
+/// # Safety
+/// The pointers are valid, as the header demands.
+unsafe fn batch(
+    engine: *const Engine,
+    cipher: c_int,
+    direction: Direction,
+    messages: *const CipherMessage,
+    count: usize,
+) -> Outcome<()> {
+    let cipher = mode(cipher)?;
+    // SAFETY: the pointers are valid, says the caller.
+    let (engine, list) = unsafe {
+        (ffi::object(engine, "the engine")?, ffi::input(messages, count, "the array of messages")?)
+    };
+    for message in list {
+        ffi::check_data(message.input, message.output, message.len)?;
+    }
+    let mut all: Vec<MemoryRange> = list.iter().flat_map(|message| ranges(cipher, message)).collect();
+    all.push(MemoryRange::read(messages, count));
+    ffi::check_overlap(&mut all)?;
+    let mut unused = vec![Block::default(); count];
+    // SAFETY: the pointers are valid, says the caller, and written memory overlaps nothing else.
+    let converted =
+        list.iter().zip(&mut unused).map(|(message, unused)| unsafe { convert(cipher, message, unused) });
+    let mut converted = converted.collect::<Outcome<Vec<_>>>()?;
+    engine.run_mode(|executor| cipher.run(executor, direction, &mut converted))
+}
+
+fn ranges(cipher: Cipher, message: &CipherMessage) -> [MemoryRange; 3] {
+    let CipherMessage { iv, input, output, len, .. } = *message;
+    [
+        MemoryRange::input(input, output, len),
+        MemoryRange::written(output, len),
+        MemoryRange::written(iv, if has_iv(cipher) { 16 } else { 0 }),
+    ]
+}
+
+pub(crate) fn has_iv(cipher: Cipher) -> bool {
+    cipher != Cipher::Ecb
+}
+
+/// # Safety
+/// The pointers are valid, as the header demands, and memory that is written overlaps nothing else.
+unsafe fn convert<'a>(
+    cipher: Cipher,
+    message: &CipherMessage,
+    unused: &'a mut Block,
+) -> Outcome<ModeMessage<'a>> {
+    // SAFETY: the conditions are those of the caller.
+    unsafe {
+        Ok(ModeMessage {
+            key: &ffi::object(message.key, "the key")?.key,
+            iv: if has_iv(cipher) { ffi::block(message.iv, "the IV")? } else { unused },
+            data: ffi::data(message.input, message.output, message.len)?,
+        })
+    }
+}
+
+impl CipherKey {
+    /// The AES key, for modes that take one.
+    pub(crate) fn single(&self) -> Outcome<&lockstep::hazmat::Key> {
+        match self.key.tweak() {
+            None => Ok(self.key.data()),
+            Some(_) => Err(Failure::new(
+                LOCKSTEP_ERROR_ORDER,
+                "this is a pair of keys for XTS: make the key with another mode, such as LOCKSTEP_CIPHER_CTR",
+            )),
+        }
+    }
+}

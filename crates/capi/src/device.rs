@@ -1,0 +1,222 @@
+//! Memory of devices.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr;
+
+use lockstep::hazmat::Error;
+use lockstep::hazmat::backend::{DeviceBuffer as Owner, DeviceMemory};
+use lockstep::hazmat::data::{BufferHandle, DeviceSlice};
+use lockstep::hazmat::mode::Executor;
+use lockstep::hazmat::work::Stream;
+
+use crate::engine::{Engine, free_with_engine};
+use crate::error::{Failure, LOCKSTEP_ERROR_LENGTH, Outcome};
+use crate::ffi;
+
+/// Memory of a device. All threads may use it at the same time; the caller orders work on the same bytes.
+pub struct DeviceBuffer {
+    pub(crate) slice: DeviceSlice,
+    /// The allocation, if it is ours. It is dropped before the engine.
+    _owner: Option<Allocation>,
+    engine: Engine,
+}
+
+/// Owned memory of a device, which is only dropped.
+struct Allocation(#[allow(dead_code, reason = "held until it is dropped")] Box<dyn Owner>);
+
+// SAFETY: the owner is `Send`, and no shared reference to it is ever used.
+unsafe impl Sync for Allocation {}
+
+/// A part of a device buffer.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct DeviceRange {
+    /// The buffer.
+    pub buffer: *const DeviceBuffer,
+    /// Bytes before the part.
+    pub offset: usize,
+    /// Bytes of the part.
+    pub len: usize,
+}
+
+/// Allocates memory of a device of the engine, zeroed. The name is that of lockstep_engine_device_name; NULL is the first
+/// device with memory of its own. The memory is wiped when it is freed.
+///
+/// Errors: LOCKSTEP_ERROR_UNKNOWN_DEVICE, LOCKSTEP_ERROR_OUT_OF_REACH if the device has no memory of its own,
+/// LOCKSTEP_ERROR_DEVICE if there is not enough memory.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_device_allocate(
+    engine: *const Engine,
+    device: *const c_char,
+    len: usize,
+    buffer: *mut *mut DeviceBuffer,
+) -> c_int {
+    let allocate = |memory: &dyn DeviceMemory, _| {
+        let owner = memory.allocate(len)?;
+        Ok((owner.slice(), Some(Allocation(owner))))
+    };
+    // SAFETY: the pointers are valid, as the header demands.
+    ffi::guarded(|| unsafe { make(engine, device, buffer, allocate) })
+}
+
+/// Makes a buffer of `len` bytes of memory that the caller has allocated on a CUDA device of the engine, in the device's
+/// primary context: by cudaMalloc, or by a library such as PyTorch. The engine does not free it.
+///
+/// The caller must guarantee what no library can check: the memory stays allocated until all work on the buffer has ended
+/// and the buffer is freed; until then nothing else writes to it, or reads what the work writes, except in the order of the
+/// stream of the work. A wrong pointer is undefined behaviour.
+///
+/// Errors: LOCKSTEP_ERROR_UNKNOWN_DEVICE, LOCKSTEP_ERROR_OUT_OF_REACH if the memory of the device has no addresses.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_device_wrap(
+    engine: *const Engine,
+    device: *const c_char,
+    pointer: *mut c_void,
+    len: usize,
+    buffer: *mut *mut DeviceBuffer,
+) -> c_int {
+    let wrap = |memory: &dyn DeviceMemory, id| {
+        ffi::check_pointer(pointer, "the device memory")?;
+        if (pointer as u64).checked_add(len as u64).is_none() || len > isize::MAX as usize {
+            return Err(Failure::new(
+                LOCKSTEP_ERROR_LENGTH,
+                "the memory ends behind the last address: pass its length",
+            ));
+        }
+        // Memory that this device allocates shows whether its memory has addresses.
+        if memory.allocate(1)?.slice().buffer() != BufferHandle::ADDRESS_SPACE {
+            let what = "memory at an address: allocate by lockstep_device_allocate".into();
+            return Err(Error::OutOfReach { device: id, what }.into());
+        }
+        // SAFETY: the caller guarantees that the memory is allocated on this device, as the header demands.
+        Ok((unsafe { DeviceSlice::from_raw(id, pointer as u64, len) }, None))
+    };
+    // SAFETY: the pointers are valid, as the header demands.
+    ffi::guarded(|| unsafe { make(engine, device, buffer, wrap) })
+}
+
+/// # Safety
+/// The pointers are valid, as the header demands.
+unsafe fn make(
+    engine: *const Engine,
+    device: *const c_char,
+    buffer: *mut *mut DeviceBuffer,
+    make: impl FnOnce(
+        &dyn DeviceMemory,
+        lockstep::hazmat::backend::DeviceId,
+    ) -> Outcome<(DeviceSlice, Option<Allocation>)>,
+) -> Outcome<()> {
+    // SAFETY: the pointers are valid, says the caller.
+    unsafe {
+        ffi::produce(buffer, || {
+            let name = ffi::text(device, "the device")?;
+            let engine = ffi::object(engine, "the engine")?;
+            let (slice, owner) = engine.run(|inner| {
+                let id = Engine::device(inner, name)?.id();
+                make(inner.planner().memory(id)?, id)
+            })?;
+            Ok(DeviceBuffer { slice, _owner: owner, engine: engine.clone() })
+        })
+    }
+}
+
+/// Wipes and frees memory that lockstep_device_allocate has allocated, after all work on it; forgets memory of the caller.
+/// No call may be using the buffer. NULL is permitted.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_device_buffer_free(buffer: *mut DeviceBuffer) {
+    // SAFETY: the pointer is null or a buffer that is not used again, as the header demands.
+    unsafe { free_with_engine(buffer, |buffer| &buffer.engine) }
+}
+
+/// Returns the length of a buffer in bytes; 0 if it is NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_device_buffer_len(buffer: *const DeviceBuffer) -> usize {
+    // SAFETY: the pointer is null or a buffer, as the header demands.
+    unsafe { buffer.as_ref() }.map_or(0, |buffer| buffer.slice.len())
+}
+
+/// Returns the address of a buffer on its device, for example for a kernel of CUDA; NULL if the memory of the device has no
+/// addresses. The host cannot read this address.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_device_buffer_pointer(buffer: *const DeviceBuffer) -> *mut c_void {
+    // SAFETY: the pointer is null or a buffer, as the header demands.
+    match unsafe { buffer.as_ref() } {
+        Some(buffer) if buffer.slice.buffer() == BufferHandle::ADDRESS_SPACE => {
+            buffer.slice.offset() as *mut c_void
+        }
+        _ => ptr::null_mut(),
+    }
+}
+
+/// Copies `len` bytes from the host to a buffer, from `offset` on, after earlier work on the stream, and waits. The stream is
+/// a stream of the device (CUDA: a cudaStream_t or CUstream), or NULL for its default stream.
+///
+/// Errors: LOCKSTEP_ERROR_OUTPUT if the part is outside of the buffer, LOCKSTEP_ERROR_DEVICE.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_device_upload(
+    buffer: *const DeviceBuffer,
+    offset: usize,
+    from: *const u8,
+    len: usize,
+    stream: *mut c_void,
+) -> c_int {
+    ffi::guarded(|| {
+        // SAFETY: the pointers are valid, as the header demands.
+        let (to, from) = unsafe {
+            (
+                DeviceRange { buffer, offset, len }.slice("the buffer")?,
+                ffi::input(from, len, "the memory of the host")?,
+            )
+        };
+        // SAFETY: as above.
+        let engine = unsafe { &ffi::object(buffer, "the buffer")?.engine };
+        engine.run_mode(|executor| executor.memory(to.device())?.upload(from, &to, handle(stream)))
+    })
+}
+
+/// Copies `len` bytes from a buffer, from `offset` on, to the host, after earlier work on the stream, and waits.
+///
+/// Errors: those of lockstep_device_upload.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_device_download(
+    buffer: *const DeviceBuffer,
+    offset: usize,
+    to: *mut u8,
+    len: usize,
+    stream: *mut c_void,
+) -> c_int {
+    ffi::guarded(|| {
+        // SAFETY: the pointers are valid, as the header demands.
+        let (from, to) = unsafe {
+            (
+                DeviceRange { buffer, offset, len }.slice("the buffer")?,
+                ffi::output(to, len, "the memory of the host")?,
+            )
+        };
+        // SAFETY: as above.
+        let engine = unsafe { &ffi::object(buffer, "the buffer")?.engine };
+        engine.run_mode(|executor| executor.memory(from.device())?.download(&from, to, handle(stream)))
+    })
+}
+
+/// The stream of a handle of the device.
+pub(crate) fn handle(stream: *mut c_void) -> Stream {
+    Stream(stream as u64)
+}
+
+impl DeviceRange {
+    /// The part of the buffer.
+    ///
+    /// # Safety
+    /// The pointer to the buffer is null or valid.
+    pub(crate) unsafe fn slice(&self, name: &str) -> Outcome<DeviceSlice> {
+        // SAFETY: the pointer is null or valid, says the caller.
+        let buffer = unsafe { ffi::object(self.buffer, name)? };
+        let end = self.offset.checked_add(self.len).filter(|end| *end <= buffer.slice.len());
+        let Some(end) = end else {
+            let needed = self.offset.saturating_add(self.len);
+            return Err(Error::OutputLength { needed, got: buffer.slice.len() }.into());
+        };
+        Ok(buffer.slice.slice(self.offset..end))
+    }
+}

@@ -1,0 +1,251 @@
+//! Batches that arrays in device memory describe: keys, nonces, lengths, tags and statuses stay on the device.
+
+use std::ffi::{c_int, c_void};
+use std::thread::{self, ThreadId};
+
+use lockstep::hazmat::KeySize;
+use lockstep::hazmat::backend::Completion as WorkCompletion;
+use lockstep::hazmat::mode::Direction;
+use lockstep::hazmat::mode::aead::Aead;
+use lockstep::hazmat::planner::Planner;
+use lockstep::hazmat::timing::Shape;
+use lockstep::hazmat::work::{FusedAead, Operation, Table, Task, Work};
+
+use crate::device::{DeviceRange, handle};
+use crate::engine::Engine;
+use crate::error::{Failure, LOCKSTEP_ERROR_ORDER, LOCKSTEP_ERROR_UNSUPPORTED, Outcome};
+use crate::{aead, cipher, ffi};
+
+/// Messages that arrays in memory of one device describe. Integers are 64-bit little-endian. Message i is read at
+/// `from + offsets[i]`, written at `to + offsets[i]`, and has `lengths[i]` bytes. The arrays must not overlap each other or the
+/// data; the messages must not overlap.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct DeviceTable {
+    /// sizeof(lockstep_device_table)
+    pub size: usize,
+    /// The number of messages.
+    pub messages: usize,
+    /// Bytes of each AES key: 16, 24 or 32.
+    pub key_len: usize,
+    /// An upper bound of the lengths of messages in bytes. A longer message is refused.
+    pub longest: usize,
+    /// Raw keys: one for each message, or a single key for all. In XTS the data key is followed by the tweak key.
+    pub keys: DeviceRange,
+    /// 16 bytes for each message: the IV of a mode without authentication, which is updated, or a nonce of 12 bytes and 4
+    /// bytes that are not used.
+    pub states: DeviceRange,
+    /// The offset of each message.
+    pub offsets: DeviceRange,
+    /// The length of each message.
+    pub lengths: DeviceRange,
+    /// The input.
+    pub from: DeviceRange,
+    /// The output: the same part as the input, or a separate part of the same length.
+    pub to: DeviceRange,
+    /// 16 bytes for each message: the tag, written or compared. Only for authenticated modes.
+    pub tags: DeviceRange,
+    /// One byte for each message, written by the device: a number LOCKSTEP_STATUS_. A message outside of the data, or of a
+    /// length that the mode does not accept, keeps LOCKSTEP_STATUS_PENDING.
+    pub status: DeviceRange,
+}
+
+// SAFETY: the structure is `repr(C)`, its first member is a `usize`, and zeros are valid.
+unsafe impl ffi::Options for DeviceTable {
+    const NAME: &'static str = "lockstep_device_table";
+}
+
+/// Work on a device that was started. It may be used only by the thread that started it.
+pub struct Completion {
+    /// Dropped before the engine, whose planner it borrows.
+    work: Option<WorkCompletion<'static>>,
+    engine: Engine,
+    starter: ThreadId,
+}
+
+/// Starts an authenticated mode on the messages of a table, on a stream of the device (NULL: the default stream). The mode is
+/// LOCKSTEP_AEAD_GCM, LOCKSTEP_AEAD_GCM_SIV or LOCKSTEP_AEAD_OCB, as far as the device supports it; there are no associated
+/// data. The direction is LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT. If `completion` is NULL, the call waits for the end.
+///
+/// Errors: LOCKSTEP_ERROR_UNSUPPORTED, LOCKSTEP_ERROR_OUTPUT if an array is too short, LOCKSTEP_ERROR_OUT_OF_REACH; errors of
+/// devices. A wrong tag is no error: the status of its message shows it, and its output is zeroed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_device_table_aead(
+    engine: *const Engine,
+    aead: c_int,
+    direction: c_int,
+    table: *const DeviceTable,
+    stream: *mut c_void,
+    completion: *mut *mut Completion,
+) -> c_int {
+    ffi::guarded(|| {
+        let operation = || Ok(Operation::Fused(fused(aead::mode(aead)?, cipher::direction(direction)?)?));
+        // SAFETY: the pointers are valid, as the header demands.
+        unsafe { start(engine, operation, table, stream, completion) }
+    })
+}
+
+/// Starts a mode without authentication on the messages of a table, on a stream of the device (NULL: the default stream). If
+/// `completion` is NULL, the call waits for the end. In XTS a message is a data unit of whole blocks.
+///
+/// Errors: those of lockstep_device_table_aead.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_device_table_cipher(
+    engine: *const Engine,
+    cipher: c_int,
+    direction: c_int,
+    table: *const DeviceTable,
+    stream: *mut c_void,
+    completion: *mut *mut Completion,
+) -> c_int {
+    ffi::guarded(|| {
+        let operation = || Ok(Operation::Pass(cipher::mode(cipher)?.pass(cipher::direction(direction)?)));
+        // SAFETY: the pointers are valid, as the header demands.
+        unsafe { start(engine, operation, table, stream, completion) }
+    })
+}
+
+/// Returns 1 if lockstep_completion_wait would not block, otherwise 0. Returns 0 on another thread than the one that started
+/// the work.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_completion_is_ready(completion: *const Completion) -> c_int {
+    let mut is_ready = false;
+    // After an error the work does not count as ready.
+    let _ = ffi::guarded(|| {
+        // SAFETY: the pointer is null or valid, as the header demands.
+        let completion = unsafe { ffi::object(completion, "the completion")? };
+        completion.check_thread()?;
+        is_ready = completion.work.as_ref().is_none_or(WorkCompletion::is_ready);
+        Ok(())
+    });
+    c_int::from(is_ready)
+}
+
+/// Waits for work, and frees its completion, also after an error of the work. On another thread than the one that started the
+/// work, nothing happens, and the result is LOCKSTEP_ERROR_ORDER.
+///
+/// Errors: LOCKSTEP_ERROR_DEVICE; LOCKSTEP_ERROR_ORDER.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_completion_wait(completion: *mut Completion) -> c_int {
+    ffi::guarded(|| {
+        // SAFETY: the pointer is null or valid, as the header demands.
+        let engine = unsafe {
+            let completion = ffi::object(completion, "the completion")?;
+            completion.check_thread()?;
+            &completion.engine
+        };
+        // After a fork the completion is leaked: see `free_with_engine`.
+        engine.check_process()?;
+        // SAFETY: the pointer is valid and was made by `Box::into_raw`; it is not used again, as the header demands.
+        let mut completion = unsafe { Box::from_raw(completion) };
+        completion.wait()
+    })
+}
+
+/// The operation of a mode, for all messages at once.
+fn fused(aead: Aead, direction: Direction) -> Outcome<FusedAead> {
+    Ok(match (aead, direction) {
+        (Aead::Gcm, Direction::Encrypt) => FusedAead::GcmSeal,
+        (Aead::Gcm, Direction::Decrypt) => FusedAead::GcmOpen,
+        (Aead::Ocb, Direction::Encrypt) => FusedAead::OcbSeal,
+        (Aead::Ocb, Direction::Decrypt) => FusedAead::OcbOpen,
+        (Aead::GcmSiv, Direction::Encrypt) => FusedAead::GcmSivSeal,
+        (Aead::GcmSiv, Direction::Decrypt) => FusedAead::GcmSivOpen,
+        (other, _) => {
+            let message = format!("{other} has no tables in device memory: use GCM, or lockstep_device_seal");
+            return Err(Failure::new(LOCKSTEP_ERROR_UNSUPPORTED, message));
+        }
+    })
+}
+
+/// # Safety
+/// The pointers are valid, as the header demands.
+unsafe fn start(
+    engine: *const Engine,
+    operation: impl FnOnce() -> Outcome<Operation>,
+    table: *const DeviceTable,
+    stream: *mut c_void,
+    completion: *mut *mut Completion,
+) -> Outcome<()> {
+    let begin = || {
+        let operation = operation()?;
+        // SAFETY: the pointers are valid, says the caller.
+        let (engine, table) = unsafe {
+            ffi::check_pointer(table, "the table")?;
+            (ffi::object(engine, "the engine")?, convert(&ffi::options(table)?, operation)?)
+        };
+        begin(engine, operation, table, stream)
+    };
+    if completion.is_null() {
+        return begin()?.wait();
+    }
+    // SAFETY: the pointer is valid for writes, says the caller.
+    unsafe { ffi::produce(completion, begin) }
+}
+
+fn begin(engine: &Engine, operation: Operation, table: Table, stream: *mut c_void) -> Outcome<Completion> {
+    let engine = engine.clone();
+    let work = engine.run(|inner| {
+        let planner: *const Planner = &**inner.planner();
+        // SAFETY: the planner lives as long as the clone of the engine, which the completion contains, and which is dropped
+        // after the work.
+        let planner: &'static Planner = unsafe { &*planner };
+        let (key, shape) = (table.key_size, shape(&table));
+        let plan = planner.plan(operation, key, shape, Some(table.from.device()))?;
+        Ok(plan.submit(Work { stream: handle(stream), task: Task::Table(operation, Box::new(table)) })?)
+    })?;
+    Ok(Completion { work: Some(work), engine, starter: thread::current().id() })
+}
+
+/// The host does not know the lengths: all messages count as the longest one, as far as the data permit this.
+fn shape(table: &Table) -> Shape {
+    let bytes = table.longest.saturating_mul(table.messages).min(table.from.len());
+    Shape { messages: table.messages, bytes, longest: table.longest.min(table.from.len()) }
+}
+
+/// # Safety
+/// The pointers to buffers are null or valid.
+unsafe fn convert(table: &DeviceTable, operation: Operation) -> Outcome<Table> {
+    let key_size = KeySize::ALL.into_iter().find(|size| size.bytes() == table.key_len);
+    let key_size = key_size.ok_or_else(|| {
+        Failure::argument(format!(
+            "`key_len` of the table is {}: AES keys have 16, 24 or 32 bytes",
+            table.key_len
+        ))
+    })?;
+    // SAFETY: the pointers are null or valid, says the caller.
+    unsafe {
+        let tags = match operation {
+            Operation::Fused(_) => Some(table.tags.slice("the buffer of the tags")?),
+            Operation::Pass(_) => None,
+        };
+        Ok(Table {
+            messages: table.messages,
+            key_size,
+            keys: table.keys.slice("the buffer of the keys")?,
+            states: table.states.slice("the buffer of the states")?,
+            offsets: table.offsets.slice("the buffer of the offsets")?,
+            lengths: table.lengths.slice("the buffer of the lengths")?,
+            longest: table.longest,
+            from: table.from.slice("the buffer of the input")?,
+            to: table.to.slice("the buffer of the output")?,
+            tags,
+            status: table.status.slice("the buffer of the statuses")?,
+        })
+    }
+}
+
+impl Completion {
+    fn check_thread(&self) -> Outcome<()> {
+        if self.starter == thread::current().id() {
+            return Ok(());
+        }
+        let message = "the work was started on another thread: wait for it on the thread that started it";
+        Err(Failure::new(LOCKSTEP_ERROR_ORDER, message))
+    }
+
+    fn wait(&mut self) -> Outcome<()> {
+        let work = self.work.take();
+        self.engine.run(|_| Ok(work.map_or(Ok(()), WorkCompletion::wait)?))
+    }
+}

@@ -1,0 +1,238 @@
+//! The engine: the devices that do the work.
+
+use std::ffi::{c_char, c_int};
+use std::process;
+use std::sync::{Arc, OnceLock};
+
+use lockstep::engine::Verify;
+use lockstep::hazmat::backend::{Device, DeviceSelector};
+use lockstep::hazmat::mode::Executor;
+
+use crate::error::{Failure, LOCKSTEP_ERROR_FORKED, LOCKSTEP_ERROR_UNKNOWN_DEVICE, Outcome};
+use crate::ffi;
+
+/// Verification as set in the environment; samples if it is not set.
+pub const LOCKSTEP_VERIFY_DEFAULT: c_int = 0;
+/// No verification of the results of devices.
+pub const LOCKSTEP_VERIFY_OFF: c_int = 1;
+/// The CPU computes samples of the results of other devices again.
+pub const LOCKSTEP_VERIFY_SAMPLE: c_int = 2;
+/// The CPU computes all results of other devices again.
+pub const LOCKSTEP_VERIFY_FULL: c_int = 3;
+
+/// The devices that do the work. A program needs one engine. All threads may use it at the same time.
+#[derive(Clone)]
+pub struct Engine {
+    inner: lockstep::Engine,
+    /// The process in which the engine has opened devices other than the CPU.
+    opened_in: Arc<OnceLock<u32>>,
+}
+
+/// Options of an engine. Zeros are the defaults.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct EngineOptions {
+    /// sizeof(lockstep_engine_options)
+    pub size: usize,
+    /// The device, such as "cpu" or "cuda:0". NULL: LOCKSTEP_DEVICE of the environment, or "auto", which chooses.
+    pub device: *const c_char,
+    /// The kernel, such as "cpu/vaes512". NULL: LOCKSTEP_KERNEL of the environment, or "auto".
+    pub kernel: *const c_char,
+    /// The number of CPU threads, at most 1024. 0: LOCKSTEP_THREADS of the environment, or one for each processor.
+    pub threads: u32,
+    /// One of the numbers LOCKSTEP_VERIFY_.
+    pub verify: c_int,
+}
+
+// SAFETY: the structure is `repr(C)`, its first member is a `usize`, and zeros are valid.
+unsafe impl ffi::Options for EngineOptions {
+    const NAME: &'static str = "lockstep_engine_options";
+}
+
+/// Makes an engine. The options may be NULL. If the options name a device or a kernel, this call opens the drivers of its
+/// backend; otherwise drivers are opened when there is enough work for a device.
+///
+/// Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_UNKNOWN_DEVICE, LOCKSTEP_ERROR_UNKNOWN_KERNEL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_engine_new(
+    options: *const EngineOptions,
+    engine: *mut *mut Engine,
+) -> c_int {
+    ffi::guarded(|| {
+        // SAFETY: the pointers are valid, as the header demands.
+        unsafe {
+            ffi::produce(engine, || {
+                let options = ffi::options(options)?;
+                let device = ffi::text(options.device, "the device")?;
+                let kernel = ffi::text(options.kernel, "the kernel")?;
+                let engine = build(device, kernel, options.threads, options.verify)?;
+                engine.note_devices();
+                Ok(engine)
+            })
+        }
+    })
+}
+
+fn build(device: Option<&str>, kernel: Option<&str>, threads: u32, verify: c_int) -> Outcome<Engine> {
+    let mut builder = lockstep::Engine::builder();
+    if let Some(device) = device {
+        builder = builder.device(device);
+    }
+    if let Some(kernel) = kernel {
+        builder = builder.kernel(kernel);
+    }
+    if threads != 0 {
+        builder = builder.threads(threads as usize);
+    }
+    builder = match verify {
+        LOCKSTEP_VERIFY_DEFAULT => builder,
+        LOCKSTEP_VERIFY_OFF => builder.verify(Verify::Off),
+        LOCKSTEP_VERIFY_SAMPLE => builder.verify(Verify::Sample),
+        LOCKSTEP_VERIFY_FULL => builder.verify(Verify::Full),
+        other => {
+            return Err(Failure::argument(format!("`verify` is {other}: use a number LOCKSTEP_VERIFY_")));
+        }
+    };
+    Ok(Engine { inner: builder.build()?, opened_in: Arc::default() })
+}
+
+/// Frees an engine. No call may be using it. Objects that were made with the engine stay valid. NULL is permitted.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_engine_free(engine: *mut Engine) {
+    // SAFETY: the pointer is null or an engine that is not used again, as the header demands.
+    unsafe { free_with_engine(engine, |engine| engine) }
+}
+
+/// Drops an object that uses an engine. If the devices of the engine were opened before a fork, the object is leaked: the drivers
+/// of devices do not support calls in the child.
+///
+/// # Safety
+/// As for [`ffi::free`].
+pub(crate) unsafe fn free_with_engine<T>(object: *mut T, engine: impl FnOnce(&T) -> &Engine) {
+    // SAFETY: the pointer is null or valid, says the caller.
+    let is_of_parent =
+        unsafe { object.as_ref() }.is_some_and(|object| engine(object).check_process().is_err());
+    if !is_of_parent {
+        // SAFETY: as for this function.
+        unsafe { ffi::free(object) }
+    }
+}
+
+/// Stores the number of devices that the engine chooses from. The call discovers all devices, which opens the drivers of
+/// GPUs.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_engine_device_count(engine: *const Engine, count: *mut usize) -> c_int {
+    ffi::guarded(|| {
+        // SAFETY: the pointers are valid, as the header demands.
+        unsafe {
+            let engine = ffi::object(engine, "the engine")?;
+            let found = engine.run(|engine| Ok(engine.devices().len()))?;
+            ffi::store(count, found, "the place for the number")
+        }
+    })
+}
+
+/// Writes the name of a device, such as "cuda:0", with a null byte, to a buffer of `room` bytes. The index is below
+/// lockstep_engine_device_count. 64 bytes are enough for all names.
+///
+/// Errors: LOCKSTEP_ERROR_UNKNOWN_DEVICE, LOCKSTEP_ERROR_OUTPUT.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_engine_device_name(
+    engine: *const Engine,
+    index: usize,
+    name: *mut c_char,
+    room: usize,
+) -> c_int {
+    ffi::guarded(|| {
+        // SAFETY: the pointers are valid, as the header demands.
+        unsafe {
+            let engine = ffi::object(engine, "the engine")?;
+            let place = ffi::output(name.cast::<u8>(), room, "the place for the name")?;
+            let name = engine.run(|engine| {
+                let device = engine.devices().get(index).ok_or_else(|| {
+                    let message = format!(
+                        "there is no device {index}: use an index below lockstep_engine_device_count"
+                    );
+                    Failure::new(LOCKSTEP_ERROR_UNKNOWN_DEVICE, message)
+                })?;
+                Ok(device.id().to_string())
+            })?;
+            write_text(&name, place)
+        }
+    })
+}
+
+/// Writes a text and a null byte.
+fn write_text(text: &str, place: &mut [u8]) -> Outcome<()> {
+    let needed = text.len() + 1;
+    let got = place.len();
+    let Some(place) = place.get_mut(..needed) else {
+        return Err(lockstep::hazmat::Error::OutputLength { needed, got }.into());
+    };
+    place[..text.len()].copy_from_slice(text.as_bytes());
+    place[text.len()] = 0;
+    Ok(())
+}
+
+impl Engine {
+    /// Runs work with the engine.
+    ///
+    /// # Errors
+    /// Those of the work. [`LOCKSTEP_ERROR_FORKED`] if the engine has opened devices other than the CPU in another process:
+    /// their drivers do not support a fork.
+    pub(crate) fn run<T>(&self, work: impl FnOnce(&lockstep::Engine) -> Outcome<T>) -> Outcome<T> {
+        self.check_process()?;
+        let outcome = work(&self.inner);
+        self.note_devices();
+        outcome
+    }
+
+    /// Fails if the engine has opened devices other than the CPU in another process.
+    pub(crate) fn check_process(&self) -> Outcome<()> {
+        if self.opened_in.get().is_none_or(|opener| *opener == process::id()) {
+            return Ok(());
+        }
+        Err(Failure::new(
+            LOCKSTEP_ERROR_FORKED,
+            "the engine has opened devices before a fork, and their drivers do not support this: make an engine in this \
+             process, or an engine with the device `cpu` before the fork",
+        ))
+    }
+
+    /// Runs work with the executor of the modes.
+    pub(crate) fn run_mode<T>(
+        &self,
+        work: impl FnOnce(&dyn Executor) -> Result<T, lockstep::hazmat::Error>,
+    ) -> Outcome<T> {
+        self.run(|engine| Ok(work(&**engine.planner())?))
+    }
+
+    /// Records the process if devices other than the CPU are open. An engine that uses only the CPU makes no system call
+    /// here.
+    fn note_devices(&self) {
+        if self.opened_in.get().is_none()
+            && self.inner.devices_so_far().iter().any(|device| !device.is_trusted())
+        {
+            self.opened_in.get_or_init(process::id);
+        }
+    }
+
+    /// The device of this name, or, without a name, the first device with memory of its own.
+    pub(crate) fn device<'e>(engine: &'e lockstep::Engine, name: Option<&str>) -> Outcome<&'e dyn Device> {
+        let mut devices = engine.devices().iter();
+        let found = match name.map(DeviceSelector::from) {
+            Some(selector) => devices.find(|device| selector == device.id()),
+            None => devices.find(|device| device.memory().is_some()),
+        };
+        found.map(|device| &**device).ok_or_else(|| {
+            let known: Vec<_> = engine.devices().iter().map(|device| device.id().to_string()).collect();
+            let wanted =
+                name.map_or("device with memory of its own".into(), |name| format!("device `{name}`"));
+            let known = known.join(", ");
+            let message = format!(
+                "the engine has no {wanted}: it has {known}; make an engine with the option `device`"
+            );
+            Failure::new(LOCKSTEP_ERROR_UNKNOWN_DEVICE, message)
+        })
+    }
+}

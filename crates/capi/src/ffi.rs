@@ -1,0 +1,384 @@
+//! Pointers of C as references and slices, and panics as error codes.
+
+use std::ffi::{CStr, OsStr, c_char, c_int};
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::{ptr, slice};
+
+use lockstep::hazmat::data::{Data, Span};
+use lockstep::hazmat::{Block, Error};
+
+use crate::error::{
+    Failure, LOCKSTEP_ERROR_INTERNAL, LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_NULL, LOCKSTEP_ERROR_OVERLAP,
+    LOCKSTEP_OK, Outcome,
+};
+
+/// Runs the body of a function of the interface, and returns its code. A panic becomes [`LOCKSTEP_ERROR_INTERNAL`].
+///
+/// After a panic an object may be partly changed. This is sound because objects consist of plain values and of types of the
+/// library that keep their invariants during unwinding.
+pub(crate) fn guarded(body: impl FnOnce() -> Outcome<()>) -> c_int {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => LOCKSTEP_OK,
+        Ok(Err(failure)) => failure.report(),
+        Err(_) => Failure::new(
+            LOCKSTEP_ERROR_INTERNAL,
+            "a defect of this library: discard the output of the call, and report this with the text on standard error",
+        )
+        .report(),
+    }
+}
+
+/// Drops an object that C frees. Does nothing if the pointer is null. A panic in the drop is not reported.
+///
+/// # Safety
+/// The pointer is null, or [`produce`] has made it, and it is not used again.
+pub(crate) unsafe fn free<T>(object: *mut T) {
+    if !object.is_null() {
+        // SAFETY: the pointer comes from `Box::into_raw` and is not used again, says the caller.
+        let object = unsafe { Box::from_raw(object) };
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(object)));
+    }
+}
+
+/// Makes an object for C and stores its pointer in `place`; stores a null pointer if this fails.
+///
+/// # Safety
+/// `place` is null or valid for writes.
+pub(crate) unsafe fn produce<T>(place: *mut *mut T, make: impl FnOnce() -> Outcome<T>) -> Outcome<()> {
+    check_pointer(place, "the place for the new object")?;
+    // SAFETY: the pointer is valid for writes.
+    unsafe { place.write(ptr::null_mut()) };
+    let object = Box::into_raw(Box::new(make()?));
+    // SAFETY: as above.
+    unsafe { place.write(object) };
+    Ok(())
+}
+
+fn null(name: &str) -> Failure {
+    Failure::new(LOCKSTEP_ERROR_NULL, format!("{name} is a null pointer: pass a valid pointer"))
+}
+
+/// Fails if a pointer is null.
+pub(crate) fn check_pointer<T: ?Sized>(pointer: *const T, name: &str) -> Outcome<()> {
+    if pointer.is_null() { Err(null(name)) } else { Ok(()) }
+}
+
+/// The object behind a pointer.
+///
+/// # Safety
+/// The pointer is null or refers to an object that lives as long as the result.
+pub(crate) unsafe fn object<'a, T>(pointer: *const T, name: &str) -> Outcome<&'a T> {
+    // SAFETY: the pointer is null or valid, says the caller.
+    unsafe { pointer.as_ref() }.ok_or_else(|| null(name))
+}
+
+/// Stores a result.
+///
+/// # Safety
+/// The pointer is null or valid for writes.
+pub(crate) unsafe fn store<T>(place: *mut T, value: T, name: &str) -> Outcome<()> {
+    check_pointer(place, name)?;
+    // SAFETY: the pointer is valid for writes.
+    unsafe { place.write(value) };
+    Ok(())
+}
+
+/// Stores a result that the caller does not need if the pointer is null.
+///
+/// # Safety
+/// The pointer is null or valid for writes.
+pub(crate) unsafe fn store_if_wanted<T>(place: *mut T, value: T) {
+    if !place.is_null() {
+        // SAFETY: the pointer is valid for writes.
+        unsafe { place.write(value) };
+    }
+}
+
+/// Copies a result to an output of `room` bytes, and stores its length.
+///
+/// # Safety
+/// `output` is null or valid for writes of `room` bytes, and `output_len` for writes.
+pub(crate) unsafe fn store_bytes(
+    result: &[u8],
+    output: *mut u8,
+    room: usize,
+    output_len: *mut usize,
+) -> Outcome<()> {
+    // SAFETY: the pointers are valid, says the caller.
+    unsafe {
+        let output = self::output(output, room, "the output")?;
+        let got = output.len();
+        let Some(place) = output.get_mut(..result.len()) else {
+            return Err(Error::OutputLength { needed: result.len(), got }.into());
+        };
+        place.copy_from_slice(result);
+        store(output_len, result.len(), "the place for the length")
+    }
+}
+
+/// Fails if a pointer is null and the number of elements is not zero, or if no memory has that many elements.
+pub(crate) fn check_memory<T>(pointer: *const T, count: usize, name: &str) -> Outcome<()> {
+    if count == 0 {
+        return Ok(());
+    }
+    check_pointer(pointer, name)?;
+    let bytes = count.checked_mul(size_of::<T>()).filter(|bytes| *bytes <= isize::MAX as usize);
+    let end = bytes.and_then(|bytes| (pointer as usize).checked_add(bytes));
+    match end {
+        Some(_) => Ok(()),
+        None => Err(Failure::new(
+            LOCKSTEP_ERROR_LENGTH,
+            format!("{name} has {count} elements, which is more than memory can have: pass the right length"),
+        )),
+    }
+}
+
+/// Elements that are read. The pointer may be null if there are none.
+///
+/// # Safety
+/// The pointer is null or valid for reads of `count` elements, to which nothing writes as long as the result lives.
+pub(crate) unsafe fn input<'a, T>(pointer: *const T, count: usize, name: &str) -> Outcome<&'a [T]> {
+    check_memory(pointer, count, name)?;
+    if count == 0 {
+        return Ok(&[]);
+    }
+    // SAFETY: the pointer is not null, and valid for reads, says the caller.
+    Ok(unsafe { slice::from_raw_parts(pointer, count) })
+}
+
+/// Elements that are written. The pointer may be null if there are none.
+///
+/// # Safety
+/// The pointer is null or valid for reads and writes of `count` elements, which nothing else accesses as long as the result
+/// lives.
+pub(crate) unsafe fn output<'a, T>(pointer: *mut T, count: usize, name: &str) -> Outcome<&'a mut [T]> {
+    check_memory(pointer, count, name)?;
+    if count == 0 {
+        return Ok(&mut []);
+    }
+    // SAFETY: the pointer is not null, and valid for reads and writes, says the caller.
+    Ok(unsafe { slice::from_raw_parts_mut(pointer, count) })
+}
+
+/// A block that is read and written.
+///
+/// # Safety
+/// As for [`output`], with 16 bytes.
+pub(crate) unsafe fn block<'a>(pointer: *mut u8, name: &str) -> Outcome<&'a mut Block> {
+    check_pointer(pointer, name)?;
+    // SAFETY: the pointer is valid for reads and writes of 16 bytes, says the caller, and bytes have no alignment.
+    Ok(unsafe { &mut *pointer.cast::<Block>() })
+}
+
+/// Data in place or out of place.
+///
+/// # Safety
+/// As for [`input`] and [`output`]. The two are the same memory or disjoint ([`check_overlap`]).
+pub(crate) unsafe fn data<'a>(from: *const u8, to: *mut u8, len: usize) -> Outcome<Data<'a>> {
+    check_data(from, to, len)?;
+    // SAFETY: the memory is valid and is the same or disjoint, says the caller.
+    Ok(Data::Host(unsafe { Span::from_raw(from, to, len) }.into_host()))
+}
+
+/// Fails if the input or the output is null and the length is not 0.
+pub(crate) fn check_data(from: *const u8, to: *mut u8, len: usize) -> Outcome<()> {
+    check_memory(from, len, "the input")?;
+    check_memory(to.cast_const(), len, "the output")
+}
+
+/// A path or a name.
+///
+/// # Safety
+/// The pointer is null or refers to a string that ends with a null byte and lives as long as the result.
+pub(crate) unsafe fn path<'a>(text: *const c_char, name: &str) -> Outcome<&'a Path> {
+    check_pointer(text, name)?;
+    // SAFETY: the string ends with a null byte, says the caller.
+    Ok(Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(text) }.to_bytes())))
+}
+
+/// A text in UTF-8; `None` if the pointer is null.
+///
+/// # Safety
+/// As for [`path`].
+pub(crate) unsafe fn text<'a>(text: *const c_char, name: &str) -> Outcome<Option<&'a str>> {
+    if text.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: the string ends with a null byte, says the caller.
+    let text = unsafe { CStr::from_ptr(text) }.to_str();
+    text.map(Some).map_err(|_| Failure::argument(format!("{name} is not UTF-8: pass a text in UTF-8")))
+}
+
+/// Options of C: a structure whose first member `size` has the size that the caller knows, and for which zeros are the
+/// defaults.
+///
+/// # Safety
+/// The type is a `repr(C)` structure whose first member is a `usize`, and for which zero bytes are valid.
+pub(crate) unsafe trait Options: Copy {
+    /// The name in messages.
+    const NAME: &'static str;
+}
+
+/// Reads options. A null pointer stands for the defaults. A shorter structure, of an older header, is completed with zeros.
+/// In a longer structure, of a newer header, the bytes that this library does not know must be zero.
+///
+/// # Safety
+/// The pointer is null or valid for reads of as many bytes as its first member states.
+pub(crate) unsafe fn options<T: Options>(pointer: *const T) -> Outcome<T> {
+    let mut known = MaybeUninit::<T>::zeroed();
+    if pointer.is_null() {
+        // SAFETY: zero bytes are valid for the type.
+        return Ok(unsafe { known.assume_init() });
+    }
+    // SAFETY: the first member is the size.
+    let size = unsafe { pointer.cast::<usize>().read_unaligned() };
+    if size < size_of::<usize>() || size > MAX_OPTIONS {
+        let name = T::NAME;
+        return Err(Failure::argument(format!(
+            "the member `size` of {name} is {size}: set it to sizeof({name})"
+        )));
+    }
+    let shared = size.min(size_of::<T>());
+    // SAFETY: the source has `size` bytes, says the caller. The target has `size_of::<T>()`. Both are at least `shared`.
+    unsafe { ptr::copy_nonoverlapping(pointer.cast::<u8>(), known.as_mut_ptr().cast(), shared) };
+    // SAFETY: the source has `size` bytes.
+    let unknown = unsafe { slice::from_raw_parts(pointer.cast::<u8>().add(shared), size - shared) };
+    if unknown.iter().any(|byte| *byte != 0) {
+        let name = T::NAME;
+        return Err(Failure::argument(format!(
+            "{name} has options that this library does not know: use a newer library"
+        )));
+    }
+    // SAFETY: bytes of the caller's structure, or zeros, are valid for the type.
+    Ok(unsafe { known.assume_init() })
+}
+
+/// No structure of options is larger. A larger value is an uninitialised member.
+const MAX_OPTIONS: usize = 4096;
+
+/// A range of memory of a call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MemoryRange {
+    start: usize,
+    end: usize,
+    is_written: bool,
+}
+
+impl MemoryRange {
+    /// Memory that the call reads.
+    pub(crate) fn read<T>(pointer: *const T, count: usize) -> MemoryRange {
+        let start = pointer as usize;
+        // A null pointer is not memory; it is reported where it is used.
+        let count = if pointer.is_null() { 0 } else { count };
+        MemoryRange {
+            start,
+            end: start.saturating_add(count.saturating_mul(size_of::<T>())),
+            is_written: false,
+        }
+    }
+
+    /// Memory that the call writes.
+    pub(crate) fn written<T>(pointer: *mut T, count: usize) -> MemoryRange {
+        MemoryRange { is_written: true, ..MemoryRange::read(pointer, count) }
+    }
+
+    /// The input of a call whose output is at `to`: nothing if it is the same memory.
+    pub(crate) fn input(from: *const u8, to: *mut u8, len: usize) -> MemoryRange {
+        MemoryRange::read(from, if ptr::eq(from, to) { 0 } else { len })
+    }
+}
+
+/// Fails if memory that a call writes overlaps other memory of the call. Reorders the ranges.
+pub(crate) fn check_overlap(ranges: &mut [MemoryRange]) -> Outcome<()> {
+    ranges.sort_unstable_by_key(|range| range.start);
+    let (mut end, mut end_of_written) = (0, 0);
+    for range in ranges.iter().filter(|range| range.start < range.end) {
+        if range.start < if range.is_written { end } else { end_of_written } {
+            return Err(Failure::new(
+                LOCKSTEP_ERROR_OVERLAP,
+                "memory that the call writes overlaps other memory of the call: pass separate memory, or the same pointer as \
+                 input and output",
+            ));
+        }
+        end = range.end.max(end);
+        if range.is_written {
+            end_of_written = range.end.max(end_of_written);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    #[repr(C)]
+    struct Sample {
+        size: usize,
+        one: u32,
+        two: u64,
+    }
+
+    // SAFETY: it is `repr(C)`, its first member is a `usize`, and zeros are valid.
+    unsafe impl Options for Sample {
+        const NAME: &'static str = "sample";
+    }
+
+    #[test]
+    fn options_of_other_versions() {
+        #[repr(C)]
+        struct Newer {
+            sample: Sample,
+            three: u64,
+        }
+        let sample = |size| Sample { size, one: 1, two: 2 };
+        // SAFETY: the sizes are those of the structures, or refused.
+        let read = |sample: *const Sample| unsafe { options(sample) };
+        assert_eq!(read(ptr::null()).unwrap(), Sample { size: 0, one: 0, two: 0 });
+        assert_eq!(read(&sample(size_of::<Sample>())).unwrap().two, 2);
+        assert_eq!(read(&sample(16)).unwrap().two, 0, "an older structure");
+        for wrong in [0, 1, 7, 5000, usize::MAX] {
+            assert!(read(&sample(wrong)).is_err());
+        }
+        let mut newer = Newer { sample: sample(size_of::<Newer>()), three: 0 };
+        assert_eq!(read(ptr::from_ref(&newer).cast()).unwrap().two, 2);
+        newer.three = 1;
+        assert!(read(ptr::from_ref(&newer).cast()).is_err());
+    }
+
+    #[test]
+    fn written_memory_overlaps_nothing() {
+        let at = |start: usize, len: usize, is_written| MemoryRange { start, end: start + len, is_written };
+        let cases = [
+            (vec![at(0, 8, true), at(8, 8, true), at(16, 8, false)], true),
+            (vec![at(0, 8, false), at(4, 8, false)], true),
+            (vec![at(4, 8, true), at(0, 5, false)], false),
+            (vec![at(0, 8, false), at(7, 1, true)], false),
+            (vec![at(0, 8, true), at(4, 0, true), at(5, 0, false)], true),
+            // The long range overlaps the last one, not its neighbour.
+            (vec![at(0, 100, true), at(200, 8, false), at(50, 1, false)], false),
+            (vec![at(0, 100, false), at(10, 1, false), at(50, 1, true)], false),
+        ];
+        for (mut ranges, good) in cases {
+            assert_eq!(check_overlap(&mut ranges).is_ok(), good, "{ranges:?}");
+        }
+    }
+
+    #[test]
+    fn panics_become_codes() {
+        assert_eq!(guarded(|| panic!("a test")), LOCKSTEP_ERROR_INTERNAL);
+    }
+
+    #[test]
+    fn impossible_lengths_are_refused() {
+        let byte = 0u8;
+        assert!(check_memory(&byte, usize::MAX, "it").is_err());
+        assert!(check_memory(ptr::without_provenance::<u64>(usize::MAX - 7), 2, "it").is_err());
+        assert!(check_memory(ptr::null::<u8>(), 0, "it").is_ok());
+        assert!(check_memory(ptr::null::<u8>(), 1, "it").is_err());
+    }
+}

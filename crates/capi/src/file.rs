@@ -1,0 +1,126 @@
+//! The file format from file to file.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use lockstep::FileOptions as RustOptions;
+
+use crate::engine::Engine;
+use crate::error::Outcome;
+use crate::ffi;
+use crate::file_key::{FileKey, file_key};
+use crate::stream::{Control, ProgressFn, Summary};
+
+/// Options of files. Zeros are the defaults.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct FileOptions {
+    /// sizeof(lockstep_file_options)
+    pub size: usize,
+    /// Progress and cancellation, or NULL.
+    pub progress: ProgressFn,
+    /// The first argument of the progress callback.
+    pub progress_user: *mut c_void,
+    /// The maximum number of threads for this call; 0: the number of the engine.
+    pub threads: u32,
+    /// Not 0: replace the output if it exists.
+    pub force: c_int,
+    /// Not 0: the output is on stable storage when the call returns.
+    pub sync: c_int,
+}
+
+// SAFETY: the structure is `repr(C)`, its first member is a `usize`, and zeros are valid.
+unsafe impl ffi::Options for FileOptions {
+    const NAME: &'static str = "lockstep_file_options";
+}
+
+/// Encrypts a file to a file in the file format. The output appears complete or not at all. `options` and `summary` may be
+/// NULL.
+///
+/// Errors: LOCKSTEP_ERROR_FILE, LOCKSTEP_ERROR_EXISTS, LOCKSTEP_ERROR_SAME_FILE, LOCKSTEP_ERROR_INPUT_CHANGED, and those of
+/// lockstep_encrypt_stream.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_encrypt_file(
+    engine: *const Engine,
+    key: *const FileKey,
+    context: *const u8,
+    context_len: usize,
+    from: *const c_char,
+    to: *const c_char,
+    options: *const FileOptions,
+    summary: *mut Summary,
+) -> c_int {
+    let call = Call { engine, key, context, context_len, from, to, options, summary };
+    // SAFETY: the pointers are valid, as the header demands.
+    ffi::guarded(|| unsafe { call.run(lockstep::encrypt_file) })
+}
+
+/// Decrypts a file to a file. The output appears complete and verified or not at all. The arguments are those of
+/// lockstep_encrypt_file.
+///
+/// Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_WRONG_KEY, LOCKSTEP_ERROR_TRUNCATED, and those of
+/// lockstep_encrypt_file.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_decrypt_file(
+    engine: *const Engine,
+    key: *const FileKey,
+    context: *const u8,
+    context_len: usize,
+    from: *const c_char,
+    to: *const c_char,
+    options: *const FileOptions,
+    summary: *mut Summary,
+) -> c_int {
+    let call = Call { engine, key, context, context_len, from, to, options, summary };
+    // SAFETY: the pointers are valid, as the header demands.
+    ffi::guarded(|| unsafe { call.run(lockstep::decrypt_file) })
+}
+
+/// A function of the Rust library that processes a file.
+type Process = fn(
+    &lockstep::Engine,
+    &lockstep::FileKey,
+    &[u8],
+    &std::path::Path,
+    &std::path::Path,
+    RustOptions<'_>,
+) -> lockstep::Result<lockstep::Summary>;
+
+/// The arguments of a call.
+struct Call {
+    engine: *const Engine,
+    key: *const FileKey,
+    context: *const u8,
+    context_len: usize,
+    from: *const c_char,
+    to: *const c_char,
+    options: *const FileOptions,
+    summary: *mut Summary,
+}
+
+impl Call {
+    /// # Safety
+    /// The pointers are valid, as the header demands.
+    unsafe fn run(&self, process: Process) -> Outcome<()> {
+        // SAFETY: the pointers are valid, says the caller.
+        let (engine, key, context, from, to, options) = unsafe {
+            (
+                ffi::object(self.engine, "the engine")?,
+                file_key(self.key)?,
+                ffi::input(self.context, self.context_len, "the context")?,
+                ffi::path(self.from, "the path of the input")?,
+                ffi::path(self.to, "the path of the output")?,
+                ffi::options(self.options)?,
+            )
+        };
+        let (force, sync) = (options.force != 0, options.sync != 0);
+        let control = Control::new(options.progress, options.progress_user, options.threads);
+        let done = engine.run(|engine| {
+            control.run(|stream| {
+                Ok(process(engine, key, context, from, to, RustOptions { stream, force, sync })?)
+            })
+        })?;
+        // SAFETY: the pointer is null or valid, says the caller.
+        unsafe { ffi::store_if_wanted(self.summary, done.into()) };
+        Ok(())
+    }
+}

@@ -1,0 +1,104 @@
+//! Keys of the file format.
+
+use std::ffi::{c_char, c_int};
+
+use lockstep::{Suite, keyfile};
+
+use crate::error::{Failure, Outcome};
+use crate::ffi;
+
+/// A key of the file format. It is wiped when it is freed. All threads may use it at the same time.
+pub struct FileKey {
+    pub(crate) key: lockstep::FileKey,
+}
+
+/// Generates a key by the operating system's random generator. `bits` is 256 (Cobblestone-256) or 128 (Cobblestone-128).
+///
+/// Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_RANDOM.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_file_key_generate(bits: c_int, key: *mut *mut FileKey) -> c_int {
+    let generate = || {
+        let suite = match bits {
+            128 => Suite::Cobblestone128,
+            256 => Suite::Cobblestone256,
+            _ => return Err(Failure::argument(format!("a key of {bits} bits: use 256 or 128"))),
+        };
+        Ok(FileKey { key: lockstep::FileKey::generate_for(suite)? })
+    };
+    // SAFETY: the pointer is valid, as the header demands.
+    ffi::guarded(|| unsafe { ffi::produce(key, generate) })
+}
+
+/// Makes a key from its 32 or 16 bytes, which must be uniformly random: not a password, and not the hash of one.
+///
+/// Errors: LOCKSTEP_ERROR_KEY.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_file_key_new(
+    bytes: *const u8,
+    len: usize,
+    key: *mut *mut FileKey,
+) -> c_int {
+    ffi::guarded(|| {
+        // SAFETY: the pointers are valid, as the header demands.
+        unsafe {
+            ffi::produce(key, || {
+                Ok(FileKey { key: lockstep::FileKey::from_bytes(ffi::input(bytes, len, "the key")?)? })
+            })
+        }
+    })
+}
+
+/// Reads a key file, as `lockstep keygen` writes it.
+///
+/// Errors: LOCKSTEP_ERROR_FILE, LOCKSTEP_ERROR_KEY_FILE.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_file_key_read(path: *const c_char, key: *mut *mut FileKey) -> c_int {
+    ffi::guarded(|| {
+        // SAFETY: the pointers are valid, as the header demands.
+        unsafe { ffi::produce(key, || Ok(FileKey { key: keyfile::read(ffi::path(path, "the path")?)? })) }
+    })
+}
+
+/// Writes a key to a new key file that only its owner can read. An existing file is never overwritten.
+///
+/// Errors: LOCKSTEP_ERROR_EXISTS, LOCKSTEP_ERROR_FILE.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_file_key_write(path: *const c_char, key: *const FileKey) -> c_int {
+    ffi::guarded(|| {
+        // SAFETY: the pointers are valid, as the header demands.
+        unsafe { Ok(keyfile::create(ffi::path(path, "the path")?, file_key(key)?)?) }
+    })
+}
+
+/// Copies the bytes of a key to `output` of `room` bytes, and stores their number: 32 or 16. Wipe the copy after its use.
+///
+/// Errors: LOCKSTEP_ERROR_OUTPUT.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_file_key_bytes(
+    key: *const FileKey,
+    output: *mut u8,
+    room: usize,
+    output_len: *mut usize,
+) -> c_int {
+    ffi::guarded(|| {
+        ffi::check_pointer(output_len, "the place for the length")?;
+        // SAFETY: the pointers are valid, as the header demands.
+        unsafe { ffi::store_bytes(file_key(key)?.as_bytes(), output, room, output_len) }
+    })
+}
+
+/// Wipes and frees a key. No call may be using it. NULL is permitted.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_file_key_free(key: *mut FileKey) {
+    // SAFETY: the pointer is null or a key that is not used again, as the header demands.
+    unsafe { ffi::free(key) }
+}
+
+/// The key behind a pointer.
+///
+/// # Safety
+/// The pointer is null or refers to a key that lives as long as the result.
+pub(crate) unsafe fn file_key<'a>(key: *const FileKey) -> Outcome<&'a lockstep::FileKey> {
+    // SAFETY: the pointer is valid, says the caller.
+    Ok(&unsafe { ffi::object(key, "the key")? }.key)
+}

@@ -1,0 +1,119 @@
+//! Key wrap: RFC 3394, and with padding RFC 5649 (SP 800-38F).
+
+use std::ffi::c_int;
+
+use lockstep::hazmat::mode::{Executor, key_wrap};
+use lockstep::hazmat::{Error, Key};
+use zeroize::Zeroizing;
+
+use crate::cipher::CipherKey;
+use crate::engine::Engine;
+use crate::error::Outcome;
+use crate::ffi::{self, MemoryRange};
+
+/// Wraps a key of a multiple of 8 bytes, at least 16 (KW, RFC 3394). The result has 8 bytes more. `room` is the size of the
+/// output, whose used length is stored. The wrapping key is of any mode except XTS.
+///
+/// Errors: LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_ORDER for a key of XTS; errors
+/// of devices.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_key_wrap(
+    engine: *const Engine,
+    key: *const CipherKey,
+    input: *const u8,
+    len: usize,
+    output: *mut u8,
+    room: usize,
+    output_len: *mut usize,
+) -> c_int {
+    let wrap = |executor: &dyn Executor, key: &Key, input: &[u8]| {
+        key_wrap::wrap(executor, key, input).map(Zeroizing::new)
+    };
+    // SAFETY: the pointers are valid, as the header demands.
+    ffi::guarded(|| unsafe { run(wrap, engine, key, input, len, output, room, output_len) })
+}
+
+/// Unwraps a key (KW, RFC 3394). The result has 8 bytes less than the input.
+///
+/// Errors: LOCKSTEP_ERROR_AUTHENTICATION, and those of lockstep_key_wrap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_key_unwrap(
+    engine: *const Engine,
+    key: *const CipherKey,
+    input: *const u8,
+    len: usize,
+    output: *mut u8,
+    room: usize,
+    output_len: *mut usize,
+) -> c_int {
+    // SAFETY: the pointers are valid, as the header demands.
+    ffi::guarded(|| unsafe { run(key_wrap::unwrap, engine, key, input, len, output, room, output_len) })
+}
+
+/// Wraps a key of 1 to 2^32 - 1 bytes (KWP, RFC 5649). The result has 8 bytes more, rounded up to a multiple of 8. The
+/// arguments and errors are those of lockstep_key_wrap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_key_wrap_padded(
+    engine: *const Engine,
+    key: *const CipherKey,
+    input: *const u8,
+    len: usize,
+    output: *mut u8,
+    room: usize,
+    output_len: *mut usize,
+) -> c_int {
+    let wrap = |executor: &dyn Executor, key: &Key, input: &[u8]| {
+        key_wrap::wrap_padded(executor, key, input).map(Zeroizing::new)
+    };
+    // SAFETY: the pointers are valid, as the header demands.
+    ffi::guarded(|| unsafe { run(wrap, engine, key, input, len, output, room, output_len) })
+}
+
+/// Unwraps a key (KWP, RFC 5649). The output needs as many bytes as the unwrapped key has: at most 8 less than the input.
+///
+/// Errors: LOCKSTEP_ERROR_AUTHENTICATION, and those of lockstep_key_wrap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_key_unwrap_padded(
+    engine: *const Engine,
+    key: *const CipherKey,
+    input: *const u8,
+    len: usize,
+    output: *mut u8,
+    room: usize,
+    output_len: *mut usize,
+) -> c_int {
+    // SAFETY: the pointers are valid, as the header demands.
+    ffi::guarded(|| unsafe {
+        run(key_wrap::unwrap_padded, engine, key, input, len, output, room, output_len)
+    })
+}
+
+/// # Safety
+/// The pointers are valid, as the header demands.
+unsafe fn run(
+    wrap: impl FnOnce(&dyn Executor, &Key, &[u8]) -> Result<Zeroizing<Vec<u8>>, Error>,
+    engine: *const Engine,
+    key: *const CipherKey,
+    input: *const u8,
+    len: usize,
+    output: *mut u8,
+    room: usize,
+    output_len: *mut usize,
+) -> Outcome<()> {
+    ffi::check_pointer(output_len, "the place for the length")?;
+    // The result is copied to the output when the input has been read: the two may be the same memory.
+    let mut ranges = [
+        MemoryRange::input(input, output, len),
+        MemoryRange::written(output, room),
+        MemoryRange::written(output_len, 1),
+    ];
+    ffi::check_overlap(&mut ranges)?;
+    // SAFETY: the pointers are valid, says the caller. The input is not used any more when the output is written.
+    unsafe {
+        let engine = ffi::object(engine, "the engine")?;
+        let key = ffi::object(key, "the key")?.single()?;
+        let input = ffi::input(input, len, "the input")?;
+        let result = engine.run_mode(|executor| wrap(executor, key, input))?;
+        ffi::store_bytes(&result, output, room, output_len)
+    }
+}

@@ -1,0 +1,163 @@
+//! Random access to a message of the file format.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::fs::File;
+use std::io;
+use std::ptr;
+
+use lockstep::{ReadAt, file};
+
+use crate::engine::{Engine, free_with_engine};
+use crate::error::Outcome;
+use crate::ffi::{self, MemoryRange};
+use crate::file_key::{FileKey, file_key};
+
+/// Fills a buffer with `len` bytes of the encrypted message from an offset. Returns 0, or another number for an error. Calls
+/// run on any thread, and at the same time.
+pub type ReadAtFn =
+    Option<unsafe extern "C" fn(user: *mut c_void, offset: u64, buffer: *mut u8, len: usize) -> c_int>;
+
+/// A message of the file format with random access. All threads may use it at the same time.
+pub struct Reader {
+    engine: Engine,
+    inner: lockstep::Reader<Source>,
+}
+
+/// The encrypted message.
+enum Source {
+    File(File),
+    Callback { read_at: ReadAtFn, user: *mut c_void, size: u64 },
+}
+
+// SAFETY: the header states that the callback runs on any thread.
+unsafe impl Send for Source {}
+// SAFETY: the header states that calls of the callback run at the same time.
+unsafe impl Sync for Source {}
+
+impl ReadAt for Source {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        match self {
+            Source::File(file) => ReadAt::read_exact_at(file, buffer, offset),
+            Source::Callback { size, .. } if offset.saturating_add(buffer.len() as u64) > *size => {
+                Err(io::ErrorKind::UnexpectedEof.into())
+            }
+            Source::Callback { read_at: Some(read_at), user, .. } if !buffer.is_empty() => {
+                // SAFETY: the callback takes its own argument and writes at most as many bytes as the buffer has.
+                match unsafe { read_at(*user, offset, buffer.as_mut_ptr(), buffer.len()) } {
+                    0 => Ok(()),
+                    code => Err(io::Error::other(format!("the read callback returned {code}"))),
+                }
+            }
+            Source::Callback { .. } => Ok(()),
+        }
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        match self {
+            Source::File(file) => ReadAt::size(file),
+            Source::Callback { size, .. } => Ok(*size),
+        }
+    }
+}
+
+/// Opens an encrypted file for random access: checks its header and its end. The file may be in use by other readers, but
+/// nothing may write to it.
+///
+/// Errors: LOCKSTEP_ERROR_FILE, LOCKSTEP_ERROR_WRONG_KEY, LOCKSTEP_ERROR_TRUNCATED, LOCKSTEP_ERROR_AUTHENTICATION,
+/// LOCKSTEP_ERROR_READ; errors of devices.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_reader_open_file(
+    engine: *const Engine,
+    key: *const FileKey,
+    context: *const u8,
+    context_len: usize,
+    path: *const c_char,
+    reader: *mut *mut Reader,
+) -> c_int {
+    ffi::guarded(|| {
+        // SAFETY: the pointers are valid, as the header demands.
+        unsafe {
+            ffi::produce(reader, || {
+                let context = ffi::input(context, context_len, "the context")?;
+                let path = ffi::path(path, "the path")?;
+                let (engine, key) = (ffi::object(engine, "the engine")?, file_key(key)?);
+                open(engine, key, context, Source::File(file::open_input(path)?))
+            })
+        }
+    })
+}
+
+/// Opens an encrypted message of `size` bytes, which a callback reads, for random access. The callback and its argument are
+/// used until the reader is freed.
+///
+/// Errors: those of lockstep_reader_open_file, except LOCKSTEP_ERROR_FILE.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_reader_open(
+    engine: *const Engine,
+    key: *const FileKey,
+    context: *const u8,
+    context_len: usize,
+    read_at: ReadAtFn,
+    user: *mut c_void,
+    size: u64,
+    reader: *mut *mut Reader,
+) -> c_int {
+    ffi::guarded(|| {
+        // SAFETY: the pointers are valid, as the header demands.
+        unsafe {
+            ffi::produce(reader, || {
+                ffi::check_pointer(
+                    read_at.map_or(ptr::null(), |read| read as *const c_void),
+                    "the read callback",
+                )?;
+                let context = ffi::input(context, context_len, "the context")?;
+                let (engine, key) = (ffi::object(engine, "the engine")?, file_key(key)?);
+                open(engine, key, context, Source::Callback { read_at, user, size })
+            })
+        }
+    })
+}
+
+fn open(engine: &Engine, key: &lockstep::FileKey, context: &[u8], source: Source) -> Outcome<Reader> {
+    let inner = engine.run(|engine| Ok(lockstep::Reader::open(engine, key, context, source)?))?;
+    Ok(Reader { engine: engine.clone(), inner })
+}
+
+/// Returns the length of the plaintext in bytes; 0 if the reader is NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_reader_len(reader: *const Reader) -> u64 {
+    // SAFETY: the pointer is null or a reader, as the header demands.
+    unsafe { reader.as_ref() }.map_or(0, |reader| reader.inner.len())
+}
+
+/// Reads plaintext from an offset to a buffer until the buffer is full or the message ends, and stores the number of bytes.
+/// Each byte is verified. After an error the buffer is zeroed.
+///
+/// Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_READ; errors of devices.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_reader_read(
+    reader: *const Reader,
+    offset: u64,
+    buffer: *mut u8,
+    len: usize,
+    read: *mut usize,
+) -> c_int {
+    ffi::guarded(|| {
+        ffi::check_pointer(read, "the place for the number of bytes")?;
+        ffi::check_overlap(&mut [MemoryRange::written(buffer, len), MemoryRange::written(read, 1)])?;
+        // SAFETY: the pointers are valid, as the header demands, and overlap nothing else.
+        unsafe {
+            let reader = ffi::object(reader, "the reader")?;
+            let buffer = ffi::output(buffer, len, "the buffer")?;
+            let got = reader.engine.run(|_| Ok(reader.inner.read_at(offset, buffer)?))?;
+            ffi::store(read, got, "the place for the number of bytes")
+        }
+    })
+}
+
+/// Frees a reader. No call may be using it. NULL is permitted.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_reader_free(reader: *mut Reader) {
+    // SAFETY: the pointer is null or a reader that is not used again, as the header demands.
+    unsafe { free_with_engine(reader, |reader| &reader.engine) }
+}

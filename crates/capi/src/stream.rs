@@ -1,0 +1,256 @@
+//! The file format over callbacks that read and write; progress and cancellation.
+
+use std::ffi::{c_int, c_void};
+use std::io::{self, Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use lockstep::{Options, Summary as StreamSummary};
+
+use crate::engine::Engine;
+use crate::error::Outcome;
+use crate::ffi;
+use crate::file_key::{FileKey, file_key};
+
+/// Reads up to `len` bytes to `buffer`. Returns the number of bytes, 0 at the end, or a negative number for an error. The
+/// calls of one stream do not run at the same time, but they run on any thread.
+pub type ReadFn = Option<unsafe extern "C" fn(user: *mut c_void, buffer: *mut u8, len: usize) -> isize>;
+
+/// Writes up to `len` bytes of `buffer`. Returns the number of bytes, or a negative number for an error. The calls of one
+/// stream do not run at the same time, but they run on any thread, and at the same time as a read.
+pub type WriteFn = Option<unsafe extern "C" fn(user: *mut c_void, buffer: *const u8, len: usize) -> isize>;
+
+/// Receives the number of plaintext bytes so far. A result other than 0 cancels the call. If all other bytes are being
+/// processed at that time, the call succeeds nevertheless. The calls do not run at the same time, but they run on any thread.
+pub type ProgressFn = Option<unsafe extern "C" fn(user: *mut c_void, bytes: u64) -> c_int>;
+
+/// Options of a stream. Zeros are the defaults.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct StreamOptions {
+    /// sizeof(lockstep_stream_options)
+    pub size: usize,
+    /// Progress and cancellation, or NULL.
+    pub progress: ProgressFn,
+    /// The first argument of the progress callback.
+    pub progress_user: *mut c_void,
+    /// The maximum number of threads for this call; 0: the number of the engine. With 1, all callbacks run on the calling
+    /// thread.
+    pub threads: u32,
+}
+
+// SAFETY: the structure is `repr(C)`, its first member is a `usize`, and zeros are valid.
+unsafe impl ffi::Options for StreamOptions {
+    const NAME: &'static str = "lockstep_stream_options";
+}
+
+/// The result of an encryption or decryption.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Summary {
+    /// Bytes of plaintext.
+    pub plaintext_len: u64,
+    /// Bytes of the encrypted message.
+    pub ciphertext_len: u64,
+}
+
+impl From<StreamSummary> for Summary {
+    fn from(summary: StreamSummary) -> Summary {
+        Summary { plaintext_len: summary.plaintext_len, ciphertext_len: summary.ciphertext_len }
+    }
+}
+
+/// Encrypts a stream in the file format, in bounded memory and on all threads of the engine. `options` and `summary` may be
+/// NULL. After an error the bytes that were written are not a complete message.
+///
+/// Errors: LOCKSTEP_ERROR_READ or LOCKSTEP_ERROR_WRITE if a callback failed, LOCKSTEP_ERROR_CANCELLED, LOCKSTEP_ERROR_RANDOM,
+/// LOCKSTEP_ERROR_TOO_LONG; errors of devices.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_encrypt_stream(
+    engine: *const Engine,
+    key: *const FileKey,
+    context: *const u8,
+    context_len: usize,
+    read: ReadFn,
+    read_user: *mut c_void,
+    write: WriteFn,
+    write_user: *mut c_void,
+    options: *const StreamOptions,
+    summary: *mut Summary,
+) -> c_int {
+    let (reader, writer) = (Reader { read, user: read_user }, Writer { write, user: write_user });
+    let call = Call { engine, key, context, context_len, options, summary };
+    let run = |parts: Parts<'_>, options: Options<'_>| {
+        Ok(lockstep::encrypt(parts.engine, parts.key, parts.context, reader, writer, options)?)
+    };
+    // SAFETY: the pointers are valid, as the header demands.
+    ffi::guarded(|| unsafe { call.run(check_callbacks(read, write), run) })
+}
+
+/// Decrypts a stream of the file format. Bytes that are written are verified, but after an error they are only a part of the
+/// plaintext: discard them. The arguments are those of lockstep_encrypt_stream.
+///
+/// Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_WRONG_KEY, LOCKSTEP_ERROR_TRUNCATED, and those of
+/// lockstep_encrypt_stream.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_decrypt_stream(
+    engine: *const Engine,
+    key: *const FileKey,
+    context: *const u8,
+    context_len: usize,
+    read: ReadFn,
+    read_user: *mut c_void,
+    write: WriteFn,
+    write_user: *mut c_void,
+    options: *const StreamOptions,
+    summary: *mut Summary,
+) -> c_int {
+    let (reader, writer) = (Reader { read, user: read_user }, Writer { write, user: write_user });
+    let call = Call { engine, key, context, context_len, options, summary };
+    let run = |parts: Parts<'_>, options: Options<'_>| {
+        Ok(lockstep::decrypt(parts.engine, parts.key, parts.context, reader, writer, options)?)
+    };
+    // SAFETY: the pointers are valid, as the header demands.
+    ffi::guarded(|| unsafe { call.run(check_callbacks(read, write), run) })
+}
+
+fn check_callbacks(read: ReadFn, write: WriteFn) -> Outcome<()> {
+    ffi::check_pointer(read.map_or(std::ptr::null(), |read| read as *const c_void), "the read callback")?;
+    ffi::check_pointer(write.map_or(std::ptr::null(), |write| write as *const c_void), "the write callback")
+}
+
+/// The arguments that both directions share.
+struct Call {
+    engine: *const Engine,
+    key: *const FileKey,
+    context: *const u8,
+    context_len: usize,
+    options: *const StreamOptions,
+    summary: *mut Summary,
+}
+
+/// The same as references.
+struct Parts<'a> {
+    engine: &'a lockstep::Engine,
+    key: &'a lockstep::FileKey,
+    context: &'a [u8],
+}
+
+impl Call {
+    /// # Safety
+    /// The pointers are valid, as the header demands.
+    unsafe fn run(
+        &self,
+        callbacks: Outcome<()>,
+        process: impl FnOnce(Parts<'_>, Options<'_>) -> Outcome<StreamSummary>,
+    ) -> Outcome<()> {
+        callbacks?;
+        // SAFETY: the pointers are valid, says the caller.
+        let (engine, key, context, options) = unsafe {
+            (
+                ffi::object(self.engine, "the engine")?,
+                file_key(self.key)?,
+                ffi::input(self.context, self.context_len, "the context")?,
+                ffi::options(self.options)?,
+            )
+        };
+        let control = Control::new(options.progress, options.progress_user, options.threads);
+        let done =
+            engine.run(|engine| control.run(|options| process(Parts { engine, key, context }, options)))?;
+        // SAFETY: the pointer is null or valid, says the caller.
+        unsafe { ffi::store_if_wanted(self.summary, done.into()) };
+        Ok(())
+    }
+}
+
+/// Progress and cancellation of a call.
+pub(crate) struct Control {
+    progress: Progress,
+    threads: u32,
+    is_cancelled: AtomicBool,
+}
+
+/// A progress callback with its argument.
+struct Progress {
+    callback: ProgressFn,
+    user: *mut c_void,
+}
+
+// SAFETY: the header states that the callback runs on any thread, and that its calls do not run at the same time.
+unsafe impl Sync for Progress {}
+
+impl Control {
+    pub(crate) fn new(callback: ProgressFn, user: *mut c_void, threads: u32) -> Control {
+        Control { progress: Progress { callback, user }, threads, is_cancelled: AtomicBool::new(false) }
+    }
+
+    /// Runs work with the options of the Rust library.
+    pub(crate) fn run<T>(&self, work: impl FnOnce(Options<'_>) -> Outcome<T>) -> Outcome<T> {
+        let report = |bytes| self.report(bytes);
+        let mut options = Options::new().interrupt(&self.is_cancelled);
+        if self.progress.callback.is_some() {
+            options = options.progress(&report);
+        }
+        if self.threads != 0 {
+            options = options.max_threads(self.threads as usize);
+        }
+        work(options)
+    }
+
+    fn report(&self, bytes: u64) {
+        let Some(callback) = self.progress.callback else { return };
+        // SAFETY: the callback takes its own argument, as the header demands.
+        if unsafe { callback(self.progress.user, bytes) } != 0 {
+            self.is_cancelled.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A callback that reads.
+struct Reader {
+    read: ReadFn,
+    user: *mut c_void,
+}
+
+// SAFETY: the header states that the callback runs on any thread.
+unsafe impl Send for Reader {}
+
+impl Read for Reader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some(read) = self.read.filter(|_| !buffer.is_empty()) else { return Ok(0) };
+        // SAFETY: the callback takes its own argument and writes at most as many bytes as the buffer has.
+        let got = unsafe { read(self.user, buffer.as_mut_ptr(), buffer.len()) };
+        check_count("read", got, buffer.len())
+    }
+}
+
+/// A callback that writes.
+struct Writer {
+    write: WriteFn,
+    user: *mut c_void,
+}
+
+// SAFETY: the header states that the callback runs on any thread.
+unsafe impl Send for Writer {}
+
+impl Write for Writer {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        let Some(write) = self.write.filter(|_| !buffer.is_empty()) else { return Ok(0) };
+        // SAFETY: the callback takes its own argument and reads at most as many bytes as the buffer has.
+        let got = unsafe { write(self.user, buffer.as_ptr(), buffer.len()) };
+        check_count("write", got, buffer.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn check_count(name: &str, got: isize, most: usize) -> io::Result<usize> {
+    match usize::try_from(got) {
+        Ok(count) if count <= most => Ok(count),
+        Ok(_) => Err(io::Error::other(format!(
+            "the {name} callback returned {got}, but the buffer has {most} bytes"
+        ))),
+        Err(_) => Err(io::Error::other(format!("the {name} callback returned {got}"))),
+    }
+}

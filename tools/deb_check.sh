@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Unpacks the Debian package into a clean folder and uses all of its parts: the library by pkg-config, the static library, the
+# command, the provider in OpenSSL, manual pages and completions.
+#
+#   tools/deb_check.sh PACKAGE
+set -euo pipefail
+
+package=$(realpath "$1")
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+fail() {
+    echo "deb-check: $*" >&2
+    exit 1
+}
+# Settings of the user must not change the result.
+unset "${!LOCKSTEP_@}" OPENSSL_CONF OPENSSL_MODULES
+
+dpkg-deb --extract "$package" root
+lib=$(dirname "$(find root/usr/lib -name liblockstep.so)")
+command=$folder/root/usr/bin/lockstep
+head -c 100000 /dev/urandom >plain
+"$command" keygen -o key
+
+# The library: the example, linked by pkg-config. The second program contains the library.
+export PKG_CONFIG_SYSROOT_DIR=$folder/root PKG_CONFIG_LIBDIR=$folder/$lib/pkgconfig
+flags=$(pkg-config --cflags --libs lockstep)
+example=root/usr/share/doc/lockstep/examples/encrypt_file.c
+# shellcheck disable=SC2086 # several options
+cc -std=c99 -Wall -Wextra -pedantic -Werror $example $flags -o shared
+# shellcheck disable=SC2046
+cc $example $(pkg-config --cflags lockstep) "$lib/liblockstep.a" $(sed -n 's/^Libs.private: //p' "$lib/pkgconfig/lockstep.pc") -o static
+for program in shared static; do
+    LD_LIBRARY_PATH=$folder/$lib ./$program key plain $program.enc >/dev/null
+    "$command" decrypt -k key $program.enc -o $program.out
+    cmp plain $program.out || fail "the example and the command disagree"
+    ! LD_LIBRARY_PATH=$folder/$lib ./$program key plain $program.enc 2>error || fail "the example overwrote a file"
+    grep -q 'choose another output' error || fail "no message"
+done
+readelf -d "$lib/liblockstep.so" | grep -q 'SONAME.*liblockstep.so.0' || fail "the soname is wrong"
+readelf -d shared | grep -q 'NEEDED.*liblockstep.so.0' || fail "the program does not use the shared library"
+# All functions of the header have the symbol version, and there are no other symbols.
+exported=$(nm -D --defined-only "$lib/liblockstep.so" | awk '$2 != "A" { print $3 }' | sort)
+declared=$(grep -o '\blockstep_[a-z0-9_]*(' root/usr/include/lockstep.h | tr -d '(' | sort -u | sed 's/$/@@LOCKSTEP_0.1/')
+[ "$exported" = "$declared" ] || fail "the symbols are not those of the header: $(diff <(echo "$declared") <(echo "$exported"))"
+
+# The provider: `openssl` encrypts with it and decrypts without it.
+sed "s|^module = .*|module = $folder/$lib/ossl-modules/lockstep.so|" root/usr/share/lockstep/lockstep.cnf >openssl.cnf
+export OPENSSL_CONF=$folder/openssl.cnf
+openssl list -providers | grep -qi lockstep || fail "openssl does not load the provider"
+cipher=(openssl enc -aes-256-ctr -K "$(printf '2b%.0s' {1..32})" -iv "$(printf '01%.0s' {1..16})")
+"${cipher[@]}" -in plain -out ours
+unset OPENSSL_CONF
+"${cipher[@]}" -in plain -out theirs
+cmp ours theirs || fail "the provider and openssl disagree"
+
+for file in share/man/man1/lockstep.1.gz share/man/man7/lockstep-provider.7.gz share/bash-completion/completions/lockstep \
+    share/zsh/vendor-completions/_lockstep share/fish/vendor_completions.d/lockstep.fish; do
+    [ -s "root/usr/$file" ] || fail "$file is missing"
+done
+bash -n root/usr/share/bash-completion/completions/lockstep
+dpkg-deb --field "$package" Depends | grep -q libc6 || fail "no dependency on the C library"
+echo "deb-check: library, command and provider of $(basename "$package") work"
