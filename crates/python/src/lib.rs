@@ -1,0 +1,38 @@
+//! The extension `lockstep._native` of the Python package `lockstep-aes`.
+//!
+//! | module | content |
+//! |---|---|
+//! | `aead` | the classes of `lockstep.aead`, and batches |
+//! | `buffer` | Python's buffers as slices, and `bytes` that are written in place |
+//! | `engine` | the engine of the process: selection of devices, forks |
+//! | `error` | `InvalidTag`, and the exception for each error |
+//!
+//! Python's part of the package is in `python/lockstep`. Rules for this crate:
+//!
+//! - The locks of this crate are taken while the thread is attached to the interpreter and released before it detaches, or taken
+//!   and released while it is detached. A thread never waits for a lock whose owner waits for the interpreter.
+//! - Data of a call that detaches are exported buffers or `bytes`, so they can neither move nor vanish meanwhile.
+
+mod aead;
+mod buffer;
+mod engine;
+mod error;
+
+use pyo3::prelude::*;
+
+/// AES on parallel hardware: the native part of the package `lockstep`.
+#[pymodule(name = "_native")]
+mod native {
+    use super::*;
+
+    #[pymodule_export]
+    use aead::{AESCCM, AESGCM, AESGCMSIV, AESOCB3, AESSIV, XAES256GCM};
+    #[pymodule_export]
+    use engine::{Device, Selection, after_fork_in_child, devices, missing_devices, select};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        module.add("InvalidTag", module.py().get_type::<error::InvalidTag>())
+    }
+}
