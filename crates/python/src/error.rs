@@ -2,9 +2,7 @@
 
 use lockstep::hazmat::Error as CoreError;
 use pyo3::PyErr;
-use pyo3::exceptions::{
-    PyException, PyFileExistsError, PyOSError, PyRuntimeError, PyValueError,
-};
+use pyo3::exceptions::{PyException, PyFileExistsError, PyOSError, PyRuntimeError, PyValueError};
 
 pyo3::create_exception!(
     lockstep,
@@ -35,7 +33,7 @@ pub(crate) fn from_library(error: lockstep::Error) -> PyErr {
     match error {
         Error::Core(error) => from_core(error),
         Error::Exists { .. } => PyFileExistsError::new_err(error.to_string()),
-        Error::Read(source) | Error::Write(source) => source.into(),
+        Error::Read(source) | Error::Write(source) => from_io(source),
         Error::File { ref source, .. } => {
             let message = error.to_string();
             match source.raw_os_error() {
@@ -49,5 +47,14 @@ pub(crate) fn from_library(error: lockstep::Error) -> PyErr {
             PyRuntimeError::new_err(error.to_string())
         }
         _ => PyValueError::new_err(error.to_string()),
+    }
+}
+
+/// The exception for an error of the system, or the exception of Python in it.
+fn from_io(error: std::io::Error) -> PyErr {
+    match error.raw_os_error() {
+        // `OSError` chooses the subclass by the number.
+        Some(number) => PyOSError::new_err((number, error.to_string())),
+        None => error.into(),
     }
 }

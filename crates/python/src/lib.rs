@@ -5,6 +5,7 @@
 //! | `aead` | the classes of `lockstep.aead`, and batches |
 //! | `buffer` | Python's buffers as slices, and `bytes` that are written in place |
 //! | `engine` | the engine of the process: selection of devices, forks |
+//! | `file`, `source`, `task` | encrypted files; files and file objects; long work with signals and progress |
 //! | `error` | `InvalidTag`, and the exception for each error |
 //!
 //! Python's part of the package is in `python/lockstep`. Rules for this crate:
@@ -17,6 +18,9 @@ mod aead;
 mod buffer;
 mod engine;
 mod error;
+mod file;
+mod source;
+mod task;
 
 use pyo3::prelude::*;
 
@@ -29,6 +33,9 @@ mod native {
     use aead::{AESCCM, AESGCM, AESGCMSIV, AESOCB3, AESSIV, XAES256GCM};
     #[pymodule_export]
     use engine::{Device, Selection, after_fork_in_child, devices, missing_devices, select};
+
+    #[pymodule_export]
+    use file::{NativeReader, NativeWriter, decrypt_file, encrypt_file, generate_key, plaintext_len};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -15,13 +15,17 @@ The import opens no driver and starts no thread.
 import os as _os
 
 from . import aead
+from ._files import Writer, open
 from ._native import (
     Device,
     InvalidTag,
     Selection,
     __version__,
     after_fork_in_child as _after_fork_in_child,
+    decrypt_file,
     devices,
+    encrypt_file,
+    generate_key,
     missing_devices,
     use,
 )
@@ -32,9 +36,14 @@ __all__ = [
     "Device",
     "InvalidTag",
     "Selection",
+    "Writer",
     "__version__",
     "aead",
+    "decrypt_file",
     "devices",
+    "encrypt_file",
+    "generate_key",
     "missing_devices",
+    "open",
     "use",
 ]

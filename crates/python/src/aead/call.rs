@@ -88,7 +88,8 @@ impl Cipher {
         // SAFETY: the output is an exported writable buffer. Body and tag are disjoint parts of it, and the check above has
         // found no other overlap than the whole body with the whole data, whose slice is not used in that case.
         let (body, tag) = unsafe { (slice_mut(body), slice_mut(tag)) };
-        let data = if is_apart { HostData::copy(data, body).map_err(from_core)? } else { HostData::InPlace(body) };
+        let data =
+            if is_apart { HostData::copy(data, body).map_err(from_core)? } else { HostData::InPlace(body) };
         self.seal(py, header, data, tag)?;
         Ok(len)
     }
@@ -116,7 +117,11 @@ impl Cipher {
         // SAFETY: the output is an exported writable buffer, which overlaps nothing but the whole body, whose slice is not used in
         // that case.
         let output = unsafe { slice_mut(output) };
-        let data = if is_apart { HostData::copy(body, output).map_err(from_core)? } else { HostData::InPlace(output) };
+        let data = if is_apart {
+            HostData::copy(body, output).map_err(from_core)?
+        } else {
+            HostData::InPlace(output)
+        };
         self.open(py, header, data, tag)?;
         Ok(len)
     }
@@ -135,9 +140,9 @@ impl Cipher {
     fn seal(&self, py: Python<'_>, header: Header<'_>, data: HostData<'_>, tag: &mut [u8]) -> PyResult<()> {
         self.check_nonce(header.nonce)?;
         let mut data = data;
-        if let Some(done) = self.small(header, data.len(), |gcm, aad| {
-            gcm::seal(gcm, header.nonce, aad, data.reborrow(), tag)
-        }) {
+        if let Some(done) =
+            self.small(header, data.len(), |gcm, aad| gcm::seal(gcm, header.nonce, aad, data.reborrow(), tag))
+        {
             return Ok(done);
         }
         self.run(py, header, Data::Host(data), Tag::Write(tag)).map_err(from_core)
@@ -147,9 +152,9 @@ impl Cipher {
     fn open(&self, py: Python<'_>, header: Header<'_>, data: HostData<'_>, tag: &[u8]) -> PyResult<()> {
         self.check_nonce(header.nonce)?;
         let mut data = data;
-        if let Some(is_authentic) = self.small(header, data.len(), |gcm, aad| {
-            gcm::open(gcm, header.nonce, aad, data.reborrow(), tag)
-        }) {
+        if let Some(is_authentic) =
+            self.small(header, data.len(), |gcm, aad| gcm::open(gcm, header.nonce, aad, data.reborrow(), tag))
+        {
             return if is_authentic { Ok(()) } else { Err(invalid()) };
         }
         let mut data = Data::Host(data);
@@ -186,7 +191,9 @@ impl Cipher {
     fn run(&self, py: Python<'_>, header: Header<'_>, data: Data<'_>, tag: Tag<'_>) -> CoreResult<()> {
         let engine = match engine::current(py) {
             Ok(engine) => engine,
-            Err(error) => return Err(CoreError::Unsupported { kernel: "lockstep", operation: error.to_string() }),
+            Err(error) => {
+                return Err(CoreError::Unsupported { kernel: "lockstep", operation: error.to_string() });
+            }
         };
         let is_small = data.len() + header.len() <= RELEASES_FROM;
         let seals = matches!(tag, Tag::Write(_));

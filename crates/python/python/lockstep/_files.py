@@ -1,0 +1,206 @@
+"""Encrypted files as Python's file objects."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, overload
+
+from . import _native
+
+if TYPE_CHECKING:
+    from ._native import Buffer
+
+    Path = str | os.PathLike[str]
+
+# A buffer holds four chunks of the format. Longer reads and writes do not go through it.
+_BUFFER = 4 * 16384
+
+
+class _RawReader(io.RawIOBase):
+    """The plaintext of an encrypted file."""
+
+    def __init__(self, file: Path | BinaryIO, key: Buffer | Path, context: Buffer, closes: BinaryIO | None) -> None:
+        self._native = _native.NativeReader(file, key, context)
+        self._position = 0
+        self._closes = closes
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ValueError("the file is closed")
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        self._check_open()
+        starts = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._native.size()}
+        if whence not in starts:
+            raise ValueError(f"whence is {whence}: it must be 0, 1 or 2")
+        position = starts[whence] + offset
+        if position < 0:
+            raise ValueError(f"a position before the start of the file: {position}")
+        self._position = position
+        return position
+
+    def tell(self) -> int:
+        self._check_open()
+        return self._position
+
+    def readinto(self, buffer: Any, /) -> int:
+        self._check_open()
+        count = self._native.readinto(self._position, buffer)
+        self._position += count
+        return count
+
+    def readall(self) -> bytes:
+        self._check_open()
+        rest = bytearray(max(0, self._native.size() - self._position))
+        self.readinto(rest)
+        return bytes(rest)
+
+    def close(self) -> None:
+        if not self.closed and self._closes is not None:
+            self._closes.close()
+        super().close()
+
+
+class _RawWriter(io.RawIOBase):
+    """A file that is being encrypted. It is complete after `finish`; `close` without it discards the file."""
+
+    def __init__(
+        self,
+        file: Path | BinaryIO,
+        key: Buffer | Path,
+        context: Buffer,
+        replaces: bool,
+        ends: Callable[[bool], None] | None,
+    ) -> None:
+        self._ends: Callable[[bool], None] | None = None
+        self._position = 0
+        self._native = _native.NativeWriter(file, key, context, replaces)
+        self._ends = ends
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        if self.closed:
+            raise ValueError("the file is closed")
+        return self._position
+
+    def write(self, data: Any, /) -> int:
+        if self.closed:
+            raise ValueError("the file is closed")
+        count = self._native.write(data)
+        self._position += count
+        return count
+
+    def _end(self, is_complete: bool) -> None:
+        ends, self._ends = self._ends, None
+        if ends is not None:
+            ends(is_complete)
+
+    def finish(self) -> None:
+        self._native.finish()
+        self._end(True)
+
+    def close(self) -> None:
+        if not self.closed:
+            # Without effect after `finish`.
+            if hasattr(self, "_native"):
+                self._native.discard()
+            self._end(False)
+        super().close()
+
+
+class Writer(io.BufferedWriter):
+    """The file object of `lockstep.open` for writing.
+
+    `close` completes the file. After an exception in a `with` block, after `discard`, or if the object is dropped without a call
+    of `close`, no file appears.
+    """
+
+    raw: _RawWriter
+
+    def close(self) -> None:
+        """Writes the end of the message; the file appears under its name. Raises OSError if it cannot be written."""
+        if self.closed:
+            return
+        try:
+            self.flush()
+            self.raw.finish()
+        except BaseException:
+            self.discard()
+            raise
+        super().close()
+
+    def discard(self) -> None:
+        """Closes the file without a result."""
+        raw = self.raw
+        if not raw.closed:
+            raw.close()
+
+    def __exit__(self, kind: object, value: object, traceback: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+    def __del__(self) -> None:
+        try:
+            self.discard()
+        except (AttributeError, ValueError):
+            # The object was not initialised.
+            pass
+
+
+@overload
+def open(
+    file: Path | BinaryIO, mode: Literal["rb"] = "rb", *, key: Buffer | Path, context: Buffer = b""
+) -> io.BufferedReader: ...
+@overload
+def open(
+    file: Path | BinaryIO, mode: Literal["wb", "xb"], *, key: Buffer | Path, context: Buffer = b""
+) -> Writer: ...
+@overload
+def open(
+    file: Path | BinaryIO, mode: str, *, key: Buffer | Path, context: Buffer = b""
+) -> io.BufferedReader | Writer: ...
+def open(
+    file: Path | BinaryIO, mode: str = "rb", *, key: Buffer | Path, context: Buffer = b""
+) -> io.BufferedReader | Writer:
+    """Opens an encrypted file (C2SP chunked encryption, as `lockstep encrypt -k` writes it).
+
+    file: a path, or a binary file object. A file object for reading must be able to seek; it is not closed, and nothing else may
+    use it meanwhile. mode: "rb", "wb", or "xb", which refuses an existing file. key: 16 or 32 bytes, or the path (str or
+    os.PathLike) of a key file. context: bytes that both sides know.
+
+    Reading: a seekable buffered reader. Opening checks the header and the last chunk, so that a file that was cut off is
+    refused; each read checks the chunks that it needs. Raises InvalidTag for data that are not authentic.
+
+    Writing: a `Writer`. A file at a path appears complete at `close`, or not at all. Writers cannot seek.
+
+    Raises FileNotFoundError, FileExistsError and other OSErrors, and ValueError for a mode or key that does not exist.
+    """
+    return _open(file, mode, key, context, closes=None, ends=None)
+
+
+def _open(
+    file: Path | BinaryIO,
+    mode: str,
+    key: Buffer | Path,
+    context: Buffer,
+    closes: BinaryIO | None,
+    ends: Callable[[bool], None] | None,
+) -> io.BufferedReader | Writer:
+    """`open`, which also closes a file object after reading, and calls a function after writing."""
+    if mode == "rb":
+        return io.BufferedReader(_RawReader(file, key, context, closes), _BUFFER)
+    if mode in ("wb", "xb"):
+        return Writer(_RawWriter(file, key, context, mode == "wb", ends), _BUFFER)
+    raise ValueError(f"mode is {mode!r}: it must be 'rb', 'wb' or 'xb'")
