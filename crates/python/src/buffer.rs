@@ -100,6 +100,24 @@ impl Drop for Export {
     }
 }
 
+/// True if input and output are apart, false if they are the same memory.
+///
+/// # Errors
+/// `ValueError` if they overlap in part.
+pub(crate) fn is_apart(from: Memory, to: Memory) -> PyResult<bool> {
+    if !from.overlaps(to) {
+        return Ok(true);
+    }
+    if from.start == to.start && from.len == to.len { Ok(false) } else { Err(overlap()) }
+}
+
+/// The exception for an output that overlaps an argument.
+pub(crate) fn overlap() -> PyErr {
+    PyValueError::new_err(
+        "the buffer overlaps an argument: give separate memory, or for work in place the memory of the data itself",
+    )
+}
+
 /// The bytes of memory; the pointer of an empty buffer may be null.
 ///
 /// # Safety

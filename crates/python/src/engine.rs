@@ -5,7 +5,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lockstep::Engine;
 use lockstep::engine::{ENV_DEVICE, ENV_KERNEL, Verify};
+use lockstep::hazmat::backend::KernelId;
 use lockstep::hazmat::inline::{InlineKernel, is_proven};
+use lockstep::hazmat::work::Operation;
+use lockstep::hazmat::{KeySize, selftest as tests};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -94,15 +97,6 @@ pub(crate) fn inline_kernel() -> Option<InlineKernel> {
             SMALL_CALLS.store(if is_inline { INLINE } else { BY_PLANNER }, Ordering::Relaxed);
             is_inline.then_some(kernel)
         }
-    }
-}
-
-/// True if small calls run on the calling thread: see [`inline_kernel`].
-#[inline]
-pub(crate) fn is_inline() -> bool {
-    match SMALL_CALLS.load(Ordering::Relaxed) {
-        UNKNOWN => inline_kernel().is_some(),
-        known => known == INLINE,
     }
 }
 
@@ -221,4 +215,68 @@ pub(crate) fn devices(py: Python<'_>) -> PyResult<Vec<Device>> {
 pub(crate) fn missing_devices(py: Python<'_>) -> PyResult<std::collections::BTreeMap<String, String>> {
     let engine = current(py)?;
     Ok(py.detach(|| engine.missing().iter().map(|(name, why)| (name.to_string(), why.to_string())).collect()))
+}
+
+/// The result of the self-test of a kernel.
+#[pyclass(frozen, get_all, module = "lockstep")]
+pub(crate) struct SelfTest {
+    /// The name of the device.
+    device: String,
+    /// The name of the kernel.
+    kernel: String,
+    /// The number of operations that were tested.
+    operations: usize,
+    /// What failed; empty if the kernel has passed.
+    failures: Vec<String>,
+}
+
+#[pymethods]
+impl SelfTest {
+    /// True if nothing failed.
+    #[getter]
+    fn passed(&self) -> bool {
+        self.failures.is_empty()
+    }
+
+    fn __repr__(&self) -> String {
+        let SelfTest { device, kernel, operations, failures } = self;
+        let verdict = if failures.is_empty() { "passed" } else { "FAILED" };
+        format!("<lockstep.SelfTest {device} {kernel}: {verdict}, {operations} operations>")
+    }
+}
+
+/// Tests every kernel of the selected devices against known answers, and returns the results. Devices for tests and study, such
+/// as "cuda:emu", are tested only if `use` has selected them.
+///
+/// Each kernel is also tested automatically before its first use.
+#[pyfunction]
+pub(crate) fn selftest(py: Python<'_>) -> PyResult<Vec<SelfTest>> {
+    let engine = current(py)?;
+    let named = lock().settings.device.clone();
+    let mut results = Vec::new();
+    for device in py.detach(|| engine.devices()) {
+        let is_named = named.as_deref() == Some(&*device.id().to_string());
+        if device.properties().by_name_only && !is_named {
+            continue;
+        }
+        for (number, kernel) in device.kernels().iter().enumerate() {
+            if kernel.missing.is_some() {
+                continue;
+            }
+            let (mut operations, mut failures) = (0, Vec::new());
+            for operation in Operation::all() {
+                let id = KernelId(number as u16);
+                if KeySize::ALL.iter().all(|size| device.cost(id, operation, *size).is_none()) {
+                    continue;
+                }
+                operations += 1;
+                let outcome = py.detach(|| tests::run(&**device, id, operation));
+                failures.extend(outcome.err().map(|error| error.to_string()));
+                py.check_signals()?;
+            }
+            let (device, kernel) = (device.id().to_string(), kernel.name.to_string());
+            results.push(SelfTest { device, kernel, operations, failures });
+        }
+    }
+    Ok(results)
 }

@@ -4,9 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use lockstep::{
-    EncryptWriter, FileKey, FileOptions, Options, OutputFile, OutputOptions, Reader, keyfile,
-};
+use lockstep::{EncryptWriter, FileKey, FileOptions, Options, OutputFile, OutputOptions, Reader, keyfile};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use zeroize::Zeroize;

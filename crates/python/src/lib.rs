@@ -6,6 +6,7 @@
 //! | `buffer` | Python's buffers as slices, and `bytes` that are written in place |
 //! | `engine` | the engine of the process: selection of devices, forks |
 //! | `file`, `source`, `task` | encrypted files; files and file objects; long work with signals and progress |
+//! | `hazmat` | the raw modes |
 //! | `error` | `InvalidTag`, and the exception for each error |
 //!
 //! Python's part of the package is in `python/lockstep`. Rules for this crate:
@@ -19,6 +20,7 @@ mod buffer;
 mod engine;
 mod error;
 mod file;
+mod hazmat;
 mod source;
 mod task;
 
@@ -30,12 +32,17 @@ mod native {
     use super::*;
 
     #[pymodule_export]
-    use aead::{AESCCM, AESGCM, AESGCMSIV, AESOCB3, AESSIV, XAES256GCM};
+    use aead::{AESCCM, AESGCM, AESGCMSIV, AESOCB3, AESSIV, XAES256GCM, many_in_buffer, many_in_list};
     #[pymodule_export]
-    use engine::{Device, Selection, after_fork_in_child, devices, missing_devices, select};
+    use engine::{
+        Device, Selection, SelfTest, after_fork_in_child, devices, missing_devices, select, selftest,
+    };
 
     #[pymodule_export]
     use file::{NativeReader, NativeWriter, decrypt_file, encrypt_file, generate_key, plaintext_len};
+
+    #[pymodule_export]
+    use hazmat::{cmac, gmac, hctr2, raw, raw_into, unwrap, wrap};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,4 +1,4 @@
-//! Long work: the calling thread waits, and meanwhile runs signal handlers and reports progress.
+//! Work without the interpreter lock. Long work: the calling thread waits, and meanwhile runs signal handlers and reports progress.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -9,6 +9,18 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use crate::error::from_library;
+
+/// Calls on more bytes than this release the interpreter lock. It takes about a microsecond to encrypt them.
+pub(crate) const RELEASES_FROM: usize = 16 << 10;
+
+/// Calls a function that processes `len` bytes, detached from the interpreter unless it is short.
+pub(crate) fn run_detached_if_long<T: Send>(
+    py: Python<'_>,
+    len: usize,
+    work: impl FnOnce() -> T + Send,
+) -> T {
+    if len <= RELEASES_FROM { work() } else { py.detach(work) }
+}
 
 /// The time between two checks for signals, and between two calls of a progress callback.
 const PERIOD: Duration = Duration::from_millis(50);

@@ -14,12 +14,13 @@ The import opens no driver and starts no thread.
 
 import os as _os
 
-from . import aead
+from . import aead, hazmat
 from ._files import Writer, open
 from ._native import (
     Device,
     InvalidTag,
     Selection,
+    SelfTest,
     __version__,
     after_fork_in_child as _after_fork_in_child,
     decrypt_file,
@@ -27,6 +28,7 @@ from ._native import (
     encrypt_file,
     generate_key,
     missing_devices,
+    selftest,
     use,
 )
 
@@ -36,6 +38,7 @@ __all__ = [
     "Device",
     "InvalidTag",
     "Selection",
+    "SelfTest",
     "Writer",
     "__version__",
     "aead",
@@ -43,7 +46,9 @@ __all__ = [
     "devices",
     "encrypt_file",
     "generate_key",
+    "hazmat",
     "missing_devices",
     "open",
+    "selftest",
     "use",
 ]

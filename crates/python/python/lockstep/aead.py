@@ -8,6 +8,7 @@ Wrong types raise TypeError, wrong lengths ValueError, buffers that are not cont
 authentic `lockstep.InvalidTag`.
 """
 
+from ._batches import decrypt_many, encrypt_many
 from ._native import AESCCM, AESGCM, AESGCMSIV, AESOCB3, AESSIV, XAES256GCM
 
-__all__ = ["AESCCM", "AESGCM", "AESGCMSIV", "AESOCB3", "AESSIV", "XAES256GCM"]
+__all__ = ["AESCCM", "AESGCM", "AESGCMSIV", "AESOCB3", "AESSIV", "XAES256GCM", "decrypt_many", "encrypt_many"]

@@ -11,12 +11,10 @@ use pyo3::types::PyBytes;
 use zeroize::Zeroize;
 
 use super::{Cipher, gcm};
-use crate::buffer::{Memory, new_bytes, slice, slice_mut};
+use crate::buffer::{Memory, is_apart, new_bytes, overlap, slice, slice_mut};
 use crate::engine;
 use crate::error::{InvalidTag, from_core};
-
-/// Calls on more bytes than this release the interpreter lock. It takes about a microsecond to encrypt them.
-pub(crate) const RELEASES_FROM: usize = 16 << 10;
+use crate::task::{RELEASES_FROM, run_detached_if_long};
 
 /// Nonce and associated data of a message.
 #[derive(Clone, Copy)]
@@ -195,7 +193,7 @@ impl Cipher {
                 return Err(CoreError::Unsupported { kernel: "lockstep", operation: error.to_string() });
             }
         };
-        let is_small = data.len() + header.len() <= RELEASES_FROM;
+        let len = data.len() + header.len();
         let seals = matches!(tag, Tag::Write(_));
         let work = move || {
             let (nonce, aad, status) = (header.nonce, header.aad, Status::Pending);
@@ -206,7 +204,7 @@ impl Cipher {
                 self.mode().open(engine.planner(), &mut messages)
             }
         };
-        if is_small { work() } else { py.detach(work) }
+        run_detached_if_long(py, len, work)
     }
 }
 
@@ -216,20 +214,11 @@ fn check_apart(header: Header<'_>, from: &[u8], to: Memory, output: Memory) -> P
     if header.overlaps(output) {
         return Err(overlap());
     }
-    if !from.overlaps(output) {
-        return Ok(true);
-    }
-    if from.start == to.start && from.len == to.len { Ok(false) } else { Err(overlap()) }
+    if from.overlaps(output) { is_apart(from, to) } else { Ok(true) }
 }
 
 fn check_output(len: usize, output: Memory) -> PyResult<()> {
     if output.len == len { Ok(()) } else { Err(PyValueError::new_err(format!("buffer must be {len} bytes"))) }
-}
-
-fn overlap() -> PyErr {
-    PyValueError::new_err(
-        "the buffer overlaps an argument: give separate memory, or for work in place the memory of the data itself",
-    )
 }
 
 fn too_long() -> PyErr {

@@ -3,8 +3,10 @@
 mod call;
 mod classes;
 mod gcm;
+mod many;
 
 pub(crate) use classes::{AESCCM, AESGCM, AESGCMSIV, AESOCB3, AESSIV, XAES256GCM};
+pub(crate) use many::{many_in_buffer, many_in_list};
 
 use lockstep::hazmat::mode::{Aead, AeadKey};
 use pyo3::exceptions::PyValueError;
