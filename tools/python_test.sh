@@ -19,8 +19,8 @@ if ! python=$("$root/tools/python_venv.py"); then
     [ -z "${CI:-}" ]
     exit
 fi
-package=${CARGO_TARGET_DIR:-$root/target}/python-package
-rm -rf "$package"
+package=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")/python-package
+rm -rf "$package/lockstep"
 mkdir -p "$package"
 cp -r "$root/crates/python/python/lockstep" "$package/"
 find "$package" -name __pycache__ -prune -exec rm -r {} +
@@ -28,5 +28,21 @@ cp "$extension" "$package/lockstep/_native.abi3.so"
 export PYTHONPATH=$package PYTHONDONTWRITEBYTECODE=1
 
 cd "$root/crates/python"
-#"$python" -m mypy --cache-dir "$package/mypy"
-"$python" -m pytest "$@"
+types() {
+    "$python" -m mypy --cache-dir "$package/mypy"
+    # The stubs against the extension.
+    "$python" -m mypy.stubtest --ignore-disjoint-bases --mypy-config-file pyproject.toml --allowlist tests/stubtest.txt lockstep._native
+    # pyright's package installs the program itself when it is called first.
+    if timeout 120 "$python" -m pyright --version >/dev/null 2>&1; then
+        "$python" -m pyright --pythonpath "$python"
+    else
+        echo "NOT TESTED: crates/python by pyright, which cannot be installed" >&2
+    fi
+}
+types >"$package/types.log" 2>&1 &
+types=$!
+failed=0
+"$python" -m pytest "$@" || failed=$?
+wait $types || failed=$?
+cat "$package/types.log"
+exit $failed

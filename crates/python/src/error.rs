@@ -37,9 +37,8 @@ pub(crate) fn from_library(error: lockstep::Error) -> PyErr {
         Error::File { ref source, .. } => {
             let message = error.to_string();
             match source.raw_os_error() {
-                // `OSError` chooses the subclass by the number.
                 Some(number) => PyOSError::new_err((number, message)),
-                None => PyOSError::new_err(message),
+                None => std::io::Error::new(source.kind(), message).into(),
             }
         }
         Error::InputChanged { .. } | Error::FailedBefore { .. } => PyOSError::new_err(error.to_string()),

@@ -37,9 +37,10 @@ def _strings(value: Any, what: str, may_be_shared: bool) -> Any:
     if isinstance(value, tuple):
         return list(value)
     view = memoryview(value)
-    if view.ndim == 2:
-        return value, view.shape[1] * view.itemsize
-    if may_be_shared and view.ndim == 1:
+    shape = view.shape or ()
+    if len(shape) == 2:
+        return value, shape[1] * view.itemsize
+    if may_be_shared and len(shape) == 1:
         return value
     raise TypeError(f"{what} must be a list with one for each message, or an array with one row for each message")
 
@@ -58,9 +59,10 @@ def _run(
         outputs = many_in_list(*head, keys, nonces, list(data), aad)
         return outputs, None, [output is not None for output in outputs]
     view = memoryview(data)
-    rows = view.shape[0] if view.ndim == 2 and offsets is None else None
-    if rows is not None:
-        width = view.shape[1] * view.itemsize
+    shape = view.shape or ()
+    rows, width = None, 0
+    if len(shape) == 2 and offsets is None:
+        rows, width = shape[0], shape[1] * view.itemsize
         offsets = range(0, (rows + 1) * width, width) if width else [0] * (rows + 1)
     elif offsets is None:
         raise TypeError("data must be a list, an array with one row for each message, or a buffer with offsets")
@@ -72,6 +74,7 @@ def _run(
     for a, b in zip(offsets, offsets[1:]):
         ends.append(ends[-1] + max(0, b - a + step))
     count = len(offsets) - 1
+    output: Any
     if _is_array(data):
         numpy = _numpy()
         output, statuses = numpy.empty(ends[-1], numpy.uint8), numpy.zeros(count, numpy.bool_)
@@ -84,9 +87,11 @@ def _run(
         statuses = [status == 1 for status in statuses]
     if rows is None:
         return output, out_offsets, statuses
+    width = max(0, width + step)
     if _is_array(data):
-        return output.reshape(rows, max(0, width + step)), None, statuses
-    return memoryview(output).cast("B", (rows, max(0, width + step))) if rows and width + step > 0 else output, None, statuses
+        return output.reshape(rows, width), None, statuses
+    # A memoryview has no dimension of length 0.
+    return memoryview(output).cast("B", (rows, width)) if rows and width else output, None, statuses
 
 
 def encrypt_many(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, overload
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast, overload
 
 from . import _native
 
@@ -125,7 +125,9 @@ class Writer(io.BufferedWriter):
     of `close`, no file appears.
     """
 
-    raw: _RawWriter
+    @property
+    def _encrypting(self) -> _RawWriter:
+        return cast(_RawWriter, self.raw)
 
     def close(self) -> None:
         """Writes the end of the message; the file appears under its name. Raises OSError if it cannot be written."""
@@ -133,7 +135,7 @@ class Writer(io.BufferedWriter):
             return
         try:
             self.flush()
-            self.raw.finish()
+            self._encrypting.finish()
         except BaseException:
             self.discard()
             raise
@@ -141,9 +143,8 @@ class Writer(io.BufferedWriter):
 
     def discard(self) -> None:
         """Closes the file without a result."""
-        raw = self.raw
-        if not raw.closed:
-            raw.close()
+        if not self.raw.closed:
+            self.raw.close()
 
     def __exit__(self, kind: object, value: object, traceback: object) -> None:
         if kind is None:

@@ -6,6 +6,9 @@ The part before `::` decrypts and encrypts, the part after it is any other file 
 `context`, as in `lockstep.open`; those of the other file system have its name. A folder after `::` is a tree of encrypted
 files. File sizes are those of the plaintext; names are not encrypted.
 
+A file that is opened for writing by the file system appears complete or not at all, as with `lockstep.open`. The objects of
+`fsspec.open` complete it even after an exception in their `with` block, which they do not pass on.
+
 An installed package registers the protocol by itself; `import lockstep.fsspec` does the same.
 """
 
@@ -107,6 +110,9 @@ class LockstepFileSystem(AbstractFileSystem):  # type: ignore[misc]
             raise ValueError(f"mode is {mode!r}: it must be 'rb', 'wb' or 'xb'")
         if mode == "xb" and self.fs.exists(target):
             raise FileExistsError(target)
+        parent = self.fs._parent(target)
+        if parent:
+            self.fs.makedirs(parent, exist_ok=True)
         # The file must not appear before it is complete.
         file = self.fs.open(target, "wb", autocommit=False, **kwargs)
 
@@ -130,7 +136,9 @@ class LockstepFileSystem(AbstractFileSystem):  # type: ignore[misc]
         self.fs.mkdir(self._target(path), create_parents=create_parents, **kwargs)
 
     def makedirs(self, path: str, exist_ok: bool = False) -> None:
-        self.fs.makedirs(self._target(path), exist_ok=exist_ok)
+        # fsspec calls this with the root before it writes to a file, which may be the root itself.
+        if self._strip_protocol(path):
+            self.fs.makedirs(self._target(path), exist_ok=exist_ok)
 
     def rmdir(self, path: str) -> None:
         self.fs.rmdir(self._target(path))
