@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `aead` | the classes of `lockstep.aead`, and batches |
 //! | `buffer` | Python's buffers as slices, and `bytes` that are written in place |
+//! | `command` | the command, for `python -m lockstep` |
 //! | `engine` | the engine of the process: selection of devices, forks |
 //! | `file`, `source`, `task` | encrypted files; files and file objects; long work with signals and progress |
 //! | `hazmat` | the raw modes |
@@ -17,6 +18,7 @@
 
 mod aead;
 mod buffer;
+mod command;
 mod engine;
 mod error;
 mod file;
@@ -43,6 +45,9 @@ mod native {
 
     #[pymodule_export]
     use hazmat::{cmac, gmac, hctr2, raw, raw_into, unwrap, wrap};
+
+    #[pymodule_export]
+    use command::run_command;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
