@@ -2,7 +2,7 @@
 //!
 //! Each subcommand is a module in [`commands`]. The other modules are shared: the definition of the command line
 //! ([`args`]), errors and exit codes ([`error`]), input and output ([`input`], [`output`]), keys wrapped by age
-//! ([`recipients`], [`identities`], [`unlock`], [`wrapping`]), plain age files ([`age_file`]), many files in one call
+//! ([`file_keys`], [`recipients`], [`identities`], [`unlock`], [`wrapping`]), plain age files ([`age_file`]), many files in one call
 //! ([`tree`]), the arguments of this call ([`invocation`]), the version ([`version`]), pictures ([`picture`]), and user interaction ([`terminal`], [`progress`],
 //! [`signals`]).
 #![forbid(unsafe_code)]
@@ -13,6 +13,7 @@ mod commands;
 mod date;
 mod error;
 mod explain;
+pub mod file_keys;
 mod identities;
 mod input;
 mod invocation;

@@ -1,10 +1,13 @@
 //! Encrypted files: the native part of `lockstep.open`, `encrypt_file` and `decrypt_file`.
 
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use lockstep::{EncryptWriter, FileKey, FileOptions, Options, OutputFile, OutputOptions, Reader, keyfile};
+use lockstep::cobblestone::Tail;
+use lockstep::envelope::Start;
+use lockstep::{EncryptWriter, Envelope, FileKey, FileMode, OutputFile, OutputOptions, Reader};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use zeroize::Zeroize;
@@ -12,29 +15,17 @@ use zeroize::Zeroize;
 use crate::buffer::{Export, slice_mut};
 use crate::engine;
 use crate::error::from_library;
+use crate::keys::{FromStart, Given, MessageKey};
 use crate::source::{Object, Sink, Source};
 use crate::task;
 
 /// Reads of more bytes than this run on a thread of their own, so that the calling thread can run signal handlers.
 const LONG_READ: usize = 4 << 20;
 
-/// A key: 16 or 32 raw bytes in any buffer, or the path of a key file.
-fn key(given: &Bound<'_, PyAny>) -> PyResult<FileKey> {
-    if let Ok(path) = given.extract::<PathBuf>() {
-        return keyfile::read(&path).map_err(from_library);
-    }
-    FileKey::from_bytes(Export::new().read(given)?).map_err(from_library)
-}
-
-/// Bytes of any buffer.
-fn bytes(given: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-    Ok(Export::new().read(given)?.to_vec())
-}
-
 /// An encrypted message with random access.
 #[pyclass(frozen, module = "lockstep._native")]
 pub(crate) struct NativeReader {
-    reader: Reader<Source>,
+    reader: Reader<Tail<Source>>,
 }
 
 #[pymethods]
@@ -44,15 +35,28 @@ impl NativeReader {
     fn new(
         py: Python<'_>,
         file: &Bound<'_, PyAny>,
-        key: &Bound<'_, PyAny>,
-        context: &Bound<'_, PyAny>,
+        key: Option<&Bound<'_, PyAny>>,
+        context: Option<&Bound<'_, PyAny>>,
+        identities: Option<Vec<PathBuf>>,
+        passphrase: Option<String>,
     ) -> PyResult<NativeReader> {
-        let (key, context) = (self::key(key)?, bytes(context)?);
+        let given = Given::new(key, context, None, identities, passphrase)?;
         let engine = engine::current(py)?;
         let source = match file.extract::<PathBuf>() {
             Ok(path) => Source::File(py.detach(|| lockstep::file::open_input(&path)).map_err(from_library)?),
             Err(_) => Source::Object(Object::new(file.clone().unbind())),
         };
+        let envelope = py.detach(|| {
+            let mut start = FromStart::new(&source).map_err(lockstep::Error::read)?;
+            Envelope::read(&mut start)
+        });
+        let envelope = match envelope.map_err(from_library)? {
+            Start::Envelope(envelope) => Some(envelope),
+            Start::Bare(_) => None,
+        };
+        let start = envelope.as_ref().map_or(0, |envelope| envelope.as_bytes().len() as u64);
+        let MessageKey { key, context, .. } = given.for_reading(py, envelope)?;
+        let source = Tail::new(source, start);
         let reader = py.detach(|| Reader::open(&engine, &key, &context, source)).map_err(from_library)?;
         Ok(NativeReader { reader })
     }
@@ -106,25 +110,32 @@ impl NativeWriter {
 impl NativeWriter {
     /// Starts a message in a file: a path, or a binary file object. `replaces` allows to replace an existing file.
     #[new]
+    #[allow(clippy::too_many_arguments, reason = "the arguments of `lockstep.open`")]
     fn new(
         py: Python<'_>,
         file: &Bound<'_, PyAny>,
-        key: &Bound<'_, PyAny>,
-        context: &Bound<'_, PyAny>,
         replaces: bool,
+        key: Option<&Bound<'_, PyAny>>,
+        context: Option<&Bound<'_, PyAny>>,
+        recipients: Option<Vec<String>>,
+        passphrase: Option<String>,
     ) -> PyResult<NativeWriter> {
-        let (key, context) = (self::key(key)?, bytes(context)?);
+        let given = Given::new(key, context, recipients, None, passphrase)?;
         let engine = engine::current(py)?;
+        let MessageKey { key, context, envelope } = given.for_writing(py)?;
         let path = file.extract::<PathBuf>().ok();
         let object = file.clone().unbind();
         let start = || {
-            let sink = match path {
+            let mut sink = match path {
                 Some(path) => {
                     let options = OutputOptions { force: replaces, ..OutputOptions::default() };
                     Sink::File(OutputFile::create(&path, options)?)
                 }
                 None => Sink::Object(object),
             };
+            if let Some(envelope) = envelope {
+                envelope.write(&mut sink)?;
+            }
             EncryptWriter::new(&engine, &key, &context, sink)
         };
         let writer = py.detach(start).map_err(from_library)?;
@@ -161,76 +172,94 @@ fn ended() -> PyErr {
     PyValueError::new_err("the file is closed")
 }
 
-/// The function of the library that encrypts or decrypts a file.
-type Run = fn(
-    &lockstep::Engine,
-    &FileKey,
-    &[u8],
-    &Path,
-    &Path,
-    FileOptions<'_>,
-) -> lockstep::Result<lockstep::Summary>;
-
-fn run(
-    py: Python<'_>,
-    (source, destination): (&Path, &Path),
-    (key, context): (&Bound<'_, PyAny>, &Bound<'_, PyAny>),
-    progress: Option<&Bound<'_, PyAny>>,
-    overwrite: bool,
-    run: Run,
-) -> PyResult<u64> {
-    let (key, context) = (self::key(key)?, bytes(context)?);
-    let engine = engine::current(py)?;
-    let summary = task::run(py, progress, |stream: Options<'_>| {
-        let options = FileOptions { stream, force: overwrite, sync: false };
-        run(&engine, &key, &context, source, destination, options)
-    })?;
-    Ok(summary.plaintext_len)
+/// Starts the output for an input, as `lockstep::encrypt_file` does.
+fn open_output(input: &File, destination: &Path, overwrite: bool) -> lockstep::Result<OutputFile> {
+    lockstep::file::check_not_same(input, destination)?;
+    let mode = FileMode::of_input(input)?;
+    OutputFile::create(destination, OutputOptions { force: overwrite, mode, ..OutputOptions::default() })
 }
 
 /// Encrypts the file at the path source to the path destination, on all cores. The destination appears complete or not at all.
 ///
-/// key: 16 or 32 bytes, or the path of a key file. context: bytes that both sides know; decryption needs the same. progress: a
-/// function that is called at most 20 times a second, and at the end, with the number of bytes of plaintext that are done; if it
-/// raises an exception, the work stops and the exception is raised here. overwrite: replace an existing destination.
+/// key: 16 or 32 bytes, or the path of a key file; context: bytes that both sides know, decryption needs the same. Instead of a
+/// key: recipients, a list of age recipients ("age1...") and SSH public keys, or a passphrase.
 ///
-/// Returns the length of the plaintext in bytes. Raises FileExistsError, OSError, or ValueError for a key of a wrong length. Ctrl-C
-/// stops the work.
+/// progress: a function that is called at most 20 times a second, and at the end, with the number of bytes of plaintext that are
+/// done; if it raises an exception, the work stops and the exception is raised here. overwrite: replace an existing destination.
+///
+/// Returns the length of the plaintext in bytes. Raises FileExistsError, OSError, or ValueError for a key of a wrong length and for
+/// what is not a recipient. Ctrl-C stops the work.
 #[pyfunction]
-#[pyo3(signature = (source, destination, key, context=None, *, progress=None, overwrite=false))]
+#[pyo3(signature = (source, destination, key=None, context=None, *, recipients=None, passphrase=None, progress=None, overwrite=false))]
+#[allow(clippy::too_many_arguments, reason = "the function in Python")]
 pub(crate) fn encrypt_file(
     py: Python<'_>,
     source: PathBuf,
     destination: PathBuf,
-    key: &Bound<'_, PyAny>,
+    key: Option<&Bound<'_, PyAny>>,
     context: Option<&Bound<'_, PyAny>>,
+    recipients: Option<Vec<String>>,
+    passphrase: Option<String>,
     progress: Option<&Bound<'_, PyAny>>,
     overwrite: bool,
 ) -> PyResult<u64> {
-    let empty = pyo3::types::PyBytes::new(py, b"");
-    let context = context.unwrap_or(empty.as_any());
-    run(py, (&source, &destination), (key, context), progress, overwrite, lockstep::encrypt_file)
+    let given = Given::new(key, context, recipients, None, passphrase)?;
+    let engine = engine::current(py)?;
+    let MessageKey { key, context, envelope } = given.for_writing(py)?;
+    let summary = task::run(py, progress, |options| {
+        let input = lockstep::file::open_input(&source)?;
+        let mut output = open_output(&input, &destination, overwrite)?;
+        if let Some(envelope) = envelope {
+            envelope.write(&mut output)?;
+        }
+        let summary =
+            lockstep::file::encrypt_open_file(&engine, &key, &context, &input, &mut output, options)?;
+        output.commit()?;
+        Ok(summary)
+    })?;
+    Ok(summary.plaintext_len)
 }
 
 /// Decrypts the file at the path source to the path destination, on all cores. The destination appears complete and verified, or
 /// not at all.
 ///
-/// The arguments and the result are those of encrypt_file. Raises InvalidTag for a wrong key or context and for a file that was
-/// damaged, changed or cut off; FileExistsError, OSError, ValueError as encrypt_file.
+/// key and context: as for encrypt_file. Instead of a key: identities, a list of paths of age identity files and SSH private keys,
+/// with the passphrase of an identity that is encrypted; or the passphrase of the file. The other arguments and the result
+/// are those of encrypt_file.
+///
+/// Raises InvalidTag for a wrong key, context, identity or passphrase, and for a file that was damaged, changed or cut off;
+/// FileExistsError, OSError, ValueError as encrypt_file.
 #[pyfunction]
-#[pyo3(signature = (source, destination, key, context=None, *, progress=None, overwrite=false))]
+#[pyo3(signature = (source, destination, key=None, context=None, *, identities=None, passphrase=None, progress=None, overwrite=false))]
+#[allow(clippy::too_many_arguments, reason = "the function in Python")]
 pub(crate) fn decrypt_file(
     py: Python<'_>,
     source: PathBuf,
     destination: PathBuf,
-    key: &Bound<'_, PyAny>,
+    key: Option<&Bound<'_, PyAny>>,
     context: Option<&Bound<'_, PyAny>>,
+    identities: Option<Vec<PathBuf>>,
+    passphrase: Option<String>,
     progress: Option<&Bound<'_, PyAny>>,
     overwrite: bool,
 ) -> PyResult<u64> {
-    let empty = pyo3::types::PyBytes::new(py, b"");
-    let context = context.unwrap_or(empty.as_any());
-    run(py, (&source, &destination), (key, context), progress, overwrite, lockstep::decrypt_file)
+    let given = Given::new(key, context, None, identities, passphrase)?;
+    let engine = engine::current(py)?;
+    let opened = py.detach(|| {
+        let input = lockstep::file::open_input(&source)?;
+        let envelope = Envelope::read_file(&input)?;
+        Ok((input, envelope))
+    });
+    let (input, envelope) = opened.map_err(from_library)?;
+    let MessageKey { key, context, .. } = given.for_reading(py, envelope)?;
+    let summary = task::run(py, progress, |options| {
+        let mut output = open_output(&input, &destination, overwrite)?;
+        let summary =
+            lockstep::file::decrypt_open_file(&engine, &key, &context, &input, &mut output, options)?;
+        output.commit()?;
+        Ok(summary)
+    })?;
+    Ok(summary.plaintext_len)
 }
 
 /// A random key of 32 bytes for files, from the operating system.

@@ -6,7 +6,7 @@
 //! | `buffer` | Python's buffers as slices, and `bytes` that are written in place |
 //! | `command` | the command, for `python -m lockstep` |
 //! | `engine` | the engine of the process: selection of devices, forks |
-//! | `file`, `source`, `task` | encrypted files; files and file objects; long work with signals and progress |
+//! | `file`, `keys`, `source`, `task` | encrypted files; their keys; files and file objects; long work with signals and progress |
 //! | `hazmat` | the raw modes |
 //! | `error` | `InvalidTag`, and the exception for each error |
 //!
@@ -23,6 +23,7 @@ mod engine;
 mod error;
 mod file;
 mod hazmat;
+mod keys;
 mod source;
 mod task;
 

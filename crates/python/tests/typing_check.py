@@ -20,7 +20,7 @@ cipher.encrypt(b"", b"")  # type: ignore[call-arg]  # pyright: ignore[reportCall
 assert_type(lockstep.open("file", key=b""), io.BufferedReader)
 assert_type(lockstep.open("file", "wb", key="key-file"), lockstep.Writer)
 assert_type(lockstep.encrypt_file("a", "b", b"", progress=print), int)
-lockstep.open("file")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+lockstep.open("file", identities=["a"], recipients=["b"])  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 
 assert_type(hazmat.encrypt("CTR", b"", b"", b""), bytes)
 hazmat.encrypt("GCM", b"", b"")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

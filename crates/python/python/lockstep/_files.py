@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, cast, overload
 
 from . import _native
 
@@ -18,11 +18,23 @@ if TYPE_CHECKING:
 _BUFFER = 4 * 16384
 
 
+class Keys(NamedTuple):
+    """What opens a file, or who can open it."""
+
+    key: Buffer | Path | None = None
+    context: Buffer = b""
+    recipients: list[str] | None = None
+    identities: list[Path] | None = None
+    passphrase: str | None = None
+
+
 class _RawReader(io.RawIOBase):
     """The plaintext of an encrypted file."""
 
-    def __init__(self, file: Path | BinaryIO, key: Buffer | Path, context: Buffer, closes: BinaryIO | None) -> None:
-        self._native = _native.NativeReader(file, key, context)
+    def __init__(self, file: Path | BinaryIO, keys: Keys, closes: BinaryIO | None) -> None:
+        if keys.recipients is not None:
+            raise TypeError("recipients are for writing: give identities for reading")
+        self._native = _native.NativeReader(file, keys.key, keys.context, keys.identities, keys.passphrase)
         self._position = 0
         self._closes = closes
 
@@ -75,14 +87,15 @@ class _RawWriter(io.RawIOBase):
     def __init__(
         self,
         file: Path | BinaryIO,
-        key: Buffer | Path,
-        context: Buffer,
         replaces: bool,
+        keys: Keys,
         ends: Callable[[bool], None] | None,
     ) -> None:
         self._ends: Callable[[bool], None] | None = None
         self._position = 0
-        self._native = _native.NativeWriter(file, key, context, replaces)
+        if keys.identities is not None:
+            raise TypeError("identities are for reading: give recipients for writing")
+        self._native = _native.NativeWriter(file, replaces, keys.key, keys.context, keys.recipients, keys.passphrase)
         self._ends = ends
 
     def writable(self) -> bool:
@@ -162,46 +175,75 @@ class Writer(io.BufferedWriter):
 
 @overload
 def open(
-    file: Path | BinaryIO, mode: Literal["rb"] = "rb", *, key: Buffer | Path, context: Buffer = b""
+    file: Path | BinaryIO,
+    mode: Literal["rb"] = "rb",
+    *,
+    key: Buffer | Path | None = None,
+    context: Buffer = b"",
+    identities: list[Path] | None = None,
+    passphrase: str | None = None,
 ) -> io.BufferedReader: ...
 @overload
 def open(
-    file: Path | BinaryIO, mode: Literal["wb", "xb"], *, key: Buffer | Path, context: Buffer = b""
+    file: Path | BinaryIO,
+    mode: Literal["wb", "xb"],
+    *,
+    key: Buffer | Path | None = None,
+    context: Buffer = b"",
+    recipients: list[str] | None = None,
+    passphrase: str | None = None,
 ) -> Writer: ...
 @overload
 def open(
-    file: Path | BinaryIO, mode: str, *, key: Buffer | Path, context: Buffer = b""
+    file: Path | BinaryIO,
+    mode: str,
+    *,
+    key: Buffer | Path | None = None,
+    context: Buffer = b"",
+    recipients: list[str] | None = None,
+    identities: list[Path] | None = None,
+    passphrase: str | None = None,
 ) -> io.BufferedReader | Writer: ...
 def open(
-    file: Path | BinaryIO, mode: str = "rb", *, key: Buffer | Path, context: Buffer = b""
+    file: Path | BinaryIO,
+    mode: str = "rb",
+    *,
+    key: Buffer | Path | None = None,
+    context: Buffer = b"",
+    recipients: list[str] | None = None,
+    identities: list[Path] | None = None,
+    passphrase: str | None = None,
 ) -> io.BufferedReader | Writer:
-    """Opens an encrypted file (C2SP chunked encryption, as `lockstep encrypt -k` writes it).
+    """Opens an encrypted file, as the command `lockstep` writes and reads it (C2SP chunked encryption).
 
     file: a path, or a binary file object. A file object for reading must be able to seek; it is not closed, and nothing else may
-    use it meanwhile. mode: "rb", "wb", or "xb", which refuses an existing file. key: 16 or 32 bytes, or the path (str or
-    os.PathLike) of a key file. context: bytes that both sides know.
+    use it meanwhile. mode: "rb", "wb", or "xb", which refuses an existing file.
+
+    key: 16 or 32 bytes, or the path (str or os.PathLike) of a key file; context: bytes that both sides know. Instead of a key, for
+    writing: recipients, age recipients ("age1...") and SSH public keys, or a passphrase; for reading: identities, paths of age
+    identity files and SSH private keys (passphrase: of an identity that is encrypted), or a passphrase.
 
     Reading: a seekable buffered reader. Opening checks the header and the last chunk, so that a file that was cut off is
     refused; each read checks the chunks that it needs. Raises InvalidTag for data that are not authentic.
 
     Writing: a `Writer`. A file at a path appears complete at `close`, or not at all. Writers cannot seek.
 
-    Raises FileNotFoundError, FileExistsError and other OSErrors, and ValueError for a mode or key that does not exist.
+    Raises FileNotFoundError, FileExistsError and other OSErrors, ValueError for a mode or key that does not exist, and TypeError for
+    arguments that exclude each other.
     """
-    return _open(file, mode, key, context, closes=None, ends=None)
+    return open_with(file, mode, Keys(key, context, recipients, identities, passphrase))
 
 
-def _open(
+def open_with(
     file: Path | BinaryIO,
     mode: str,
-    key: Buffer | Path,
-    context: Buffer,
-    closes: BinaryIO | None,
-    ends: Callable[[bool], None] | None,
+    keys: Keys,
+    closes: BinaryIO | None = None,
+    ends: Callable[[bool], None] | None = None,
 ) -> io.BufferedReader | Writer:
     """`open`, which also closes a file object after reading, and calls a function after writing."""
     if mode == "rb":
-        return io.BufferedReader(_RawReader(file, key, context, closes), _BUFFER)
+        return io.BufferedReader(_RawReader(file, keys, closes), _BUFFER)
     if mode in ("wb", "xb"):
-        return Writer(_RawWriter(file, key, context, mode == "wb", ends), _BUFFER)
+        return Writer(_RawWriter(file, mode == "wb", keys, ends), _BUFFER)
     raise ValueError(f"mode is {mode!r}: it must be 'rb', 'wb' or 'xb'")

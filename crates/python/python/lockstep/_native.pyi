@@ -93,13 +93,28 @@ def many_in_buffer(
 
 @final
 class NativeReader:
-    def __new__(cls, file: _Path | BinaryIO, key: Buffer | _Path, context: Buffer) -> NativeReader: ...
+    def __new__(
+        cls,
+        file: _Path | BinaryIO,
+        key: Buffer | _Path | None,
+        context: Buffer | None,
+        identities: list[_Path] | None,
+        passphrase: str | None,
+    ) -> NativeReader: ...
     def size(self) -> int: ...
     def readinto(self, offset: int, buffer: Buffer) -> int: ...
 
 @final
 class NativeWriter:
-    def __new__(cls, file: _Path | BinaryIO, key: Buffer | _Path, context: Buffer, replaces: bool) -> NativeWriter: ...
+    def __new__(
+        cls,
+        file: _Path | BinaryIO,
+        replaces: bool,
+        key: Buffer | _Path | None,
+        context: Buffer | None,
+        recipients: list[str] | None,
+        passphrase: str | None,
+    ) -> NativeWriter: ...
     def write(self, data: Buffer) -> int: ...
     def finish(self) -> None: ...
     def discard(self) -> None: ...
@@ -107,18 +122,22 @@ class NativeWriter:
 def encrypt_file(
     source: _Path,
     destination: _Path,
-    key: Buffer | _Path,
+    key: Buffer | _Path | None = None,
     context: Buffer | None = None,
     *,
+    recipients: list[str] | None = None,
+    passphrase: str | None = None,
     progress: Callable[[int], object] | None = None,
     overwrite: bool = False,
 ) -> int: ...
 def decrypt_file(
     source: _Path,
     destination: _Path,
-    key: Buffer | _Path,
+    key: Buffer | _Path | None = None,
     context: Buffer | None = None,
     *,
+    identities: list[_Path] | None = None,
+    passphrase: str | None = None,
     progress: Callable[[int], object] | None = None,
     overwrite: bool = False,
 ) -> int: ...

@@ -2,8 +2,8 @@
 
     pandas.read_parquet("lockstep::s3://bucket/table.parquet", storage_options={"lockstep": {"key": key}})
 
-The part before `::` decrypts and encrypts, the part after it is any other file system of fsspec. The options are `key` and
-`context`, as in `lockstep.open`; those of the other file system have its name. A folder after `::` is a tree of encrypted
+The part before `::` decrypts and encrypts, the part after it is any other file system of fsspec. The options are `key`,
+`context`, `recipients`, `identities` and `passphrase`, as in `lockstep.open`; those of the other file system have its name. A folder after `::` is a tree of encrypted
 files. File sizes are those of the plaintext; names are not encrypted.
 
 A file that is opened for writing by the file system appears complete or not at all, as with `lockstep.open`. The objects of
@@ -19,14 +19,14 @@ from typing import Any
 import fsspec
 from fsspec.spec import AbstractFileSystem
 
-from ._files import _open
+from ._files import Keys, open_with
 from ._native import plaintext_len
 
 
 class LockstepFileSystem(AbstractFileSystem):  # type: ignore[misc]
     """Encrypted files on another file system of fsspec.
 
-    fo: the root on that file system. key, context: as in `lockstep.open`. fs: the file system, or target_protocol and
+    fo: the root on that file system. key and the like: as in `lockstep.open`; recipients count for writing, identities for reading. fs: the file system, or target_protocol and
     target_options.
     """
 
@@ -40,20 +40,23 @@ class LockstepFileSystem(AbstractFileSystem):  # type: ignore[misc]
         fo: str = "",
         key: Any = None,
         context: Any = b"",
+        recipients: list[str] | None = None,
+        identities: list[Any] | None = None,
+        passphrase: str | None = None,
         fs: AbstractFileSystem | None = None,
         target_protocol: str | None = None,
         target_options: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if key is None:
+        if all(given is None for given in (key, recipients, identities, passphrase)):
             raise ValueError("lockstep:: needs a key: give storage_options={'lockstep': {'key': key}}")
         if fs is None:
             if target_protocol is None:
                 raise ValueError("lockstep:: needs another file system: write lockstep::file:///folder/name, for example")
             fs = fsspec.filesystem(target_protocol, **(target_options or {}))
-        self._key = key
-        self._context = context
+        self._for_reading = Keys(key, context, None, identities, passphrase)
+        self._for_writing = Keys(key, context, recipients, None, None if recipients else passphrase)
         self.fs = fs
         self.root = str(fs._strip_protocol(fo)) if fo else ""
 
@@ -80,8 +83,9 @@ class LockstepFileSystem(AbstractFileSystem):  # type: ignore[misc]
     def _own_info(self, info: dict[str, Any]) -> dict[str, Any]:
         own = {**info, "name": self._own(info["name"])}
         if info.get("type") == "file" and info.get("size") is not None:
+            # Without an envelope, which is a part of the size.
             try:
-                own["size"] = plaintext_len(info["size"])
+                own["size"] = plaintext_len(info["size"]) if self._for_reading.key is not None else None
             except ValueError:
                 # Not an encrypted file.
                 own["size"] = None
@@ -102,7 +106,7 @@ class LockstepFileSystem(AbstractFileSystem):  # type: ignore[misc]
         if mode == "rb":
             file = self.fs.open(target, "rb", **kwargs)
             try:
-                return _open(file, mode, self._key, self._context, closes=file, ends=None)
+                return open_with(file, mode, self._for_reading, closes=file)
             except BaseException:
                 file.close()
                 raise
@@ -121,13 +125,17 @@ class LockstepFileSystem(AbstractFileSystem):  # type: ignore[misc]
                 file.close()
                 if hasattr(file, "commit"):
                     file.commit()
-            elif hasattr(file, "discard"):
+                return
+            if hasattr(file, "discard"):
                 file.discard()
             else:
                 file.close()
+            if self.fs.protocol == "memory" and self.fs.exists(target):
+                # This file system shows a file from the start.
+                self.fs.rm_file(target)
 
         try:
-            return _open(file, "wb", self._key, self._context, closes=None, ends=ends)
+            return open_with(file, "wb", self._for_writing, ends=ends)
         except BaseException:
             ends(False)
             raise
