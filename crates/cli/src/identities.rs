@@ -129,7 +129,8 @@ impl Answers {
 
     /// Asks, if that is allowed.
     fn ask<T>(&self, ask: impl FnOnce() -> Result<T>) -> Option<T> {
-        let unanswered = || Err(failed("the identity or recipient asks a question: use the command `lockstep`"));
+        let unanswered =
+            || Err(failed("the identity or recipient asks a question: use the command `lockstep`"));
         self.record_problem(if self.asks { ask() } else { unanswered() })
     }
 
