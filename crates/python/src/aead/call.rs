@@ -73,21 +73,23 @@ impl Cipher {
         &self,
         py: Python<'_>,
         header: Header<'_>,
-        data: &[u8],
+        data: Memory,
         output: Memory,
     ) -> PyResult<usize> {
-        let len = data.len().checked_add(self.tag).ok_or_else(too_long)?;
+        let len = data.len.checked_add(self.tag).ok_or_else(too_long)?;
         check_output(len, output)?;
         let body_start = if self.mode() == Aead::Siv { self.tag } else { 0 };
-        let tag_start = if self.mode() == Aead::Siv { 0 } else { data.len() };
+        let tag_start = if self.mode() == Aead::Siv { 0 } else { data.len };
         let part = |start: usize, len| Memory { start: output.start.wrapping_add(start), len };
-        let (body, tag) = (part(body_start, data.len()), part(tag_start, self.tag));
+        let (body, tag) = (part(body_start, data.len), part(tag_start, self.tag));
         let is_apart = check_apart(header, data, body, output)?;
-        // SAFETY: the output is an exported writable buffer. Body and tag are disjoint parts of it, and the check above has
-        // found no other overlap than the whole body with the whole data, whose slice is not used in that case.
-        let (body, tag) = unsafe { (slice_mut(body), slice_mut(tag)) };
-        let data =
-            if is_apart { HostData::copy(data, body).map_err(from_core)? } else { HostData::InPlace(body) };
+        // SAFETY: the output is an exported writable buffer, and body and tag are disjoint parts of it. The data are valid for reads.
+        // They are apart from the output, or they are the body, and then there is only the slice of the body.
+        let (data, tag) = unsafe {
+            let body = slice_mut(body);
+            let data = if is_apart { HostData::copy(slice(data), body) } else { Ok(HostData::InPlace(body)) };
+            (data.map_err(from_core)?, slice_mut(tag))
+        };
         self.seal(py, header, data, tag)?;
         Ok(len)
     }
@@ -97,28 +99,25 @@ impl Cipher {
         &self,
         py: Python<'_>,
         header: Header<'_>,
-        data: &[u8],
+        data: Memory,
         output: Memory,
     ) -> PyResult<usize> {
-        let len = data.len().checked_sub(self.tag).ok_or_else(invalid)?;
+        let len = data.len.checked_sub(self.tag).ok_or_else(invalid)?;
         check_output(len, output)?;
         let (start, tag) = if self.mode() == Aead::Siv { (self.tag, 0) } else { (0, len) };
-        let source = Memory::of(data);
-        let part = |start: usize, len| Memory { start: source.start.wrapping_add(start), len };
+        let part = |start: usize, len| Memory { start: data.start.wrapping_add(start), len };
         let (body, tag) = (part(start, len), part(tag, self.tag));
-        // SAFETY: parts of the data, which are valid for reads during the call.
-        let (body, tag) = unsafe { (slice(body), slice(tag)) };
-        let is_apart = check_apart(header, body, output, output)? && !Memory::of(tag).overlaps(output);
-        if Memory::of(tag).overlaps(output) {
+        let is_apart = check_apart(header, body, output, output)?;
+        if tag.overlaps(output) {
             return Err(overlap());
         }
-        // SAFETY: the output is an exported writable buffer, which overlaps nothing but the whole body, whose slice is not used in
-        // that case.
-        let output = unsafe { slice_mut(output) };
-        let data = if is_apart {
-            HostData::copy(body, output).map_err(from_core)?
-        } else {
-            HostData::InPlace(output)
+        // SAFETY: the output is an exported writable buffer, and body and tag are disjoint parts of the data, which are valid for
+        // reads. The tag is apart from the output. The body is too, or it is the output, and then there is only the slice of the output.
+        let (data, tag) = unsafe {
+            let output = slice_mut(output);
+            let data =
+                if is_apart { HostData::copy(slice(body), output) } else { Ok(HostData::InPlace(output)) };
+            (data.map_err(from_core)?, slice(tag))
         };
         self.open(py, header, data, tag)?;
         Ok(len)
@@ -209,8 +208,7 @@ impl Cipher {
 }
 
 /// True if the input and the output are apart, false if they are the same memory.
-fn check_apart(header: Header<'_>, from: &[u8], to: Memory, output: Memory) -> PyResult<bool> {
-    let from = Memory::of(from);
+fn check_apart(header: Header<'_>, from: Memory, to: Memory, output: Memory) -> PyResult<bool> {
     if header.overlaps(output) {
         return Err(overlap());
     }

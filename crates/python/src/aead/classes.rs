@@ -7,7 +7,7 @@ use pyo3::types::{PyBytes, PyList};
 
 use super::call::Header;
 use super::{Cipher, TAG, generate_key};
-use crate::buffer::Export;
+use crate::buffer::{Export, Memory};
 
 /// Calls a method of a cipher with the arguments of a call as slices.
 macro_rules! with_arguments {
@@ -23,8 +23,18 @@ macro_rules! with_arguments {
             let mut output = Export::new();
             let $output = output.write($output)?;
         )?
-        $self.0.$method($py, Header { nonce, aad: &[aad] }, data $(, $output)?)
+        $self.0.$method($py, Header { nonce, aad: &[aad] }, data_of!(data $(, $output)?) $(, $output)?)
     }};
+}
+
+/// Data as a slice, or as memory if there is an output, which may be the same memory.
+macro_rules! data_of {
+    ($data:ident) => {
+        $data
+    };
+    ($data:ident, $output:ident) => {
+        Memory::of($data)
+    };
 }
 
 /// A class of a mode with a nonce.
@@ -173,7 +183,7 @@ macro_rules! with_strings {
             let mut output = Export::new();
             let $output = output.write($output)?;
         )?
-        $self.0.$method($py, Header { nonce: &[], aad: &strings }, data $(, $output)?)
+        $self.0.$method($py, Header { nonce: &[], aad: &strings }, data_of!(data $(, $output)?) $(, $output)?)
     }};
 }
 

@@ -301,6 +301,7 @@ fn no_memory() -> CoreError {
 
 /// Encrypts or decrypts the messages in a list. Returns a list of bytes, with None for a message that is not authentic.
 #[pyfunction]
+#[allow(clippy::too_many_arguments, reason = "the arguments of a batch")]
 pub(crate) fn many_in_list<'py>(
     py: Python<'py>,
     class: &str,
