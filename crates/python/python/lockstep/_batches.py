@@ -56,42 +56,49 @@ def _run(
     if isinstance(data, (list, tuple)):
         if offsets is not None:
             raise TypeError("offsets are for messages in one buffer, not for a list")
-        outputs = many_in_list(*head, keys, nonces, list(data), aad)
-        return outputs, None, [output is not None for output in outputs]
+        outputs = many_in_list(*head, keys, nonces, data if isinstance(data, list) else list(data), aad)
+        return outputs, None, None if encrypts else [output is not None for output in outputs]
     view = memoryview(data)
     shape = view.shape or ()
-    rows, width = None, 0
-    if len(shape) == 2 and offsets is None:
-        rows, width = shape[0], shape[1] * view.itemsize
-        offsets = range(0, (rows + 1) * width, width) if width else [0] * (rows + 1)
-    elif offsets is None:
-        raise TypeError("data must be a list, an array with one row for each message, or a buffer with offsets")
-    offsets = [int(offset) for offset in offsets]
-    if not offsets or offsets[0] < 0 or any(a > b for a, b in zip(offsets, offsets[1:])) or offsets[-1] > view.nbytes:
-        raise ValueError("offsets must have one number more than there are messages, and ascend to at most len(data)")
     step = tag_length if encrypts else -tag_length
-    ends = [0]
-    for a, b in zip(offsets, offsets[1:]):
-        ends.append(ends[-1] + max(0, b - a + step))
-    count = len(offsets) - 1
+    places: Any
+    ends: Any = None
+    if offsets is not None:
+        places, ends = _offsets(offsets, view.nbytes, step)
+        count, size = len(places) - 1, ends[-1]
+    elif len(shape) == 2:
+        count, width = shape[0], shape[1] * view.itemsize
+        places = (count, width)
+        size = count * max(0, width + step)
+    else:
+        raise TypeError("data must be a list, an array with one row for each message, or a buffer with offsets")
     output: Any
     if _is_array(data):
         numpy = _numpy()
-        output, statuses = numpy.empty(ends[-1], numpy.uint8), numpy.zeros(count, numpy.bool_)
-        out_offsets: Any = numpy.array(ends, numpy.int64)
+        output, statuses = numpy.empty(size, numpy.uint8), numpy.zeros(count, numpy.bool_)
+        ends = None if ends is None else numpy.array(ends, numpy.int64)
     else:
-        output, statuses = bytearray(ends[-1]), bytearray(count)
-        out_offsets = ends
-    many_in_buffer(*head, keys, nonces, data, offsets, aad, output, statuses)
+        output, statuses = bytearray(size), bytearray(count)
+    many_in_buffer(*head, keys, nonces, data, places, aad, output, statuses)
     if not _is_array(data):
         statuses = [status == 1 for status in statuses]
-    if rows is None:
-        return output, out_offsets, statuses
-    width = max(0, width + step)
+    if ends is not None:
+        return output, ends, statuses
     if _is_array(data):
-        return output.reshape(rows, width), None, statuses
+        return output.reshape(count, max(0, width + step)), None, statuses
     # A memoryview has no dimension of length 0.
-    return memoryview(output).cast("B", (rows, width)) if rows and width else output, None, statuses
+    return memoryview(output).cast("B", (count, size // count)) if size else output, None, statuses
+
+
+def _offsets(given: Any, most: int, step: int) -> tuple[list[int], list[int]]:
+    """The offsets of the messages, and those of the outputs, each of which is `step` bytes longer."""
+    offsets = given.tolist() if _is_array(given) else [int(offset) for offset in given]
+    if not offsets or offsets[0] < 0 or offsets[-1] > most or any(a > b for a, b in zip(offsets, offsets[1:])):
+        raise ValueError("offsets must have one number more than there are messages, and ascend to at most len(data)")
+    ends = [0]
+    for a, b in zip(offsets, offsets[1:]):
+        ends.append(ends[-1] + max(0, b - a + step))
+    return offsets, ends
 
 
 def encrypt_many(

@@ -1,7 +1,7 @@
 """The native part of the package: types. The documentation is in the docstrings at run time and in docs/python.md."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, BinaryIO, Protocol, final
 
@@ -85,7 +85,7 @@ def many_in_buffer(
     keys: _Strings,
     nonces: _Strings,
     data: Buffer,
-    offsets: Sequence[int],
+    places: tuple[int, int] | list[int],
     aad: _Strings,
     output: Buffer,
     statuses: Buffer,

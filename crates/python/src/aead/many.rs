@@ -1,5 +1,6 @@
 //! Batches: many messages, with a key and a nonce each.
 
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use lockstep::Engine;
@@ -349,8 +350,34 @@ pub(crate) fn many_in_list<'py>(
     PyList::new(py, outputs)
 }
 
-/// Encrypts or decrypts the messages in a buffer. Message i is data[offsets[i]:offsets[i + 1]]; the outputs follow each other in
-/// `output`. `statuses` has a byte for each message, which is set to 1 if the message is authentic; other outputs are zeroed.
+/// The messages in a buffer.
+#[derive(FromPyObject)]
+pub(crate) enum Places {
+    /// The number of messages, which follow each other, and the length of each in bytes.
+    Rows((usize, usize)),
+    /// Message i is data[offsets[i]:offsets[i + 1]].
+    Offsets(Vec<usize>),
+}
+
+impl Places {
+    fn count(&self) -> usize {
+        match self {
+            Places::Rows((count, _)) => *count,
+            Places::Offsets(offsets) => offsets.len().saturating_sub(1),
+        }
+    }
+
+    /// Start and end of a message.
+    fn range(&self, index: usize) -> Range<usize> {
+        match self {
+            Places::Rows((_, width)) => index.saturating_mul(*width)..(index + 1).saturating_mul(*width),
+            Places::Offsets(offsets) => offsets[index]..offsets[index + 1],
+        }
+    }
+}
+
+/// Encrypts or decrypts the messages in a buffer, which are at `places`: (number, length), or n + 1 offsets. The outputs follow each
+/// other in `output`. `statuses` has a byte for each message, which is set to 1 if the message is authentic; other outputs are zeroed.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "the arguments of a batch")]
 pub(crate) fn many_in_buffer(
@@ -361,7 +388,7 @@ pub(crate) fn many_in_buffer(
     keys: &Bound<'_, PyAny>,
     nonces: &Bound<'_, PyAny>,
     data: &Bound<'_, PyAny>,
-    offsets: Vec<usize>,
+    places: Places,
     aad: &Bound<'_, PyAny>,
     output: &Bound<'_, PyAny>,
     statuses: &Bound<'_, PyAny>,
@@ -371,7 +398,7 @@ pub(crate) fn many_in_buffer(
     let (mut data_export, mut output_export, mut status_export) =
         (Export::new(), Export::new(), Export::new());
     let data = data_export.read(data)?;
-    let count = offsets.len().saturating_sub(1);
+    let count = places.count();
     let (keys, nonces, aad) =
         (kept_keys.strings(keys)?, kept_nonces.strings(nonces)?, kept_aad.strings(aad)?);
     check(&keys, &nonces, &aad, count)?;
@@ -380,8 +407,8 @@ pub(crate) fn many_in_buffer(
     let (mut output, statuses) = unsafe { (slice_mut(output), slice_mut(statuses)) };
     let bad = || PyValueError::new_err("offsets must ascend from 0 to at most len(data)");
     let mut items = Vec::with_capacity(count);
-    for (index, ends) in offsets.windows(2).enumerate() {
-        let from = data.get(ends[0]..ends[1]).ok_or_else(bad)?;
+    for index in 0..count {
+        let from = data.get(places.range(index)).ok_or_else(bad)?;
         let Some(len) = batch.output_len(from.len()) else { continue };
         let (to, rest) = std::mem::take(&mut output).split_at_mut_checked(len).ok_or_else(bad)?;
         output = rest;
@@ -390,8 +417,8 @@ pub(crate) fn many_in_buffer(
     }
     batch.run(py, &mut items)?;
     let mut done = items.iter().map(|item| item.is_done);
-    for (status, ends) in statuses.iter_mut().zip(offsets.windows(2)) {
-        let has_item = batch.output_len(ends[1] - ends[0]).is_some();
+    for (index, status) in statuses.iter_mut().enumerate().take(count) {
+        let has_item = batch.output_len(places.range(index).len()).is_some();
         *status = u8::from(has_item && done.next() == Some(true));
     }
     Ok(())
