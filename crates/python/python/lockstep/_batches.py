@@ -63,6 +63,7 @@ def _run(
     step = tag_length if encrypts else -tag_length
     places: Any
     ends: Any = None
+    width = 0
     if offsets is not None:
         places, ends = _offsets(offsets, view.nbytes, step)
         count, size = len(places) - 1, ends[-1]
