@@ -355,7 +355,7 @@ pub(crate) fn many_in_list<'py>(
 pub(crate) enum Places {
     /// The number of messages, which follow each other, and the length of each in bytes.
     Rows((usize, usize)),
-    /// Message i is data[offsets[i]:offsets[i + 1]].
+    /// Message i is `data[offsets[i]:offsets[i + 1]]`.
     Offsets(Vec<usize>),
 }
 
