@@ -15,7 +15,7 @@ INSTALL ?= install
 
 .PHONY: help build provider provider-lab dist install c-library c-test deb deb-check run test test-release test-full test-wgpu test-provider test-provider-oldest test-provider-newest \
 	test-provider-releases nightly test-dist soak soak-check soak-module lint bench bench-files \
-	bench-provider timing leak-test asan miri fuzz arm64-test arm64-test-all kernel-report kernel-check gpu-check lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
+	bench-provider bench-python wheel wheel-freethreaded python-test timing leak-test asan miri fuzz arm64-test arm64-test-all kernel-report kernel-check gpu-check lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
 
 # Several targets build the same files with other features; cargo runs in parallel by itself.
 .NOTPARALLEL:
@@ -58,6 +58,14 @@ dist: tools-present
 	$(CARGO) build --profile dist --locked -p lockstep-provider
 	$(INSTALL) -m 755 $(DIST)/liblockstep_provider.so $(DIST)/lockstep.so
 
+## make wheel             the Python package for Python 3.11 and later: one wheel, in dist/
+wheel: tools-present
+	tools/wheel.sh dist
+
+## make wheel-freethreaded  the same for a free-threaded Python (PYTHON=path), which no test here runs
+wheel-freethreaded: tools-present
+	tools/wheel.sh dist $(or $(PYTHON),python3t)
+
 ## make install           after make dist: install command, module, configuration and manual pages in PREFIX=/usr/local
 install:
 	@[ -e $(DIST)/lockstep.so ] || { echo 'there is nothing to install: run `make dist` first' >&2; exit 1; }
@@ -93,7 +101,8 @@ test: tools-present
 	tools/setup.sh browser
 	tools/setup.sh programs
 	$(INSTALL) -m 755 $(TARGET)/debug/deps/liblockstep_provider.so $(TESTED_PROVIDER)
-	tools/in_parallel.sh "$(CARGO) test $(WORKSPACE) --doc" \
+	$(CARGO) build $(WORKSPACE) --lib
+	tools/in_parallel.sh "$(CARGO) test $(WORKSPACE) --doc" "tools/python_test.sh $(PYTHON_EXTENSION)" \
 		"tools/pyca_interop.py $(TESTED) && tools/page_check.py $(TESTED)" \
 		"tools/provider-test/all.sh $(TESTED_PROVIDER) $(TESTED) openssl device lifecycle"
 
@@ -139,13 +148,21 @@ soak-module: tools-present
 	$(CARGO) test $(TESTS) --no-run --quiet
 	$(INSTALL) -m 755 $(TARGET)/debug/deps/liblockstep_provider.so $(TESTED_PROVIDER)
 
+# The extension is built with the features of the other tests, so that nothing is compiled twice.
+PYTHON_EXTENSION = $(TARGET)/debug/liblockstep_native.so
+
+## make python-test       the tests of the Python package: types, and behaviour against pyca
+python-test: tools-present
+	$(CARGO) build $(WORKSPACE) --lib
+	tools/python_test.sh $(PYTHON_EXTENSION)
+
 ## make test-wgpu         the tests of the portable GPU backend, on Mesa's software devices
 test-wgpu:
 	tools/setup.sh gpus
 	$(CARGO) test -p lockstep-wgpu --locked
 
-## make test-full         make test, and: formatting, clippy, docs, release builds, leak-test, oldest and newest OpenSSL, soak-check, Arm, GPU code
-test-full: lint test test-release leak-test test-provider-oldest test-provider-newest soak-check arm64-test kernel-check
+## make test-full         make test, and: formatting, clippy, docs, the wheel, release builds, leak-test, oldest and newest OpenSSL, soak-check, Arm, GPU code
+test-full: lint test wheel test-release leak-test test-provider-oldest test-provider-newest soak-check arm64-test kernel-check
 
 ## make nightly           slow checks and other toolchains: sanitizer, Miri, fuzzing, installed builds, OpenSSL 3.5, more on Arm
 nightly: asan miri fuzz test-dist test-openssl-3.5 arm64-test-all
@@ -175,6 +192,10 @@ bench-files: build
 ## make bench-provider    speed of the provider compared with the default provider of the same OpenSSL
 bench-provider: provider
 	tools/bench_provider.py $(PROVIDER)
+
+## make bench-python      speed of the Python package compared with pyca cryptography
+bench-python: wheel
+	tools/bench_python.py $(wildcard dist/lockstep_aes-*-abi3-*.whl)
 
 ## make timing            measure whether running times depend on secrets (dudect); a measurement, not a test
 timing:

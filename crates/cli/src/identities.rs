@@ -106,18 +106,32 @@ pub(crate) struct Answers {
     passphrase: Option<SecretString>,
     /// Maximum scrypt work factor of an encrypted identity.
     max_work: u8,
+    /// True if questions are asked on the terminal, and messages printed.
+    asks: bool,
     /// The error of the first question that could not be asked.
     problem: Arc<Mutex<Option<Error>>>,
 }
 
 impl Answers {
     pub(crate) fn new(passphrase: Option<SecretString>) -> Answers {
-        Answers { passphrase, max_work: MAX_WORK, problem: Arc::default() }
+        Answers { passphrase, max_work: MAX_WORK, asks: true, problem: Arc::default() }
     }
 
     /// Sets the maximum scrypt work factor of an encrypted identity.
     pub(crate) fn with_max_work(self, max_work: u8) -> Answers {
         Answers { max_work, ..self }
+    }
+
+    /// Answers by the passphrase only.
+    pub(crate) fn without_questions(self) -> Answers {
+        Answers { asks: false, ..self }
+    }
+
+    /// Asks, if that is allowed.
+    fn ask<T>(&self, ask: impl FnOnce() -> Result<T>) -> Option<T> {
+        let unanswered =
+            || Err(failed("the identity or recipient asks a question: use the command `lockstep`"));
+        self.record_problem(if self.asks { ask() } else { unanswered() })
     }
 
     /// Takes the error of the first question that could not be asked, if any. If there is such an error, the identity
@@ -137,7 +151,9 @@ impl Answers {
 
 impl Callbacks for Answers {
     fn display_message(&self, message: &str) {
-        terminal::print_message(&text::one_line(&message));
+        if self.asks {
+            terminal::print_message(&text::one_line(&message));
+        }
     }
 
     fn confirm(&self, message: &str, yes: &str, no: Option<&str>) -> Option<bool> {
@@ -147,19 +163,19 @@ impl Callbacks for Answers {
             text::one_line(&yes),
             text::one_line(&no.unwrap_or("no"))
         );
-        let answer = self.record_problem(terminal::ask(&question))?;
+        let answer = self.ask(|| terminal::ask(&question))?;
         Some(answer.trim().eq_ignore_ascii_case("y") || answer.trim().eq_ignore_ascii_case("yes"))
     }
 
     fn request_public_string(&self, description: &str) -> Option<String> {
-        self.record_problem(terminal::ask(&text::one_line(&description))).filter(|answer| !answer.is_empty())
+        self.ask(|| terminal::ask(&text::one_line(&description))).filter(|answer| !answer.is_empty())
     }
 
     fn request_passphrase(&self, description: &str) -> Option<SecretString> {
         if let Some(passphrase) = &self.passphrase {
             return Some(passphrase.clone());
         }
-        let typed = self.record_problem(terminal::ask_secret(&text::one_line(&description)))?;
+        let typed = self.ask(|| terminal::ask_secret(&text::one_line(&description)))?;
         Some(SecretString::from(typed.as_str()))
     }
 }

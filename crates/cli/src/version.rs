@@ -6,11 +6,12 @@ use serde_json::json;
 
 use crate::commands::print_json;
 use crate::error::Result;
+use crate::invocation;
 
 /// True if the command line requests the version as JSON. clap stops at `--version`, so this function searches the
 /// other arguments for `--json`.
 pub(crate) fn is_wanted_as_json(message: &clap::Error) -> bool {
-    message.kind() == ErrorKind::DisplayVersion && std::env::args_os().skip(1).any(|arg| arg == "--json")
+    message.kind() == ErrorKind::DisplayVersion && invocation::arguments().iter().any(|arg| arg == "--json")
 }
 
 /// Prints one JSON object to standard output: the name of the program and its build.

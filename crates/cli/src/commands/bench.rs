@@ -13,6 +13,7 @@ use lockstep_bench::{self as bench, FolderGuard, Host, OpenSsl, Options, Session
 use super::{print, print_json};
 use crate::args::How;
 use crate::error::{Error, Result, failed};
+use crate::invocation;
 use crate::output::GuardedFile;
 use crate::progress::Note;
 use crate::signals::{self, Guard, Results};
@@ -217,7 +218,9 @@ impl Host for CommandHost {
     }
 
     fn program(&self) -> io::Result<PathBuf> {
-        std::env::current_exe()
+        let missing =
+            || io::Error::other("the command is not a program of its own: run the program `lockstep`");
+        invocation::program().map(PathBuf::from).ok_or_else(missing)
     }
 }
 
@@ -276,7 +279,7 @@ fn options(args: &Bench) -> Result<Options> {
 
 /// The command line, quoted for a shell.
 fn command() -> String {
-    let words = std::env::args_os().skip(1).map(|word| {
+    let words = invocation::arguments().iter().map(|word| {
         let word = text::printable(&word.to_string_lossy());
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+".contains(c);
         if !word.is_empty() && word.chars().all(plain) {

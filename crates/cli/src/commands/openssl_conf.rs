@@ -7,6 +7,7 @@ use clap::{Args, ValueHint};
 use lockstep::provider_settings::{self, Settings};
 
 use crate::error::{Error, Result, failed};
+use crate::invocation;
 use crate::terminal;
 
 /// The configuration that `make install` installs. The output of this command is this file with the settings of the
@@ -114,8 +115,7 @@ fn given(path: &Path) -> Result<PathBuf> {
 
 /// Searches for the module.
 fn find() -> Option<PathBuf> {
-    let program = std::env::current_exe().ok();
-    let beside = program.as_deref().and_then(Path::parent);
+    let beside = invocation::program().and_then(Path::parent);
     let installed = beside.and_then(Path::parent).map(|prefix| prefix.join("lib/ossl-modules"));
     let near = beside.into_iter().flat_map(|folder| NAMES.map(|name| folder.join(name)));
     let far = installed.map(|folder| folder.join(NAMES[0]));

@@ -1,0 +1,108 @@
+//! The command `lockstep`: AES on parallel hardware, for files and streams.
+//!
+//! Each subcommand is a module in `commands`. The other modules are shared: the definition of the command line
+//! (`args`), errors and exit codes (`error`), input and output (`input`, `output`), keys wrapped by age
+//! ([`file_keys`], `recipients`, `identities`, `unlock`, `wrapping`), plain age files (`age_file`), many files in one call
+//! (`tree`), the arguments of this call (`invocation`), the version (`version`), pictures (`picture`), and user interaction (`terminal`, `progress`,
+//! `signals`).
+#![forbid(unsafe_code)]
+
+mod age_file;
+mod args;
+mod commands;
+mod date;
+mod error;
+mod explain;
+pub mod file_keys;
+mod identities;
+mod input;
+mod invocation;
+mod job;
+mod json;
+mod memory;
+mod output;
+mod permissions;
+mod picture;
+mod progress;
+mod raw;
+mod recipients;
+mod signals;
+mod sources;
+mod terminal;
+mod text;
+mod tree;
+mod unlock;
+mod version;
+mod wrapping;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use crate::args::Cli;
+use crate::error::Error;
+
+/// Runs the command with its arguments, of which the first is the name of the program, and returns its exit code. `program` is
+/// the path of the program, which some benchmarks start again; None if the command is not a program of its own.
+///
+/// The function is for programs that consist of the command. It may be called once, in the main thread: it installs signal
+/// handlers, reads standard input, prints, and a signal ends the process.
+pub fn run(arguments: Vec<OsString>, program: Option<PathBuf>) -> u8 {
+    json::look_for_option(&arguments);
+    let parsed = Cli::try_parse_from(&arguments);
+    invocation::set(arguments, program);
+    let done = match parsed {
+        Ok(cli) => signals::install().and_then(|()| commands::run(cli)),
+        Err(message) if version::is_wanted_as_json(&message) => version::print(),
+        Err(message) => return usage(&message),
+    };
+    match done {
+        Ok(()) => {
+            json::show_stored_warnings();
+            0
+        }
+        // A signal makes reads fail with other errors. The error for the signal replaces them.
+        Err(_) if signals::stopped() => fail(&Error::Stopped),
+        Err(error) => fail(&error),
+    }
+}
+
+/// Prints clap's messages. Help and version are printed to standard output, usage errors to standard error.
+fn usage(message: &clap::Error) -> u8 {
+    if !message.use_stderr() {
+        return match message.print() {
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => error::FAILED,
+            _ => 0,
+        };
+    }
+    let rendered = message.render().to_string();
+    if json::is_requested() {
+        let mistake =
+            rendered.strip_prefix("error: ").unwrap_or("give a command: `lockstep --help` lists them");
+        // The first paragraph is the error. The usage of the command follows and is omitted here.
+        let mistake = mistake.split("\n\n").next().unwrap_or_default();
+        json::show_error(&text::one_line(&mistake), "usage", error::FAILED);
+        return error::FAILED;
+    }
+    match rendered.strip_prefix("error: ") {
+        Some(mistake) => terminal::print_message(mistake.trim_end()),
+        // Without a command, clap's message is the help.
+        None => {
+            let _ = write!(std::io::stderr(), "{rendered}");
+        }
+    }
+    error::FAILED
+}
+
+fn fail(error: &Error) -> u8 {
+    // After a signal nothing is printed, whether this thread or the signal thread ends the program.
+    if !matches!(error, Error::Stopped | Error::Reported(_)) && !error.is_broken_pipe() {
+        match json::is_requested() {
+            true => json::show_error(&error.to_string(), error.kind(), error.exit_code()),
+            false => terminal::print_message(&error.to_string()),
+        }
+    }
+    error.exit_code()
+}

@@ -1,0 +1,54 @@
+"""AES on parallel hardware.
+
+| name | content |
+|---|---|
+| `lockstep.aead` | authenticated encryption of messages, with the interface of pyca cryptography, and batches |
+| `open`, `encrypt_file`, `decrypt_file` | encrypted files (C2SP chunked encryption, "Cobblestone") with random access |
+| `lockstep.fsspec` | these files for everything that opens files by fsspec |
+| `lockstep.hazmat` | raw modes |
+| `use`, `devices`, `missing_devices`, `selftest` | the devices that do the work |
+| `InvalidTag` | the exception for data that are not authentic |
+
+The import opens no driver and starts no thread.
+"""
+
+import os as _os
+
+from . import aead, hazmat
+from ._files import Writer, open
+from ._native import (
+    Device,
+    InvalidTag,
+    Selection,
+    SelfTest,
+    __version__,
+    after_fork_in_child as _after_fork_in_child,
+    decrypt_file,
+    devices,
+    encrypt_file,
+    generate_key,
+    missing_devices,
+    selftest,
+    use,
+)
+
+_os.register_at_fork(after_in_child=_after_fork_in_child)
+
+__all__ = [
+    "Device",
+    "InvalidTag",
+    "Selection",
+    "SelfTest",
+    "Writer",
+    "__version__",
+    "aead",
+    "decrypt_file",
+    "devices",
+    "encrypt_file",
+    "generate_key",
+    "hazmat",
+    "missing_devices",
+    "open",
+    "selftest",
+    "use",
+]

@@ -1,0 +1,249 @@
+"""Encrypted files as Python's file objects."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, cast, overload
+
+from . import _native
+
+if TYPE_CHECKING:
+    from ._native import Buffer
+
+    Path = str | os.PathLike[str]
+
+# A buffer holds four chunks of the format. Longer reads and writes do not go through it.
+_BUFFER = 4 * 16384
+
+
+class Keys(NamedTuple):
+    """What opens a file, or who can open it."""
+
+    key: Buffer | Path | None = None
+    context: Buffer = b""
+    recipients: list[str] | None = None
+    identities: list[Path] | None = None
+    passphrase: str | None = None
+
+
+class _RawReader(io.RawIOBase):
+    """The plaintext of an encrypted file."""
+
+    def __init__(self, file: Path | BinaryIO, keys: Keys, closes: BinaryIO | None) -> None:
+        if keys.recipients is not None:
+            raise TypeError("recipients are for writing: give identities for reading")
+        self._native = _native.NativeReader(file, keys.key, keys.context, keys.identities, keys.passphrase)
+        self._position = 0
+        self._closes = closes
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ValueError("the file is closed")
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        self._check_open()
+        starts = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._native.size()}
+        if whence not in starts:
+            raise ValueError(f"whence is {whence}: it must be 0, 1 or 2")
+        position = starts[whence] + offset
+        if position < 0:
+            raise ValueError(f"a position before the start of the file: {position}")
+        self._position = position
+        return position
+
+    def tell(self) -> int:
+        self._check_open()
+        return self._position
+
+    def readinto(self, buffer: Any, /) -> int:
+        self._check_open()
+        count = self._native.readinto(self._position, buffer)
+        self._position += count
+        return count
+
+    def readall(self) -> bytes:
+        self._check_open()
+        rest = bytearray(max(0, self._native.size() - self._position))
+        self.readinto(rest)
+        return bytes(rest)
+
+    def close(self) -> None:
+        if not self.closed and self._closes is not None:
+            self._closes.close()
+        super().close()
+
+
+class _RawWriter(io.RawIOBase):
+    """A file that is being encrypted. It is complete after `finish`; `close` without it discards the file."""
+
+    def __init__(
+        self,
+        file: Path | BinaryIO,
+        replaces: bool,
+        keys: Keys,
+        ends: Callable[[bool], None] | None,
+    ) -> None:
+        self._ends: Callable[[bool], None] | None = None
+        self._position = 0
+        if keys.identities is not None:
+            raise TypeError("identities are for reading: give recipients for writing")
+        self._native = _native.NativeWriter(file, replaces, keys.key, keys.context, keys.recipients, keys.passphrase)
+        self._ends = ends
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        if self.closed:
+            raise ValueError("the file is closed")
+        return self._position
+
+    def write(self, data: Any, /) -> int:
+        if self.closed:
+            raise ValueError("the file is closed")
+        count = self._native.write(data)
+        self._position += count
+        return count
+
+    def _end(self, is_complete: bool) -> None:
+        ends, self._ends = self._ends, None
+        if ends is not None:
+            ends(is_complete)
+
+    def finish(self) -> None:
+        self._native.finish()
+        self._end(True)
+
+    def close(self) -> None:
+        if not self.closed:
+            # Without effect after `finish`.
+            if hasattr(self, "_native"):
+                self._native.discard()
+            self._end(False)
+        super().close()
+
+
+class Writer(io.BufferedWriter):
+    """The file object of `lockstep.open` for writing.
+
+    `close` completes the file. After an exception in a `with` block, after `discard`, or if the object is dropped without a call
+    of `close`, no file appears.
+    """
+
+    @property
+    def _encrypting(self) -> _RawWriter:
+        return cast(_RawWriter, self.raw)
+
+    def close(self) -> None:
+        """Writes the end of the message; the file appears under its name. Raises OSError if it cannot be written."""
+        if self.closed:
+            return
+        try:
+            self.flush()
+            self._encrypting.finish()
+        except BaseException:
+            self.discard()
+            raise
+        super().close()
+
+    def discard(self) -> None:
+        """Closes the file without a result."""
+        if not self.raw.closed:
+            self.raw.close()
+
+    def __exit__(self, kind: object, value: object, traceback: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+    def __del__(self) -> None:
+        try:
+            self.discard()
+        except (AttributeError, ValueError):
+            # The object was not initialised.
+            pass
+
+
+@overload
+def open(
+    file: Path | BinaryIO,
+    mode: Literal["rb"] = "rb",
+    *,
+    key: Buffer | Path | None = None,
+    context: Buffer = b"",
+    identities: list[Path] | None = None,
+    passphrase: str | None = None,
+) -> io.BufferedReader: ...
+@overload
+def open(
+    file: Path | BinaryIO,
+    mode: Literal["wb", "xb"],
+    *,
+    key: Buffer | Path | None = None,
+    context: Buffer = b"",
+    recipients: list[str] | None = None,
+    passphrase: str | None = None,
+) -> Writer: ...
+@overload
+def open(
+    file: Path | BinaryIO,
+    mode: str,
+    *,
+    key: Buffer | Path | None = None,
+    context: Buffer = b"",
+    recipients: list[str] | None = None,
+    identities: list[Path] | None = None,
+    passphrase: str | None = None,
+) -> io.BufferedReader | Writer: ...
+def open(
+    file: Path | BinaryIO,
+    mode: str = "rb",
+    *,
+    key: Buffer | Path | None = None,
+    context: Buffer = b"",
+    recipients: list[str] | None = None,
+    identities: list[Path] | None = None,
+    passphrase: str | None = None,
+) -> io.BufferedReader | Writer:
+    """Opens an encrypted file, as the command `lockstep` writes and reads it (C2SP chunked encryption).
+
+    file: a path, or a binary file object. A file object for reading must be able to seek; it is not closed, and nothing else may
+    use it meanwhile. mode: "rb", "wb", or "xb", which refuses an existing file.
+
+    key: 16 or 32 bytes, or the path (str or os.PathLike) of a key file; context: bytes that both sides know. Instead of a key, for
+    writing: recipients, age recipients ("age1...") and SSH public keys, or a passphrase; for reading: identities, paths of age
+    identity files and SSH private keys (passphrase: of an identity that is encrypted), or a passphrase.
+
+    Reading: a seekable buffered reader. Opening checks the header and the last chunk, so that a file that was cut off is
+    refused; each read checks the chunks that it needs. Raises InvalidTag for data that are not authentic.
+
+    Writing: a `Writer`. A file at a path appears complete at `close`, or not at all. Writers cannot seek.
+
+    Raises FileNotFoundError, FileExistsError and other OSErrors, ValueError for a mode or key that does not exist, and TypeError for
+    arguments that exclude each other.
+    """
+    return open_with(file, mode, Keys(key, context, recipients, identities, passphrase))
+
+
+def open_with(
+    file: Path | BinaryIO,
+    mode: str,
+    keys: Keys,
+    closes: BinaryIO | None = None,
+    ends: Callable[[bool], None] | None = None,
+) -> io.BufferedReader | Writer:
+    """`open`, which also closes a file object after reading, and calls a function after writing."""
+    if mode == "rb":
+        return io.BufferedReader(_RawReader(file, keys, closes), _BUFFER)
+    if mode in ("wb", "xb"):
+        return Writer(_RawWriter(file, mode == "wb", keys, ends), _BUFFER)
+    raise ValueError(f"mode is {mode!r}: it must be 'rb', 'wb' or 'xb'")

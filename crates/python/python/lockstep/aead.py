@@ -1,0 +1,14 @@
+"""Authenticated encryption, with the names and the order of arguments of pyca cryptography.
+
+Every argument that holds bytes may be any object with a contiguous buffer: bytes, bytearray, memoryview, a numpy array of any
+type. Calls on more than 16 KiB release the interpreter lock, and calls on megabytes use all cores. The bytes of a mutable
+buffer must not change during a call.
+
+Wrong types raise TypeError, wrong lengths ValueError, buffers that are not contiguous BufferError, and data that are not
+authentic `lockstep.InvalidTag`.
+"""
+
+from ._batches import decrypt_many, encrypt_many
+from ._native import AESCCM, AESGCM, AESGCMSIV, AESOCB3, AESSIV, XAES256GCM
+
+__all__ = ["AESCCM", "AESGCM", "AESGCMSIV", "AESOCB3", "AESSIV", "XAES256GCM", "decrypt_many", "encrypt_many"]

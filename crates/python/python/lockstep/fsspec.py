@@ -1,0 +1,172 @@
+"""Encrypted files for everything that opens files by fsspec: pandas, pyarrow, zarr, dask.
+
+    pandas.read_parquet("lockstep::s3://bucket/table.parquet", storage_options={"lockstep": {"key": key}})
+
+The part before `::` decrypts and encrypts, the part after it is any other file system of fsspec. The options are `key`,
+`context`, `recipients`, `identities` and `passphrase`, as in `lockstep.open`; those of the other file system have its name. A folder after `::` is a tree of encrypted
+files. File sizes are those of the plaintext; names are not encrypted.
+
+A file that is opened for writing by the file system appears complete or not at all, as with `lockstep.open`. The objects of
+`fsspec.open` complete it even after an exception in their `with` block, which they do not pass on.
+
+An installed package registers the protocol by itself; `import lockstep.fsspec` does the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import fsspec
+from fsspec.spec import AbstractFileSystem
+
+from ._files import Keys, open_with
+from ._native import plaintext_len
+
+
+class LockstepFileSystem(AbstractFileSystem):  # type: ignore[misc]
+    """Encrypted files on another file system of fsspec.
+
+    fo: the root on that file system. key and the like: as in `lockstep.open`; recipients count for writing, identities for reading. fs: the file system, or target_protocol and
+    target_options.
+    """
+
+    protocol = "lockstep"
+    # An instance holds a key: it is dropped when its user drops it.
+    cachable = False
+    root_marker = ""
+
+    def __init__(
+        self,
+        fo: str = "",
+        key: Any = None,
+        context: Any = b"",
+        recipients: list[str] | None = None,
+        identities: list[Any] | None = None,
+        passphrase: str | None = None,
+        fs: AbstractFileSystem | None = None,
+        target_protocol: str | None = None,
+        target_options: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if all(given is None for given in (key, recipients, identities, passphrase)):
+            raise ValueError("lockstep:: needs a key: give storage_options={'lockstep': {'key': key}}")
+        if fs is None:
+            if target_protocol is None:
+                raise ValueError("lockstep:: needs another file system: write lockstep::file:///folder/name, for example")
+            fs = fsspec.filesystem(target_protocol, **(target_options or {}))
+        self._for_reading = Keys(key, context, None, identities, passphrase)
+        self._for_writing = Keys(key, context, recipients, None, None if recipients else passphrase)
+        self.fs = fs
+        self.root = str(fs._strip_protocol(fo)) if fo else ""
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        if isinstance(path, list):
+            return [cls._strip_protocol(one) for one in path]
+        path = str(path)
+        if path.startswith("lockstep::"):
+            path = path.removeprefix("lockstep::")
+        return path.removeprefix("lockstep://").strip("/")
+
+    def _target(self, path: str) -> str:
+        """The path on the other file system."""
+        path = self._strip_protocol(path)
+        if not self.root:
+            return path
+        return f"{self.root.rstrip('/')}/{path}" if path else self.root
+
+    def _own(self, target: str) -> str:
+        """The path here of a path on the other file system."""
+        return target.removeprefix(self.root.rstrip("/")).strip("/") if self.root else target
+
+    def _own_info(self, info: dict[str, Any]) -> dict[str, Any]:
+        own = {**info, "name": self._own(info["name"])}
+        if info.get("type") == "file" and info.get("size") is not None:
+            # Without an envelope, which is a part of the size.
+            try:
+                own["size"] = plaintext_len(info["size"]) if self._for_reading.key is not None else None
+            except ValueError:
+                # Not an encrypted file.
+                own["size"] = None
+        return own
+
+    def info(self, path: str, **kwargs: Any) -> dict[str, Any]:
+        return self._own_info(self.fs.info(self._target(path), **kwargs))
+
+    def ls(self, path: str, detail: bool = True, **kwargs: Any) -> list[Any]:
+        found = [self._own_info(info) for info in self.fs.ls(self._target(path), detail=True, **kwargs)]
+        return found if detail else sorted(info["name"] for info in found)
+
+    def _open(self, path: str, mode: str = "rb", **kwargs: Any) -> Any:
+        kwargs.pop("block_size", None)
+        kwargs.pop("autocommit", None)
+        kwargs.pop("cache_options", None)
+        target = self._target(path)
+        if mode == "rb":
+            file = self.fs.open(target, "rb", **kwargs)
+            try:
+                return open_with(file, mode, self._for_reading, closes=file)
+            except BaseException:
+                file.close()
+                raise
+        if mode not in ("wb", "xb"):
+            raise ValueError(f"mode is {mode!r}: it must be 'rb', 'wb' or 'xb'")
+        if mode == "xb" and self.fs.exists(target):
+            raise FileExistsError(target)
+        parent = self.fs._parent(target)
+        if parent:
+            self.fs.makedirs(parent, exist_ok=True)
+        # The file must not appear before it is complete.
+        file = self.fs.open(target, "wb", autocommit=False, **kwargs)
+
+        def ends(is_complete: bool) -> None:
+            if is_complete:
+                file.close()
+                if hasattr(file, "commit"):
+                    file.commit()
+                return
+            if hasattr(file, "discard"):
+                file.discard()
+            else:
+                file.close()
+            if self.fs.protocol == "memory" and self.fs.exists(target):
+                # This file system shows a file from the start.
+                self.fs.rm_file(target)
+
+        try:
+            return open_with(file, "wb", self._for_writing, ends=ends)
+        except BaseException:
+            ends(False)
+            raise
+
+    def mkdir(self, path: str, create_parents: bool = True, **kwargs: Any) -> None:
+        self.fs.mkdir(self._target(path), create_parents=create_parents, **kwargs)
+
+    def makedirs(self, path: str, exist_ok: bool = False) -> None:
+        # fsspec calls this with the root before it writes to a file, which may be the root itself.
+        if self._strip_protocol(path):
+            self.fs.makedirs(self._target(path), exist_ok=exist_ok)
+
+    def rmdir(self, path: str) -> None:
+        self.fs.rmdir(self._target(path))
+
+    def _rm(self, path: str) -> None:
+        self.fs.rm_file(self._target(path))
+
+    def mv(self, path1: str, path2: str, recursive: bool = False, maxdepth: int | None = None, **kwargs: Any) -> None:
+        self.fs.mv(self._target(path1), self._target(path2), recursive=recursive, maxdepth=maxdepth, **kwargs)
+
+    def cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
+        # The same key and context: the copy is a copy of the ciphertext.
+        self.fs.cp_file(self._target(path1), self._target(path2), **kwargs)
+
+    def created(self, path: str) -> Any:
+        return self.fs.created(self._target(path))
+
+    def modified(self, path: str) -> Any:
+        return self.fs.modified(self._target(path))
+
+
+if "lockstep" not in fsspec.registry:
+    fsspec.register_implementation("lockstep", LockstepFileSystem)

@@ -1,0 +1,100 @@
+"""Raw modes: hazardous material.
+
+Nothing here is authenticated except GMAC, CMAC and wrapped keys, and the caller is responsible for everything: an iv that is used
+twice under one key, ECB, which shows equal blocks, and ciphertext that somebody has changed. Use `lockstep.aead` or
+`lockstep.open` unless a protocol prescribes a raw mode.
+
+Arguments that hold bytes are any contiguous buffers. Keys have 16, 24 or 32 bytes, and those of XTS 32 or 64: the key of the data
+and the key of the tweak. Wrong lengths raise ValueError. Large calls release the interpreter lock and use all cores, as far
+as the mode is parallel.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from . import _native
+from ._native import InvalidTag, cmac, gmac
+
+if TYPE_CHECKING:
+    from ._native import Buffer
+
+    Mode = Literal[
+        "ECB", "CBC", "PCBC", "CFB", "CFB8", "CFB1", "OFB", "CTR", "XTS", "CBC-CS1", "CBC-CS2", "CBC-CS3"
+    ]
+
+__all__ = [
+    "aes_key_unwrap",
+    "aes_key_unwrap_with_padding",
+    "aes_key_wrap",
+    "aes_key_wrap_with_padding",
+    "cmac",
+    "decrypt",
+    "decrypt_into",
+    "encrypt",
+    "encrypt_into",
+    "gmac",
+    "hctr2_decrypt",
+    "hctr2_encrypt",
+]
+
+
+def encrypt(mode: Mode, key: Buffer, data: Buffer, iv: Buffer | None = None) -> bytes:
+    """Encrypts data; the result has the same length.
+
+    mode: ECB, CBC and PCBC take whole blocks of 16 bytes, without padding; CFB (128 bits), CFB8, CFB1, OFB and CTR any length;
+    XTS at least 16 bytes, a data unit; CBC-CS1, CBC-CS2 and CBC-CS3 (ciphertext stealing) at least 16 bytes. iv: 16 bytes, the
+    initialization vector, the first counter block (big-endian), or the tweak; None for ECB.
+    """
+    return _native.raw(mode, True, key, data, iv)
+
+
+def decrypt(mode: Mode, key: Buffer, data: Buffer, iv: Buffer | None = None) -> bytes:
+    """Decrypts data; the result has the same length. The arguments are those of encrypt."""
+    return _native.raw(mode, False, key, data, iv)
+
+
+def encrypt_into(mode: Mode, key: Buffer, data: Buffer, buf: Buffer, iv: Buffer | None = None) -> int:
+    """As encrypt, into a writable buffer of len(data) bytes, which may be the memory of data. Returns the number of bytes."""
+    return _native.raw_into(mode, True, key, data, iv, buf)
+
+
+def decrypt_into(mode: Mode, key: Buffer, data: Buffer, buf: Buffer, iv: Buffer | None = None) -> int:
+    """As decrypt, into a writable buffer of len(data) bytes, which may be the memory of data. Returns the number of bytes."""
+    return _native.raw_into(mode, False, key, data, iv, buf)
+
+
+def hctr2_encrypt(key: Buffer, tweak: Buffer, data: Buffer) -> bytes:
+    """Encrypts at least 16 bytes with HCTR2: each bit of the result depends on each bit of data. The tweak has any length."""
+    return _native.hctr2(True, key, tweak, data)
+
+
+def hctr2_decrypt(key: Buffer, tweak: Buffer, data: Buffer) -> bytes:
+    """Decrypts at least 16 bytes with HCTR2."""
+    return _native.hctr2(False, key, tweak, data)
+
+
+def aes_key_wrap(wrapping_key: Buffer, key_to_wrap: Buffer) -> bytes:
+    """Wraps a key of a multiple of 8 bytes, at least 16 (KW, RFC 3394). The result is 8 bytes longer."""
+    return _native.wrap(False, wrapping_key, key_to_wrap)
+
+
+def aes_key_unwrap(wrapping_key: Buffer, wrapped_key: Buffer) -> bytes:
+    """Unwraps a key (KW, RFC 3394). Raises InvalidTag if it is not authentic; a wrong length raises ValueError."""
+    return _authentic(_native.unwrap(False, wrapping_key, wrapped_key))
+
+
+def aes_key_wrap_with_padding(wrapping_key: Buffer, key_to_wrap: Buffer) -> bytes:
+    """Wraps a key of 1 to 2 ** 32 - 1 bytes (KWP, RFC 5649). The result is 8 to 15 bytes longer."""
+    return _native.wrap(True, wrapping_key, key_to_wrap)
+
+
+def aes_key_unwrap_with_padding(wrapping_key: Buffer, wrapped_key: Buffer) -> bytes:
+    """Unwraps a key (KWP, RFC 5649). Raises InvalidTag if it is not authentic; a wrong length raises ValueError."""
+    return _authentic(_native.unwrap(True, wrapping_key, wrapped_key))
+
+
+def _authentic(key: bytes | None) -> bytes:
+    if key is None:
+        raise InvalidTag("the wrapped key is not authentic: the wrapping key is wrong, or the data were changed")
+    return key

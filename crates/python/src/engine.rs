@@ -1,0 +1,282 @@
+//! The engine of the process: selection of devices, and forks.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lockstep::Engine;
+use lockstep::engine::{ENV_DEVICE, ENV_KERNEL, Verify};
+use lockstep::hazmat::backend::KernelId;
+use lockstep::hazmat::inline::{InlineKernel, is_proven};
+use lockstep::hazmat::work::Operation;
+use lockstep::hazmat::{KeySize, selftest as tests};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::error::from_library;
+
+/// The engine that all calls of the process use.
+///
+/// The lock is taken only by threads that are attached to the interpreter, and never while one waits. A thread that forks is
+/// attached, so with an interpreter lock no other thread holds this lock in a fork.
+static CURRENT: Mutex<Current> = Mutex::new(Current { engine: None, settings: Settings::DEFAULT });
+
+struct Current {
+    /// None before the first use.
+    engine: Option<Engine>,
+    settings: Settings,
+}
+
+#[derive(Debug, Clone)]
+struct Settings {
+    device: Option<String>,
+    kernel: Option<String>,
+    threads: Option<usize>,
+    verify: Option<Verify>,
+}
+
+impl Settings {
+    const DEFAULT: Settings = Settings { device: None, kernel: None, threads: None, verify: None };
+
+    fn build(&self) -> PyResult<Engine> {
+        let mut builder = Engine::builder();
+        if let Some(device) = &self.device {
+            builder = builder.device(device);
+        }
+        if let Some(kernel) = &self.kernel {
+            builder = builder.kernel(kernel);
+        }
+        if let Some(threads) = self.threads {
+            builder = builder.threads(threads);
+        }
+        if let Some(verify) = self.verify {
+            builder = builder.verify(verify);
+        }
+        builder.build().map_err(from_library)
+    }
+
+    /// True if neither these settings nor the environment name a device or a kernel.
+    fn is_automatic(&self) -> bool {
+        let is_auto = |given: &Option<String>, name| match given {
+            Some(value) => value.is_empty() || value == "auto",
+            None => std::env::var_os(name).is_none_or(|value| value.is_empty() || value == "auto"),
+        };
+        is_auto(&self.device, ENV_DEVICE) && is_auto(&self.kernel, ENV_KERNEL)
+    }
+}
+
+fn lock() -> MutexGuard<'static, Current> {
+    CURRENT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The engine of the process, made at first use.
+pub(crate) fn current(_attached: Python<'_>) -> PyResult<Engine> {
+    let mut current = lock();
+    if let Some(engine) = &current.engine {
+        return Ok(engine.clone());
+    }
+    let engine = current.settings.build()?;
+    current.engine = Some(engine.clone());
+    Ok(engine)
+}
+
+const UNKNOWN: u8 = 0;
+const INLINE: u8 = 1;
+const BY_PLANNER: u8 = 2;
+static SMALL_CALLS: AtomicU8 = AtomicU8::new(UNKNOWN);
+
+/// The kernel for small calls, which run on the calling thread without the planner. None if the user has named a device or a
+/// kernel, or if the kernel has failed its self-test.
+#[inline]
+pub(crate) fn inline_kernel() -> Option<InlineKernel> {
+    match SMALL_CALLS.load(Ordering::Relaxed) {
+        INLINE => Some(InlineKernel::best()),
+        BY_PLANNER => None,
+        _ => {
+            let kernel = InlineKernel::best();
+            let is_inline = lock().settings.is_automatic() && is_proven(kernel);
+            SMALL_CALLS.store(if is_inline { INLINE } else { BY_PLANNER }, Ordering::Relaxed);
+            is_inline.then_some(kernel)
+        }
+    }
+}
+
+fn replace(engine: Option<Engine>, settings: Settings) -> (Option<Engine>, Settings) {
+    let mut current = lock();
+    SMALL_CALLS.store(UNKNOWN, Ordering::Relaxed);
+    (std::mem::replace(&mut current.engine, engine), std::mem::replace(&mut current.settings, settings))
+}
+
+/// A selection of devices, kernel and threads for the process. As a context manager it restores the earlier selection at the
+/// end of the block.
+#[pyclass(frozen, module = "lockstep")]
+pub(crate) struct Selection {
+    before: Mutex<Option<(Option<Engine>, Settings)>>,
+}
+
+#[pymethods]
+impl Selection {
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, pyo3::types::PyTuple>) {
+        let before = self.before.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((engine, settings)) = before {
+            drop(replace(engine, settings));
+        }
+    }
+}
+
+/// Selects the device, the kernel, the number of CPU threads and the verification of results for all calls of the process from
+/// now on.
+///
+/// Parameters that are None have the values of the environment variables LOCKSTEP_DEVICE, LOCKSTEP_KERNEL, LOCKSTEP_THREADS and
+/// LOCKSTEP_VERIFY, or the defaults: the planner chooses, one thread for each processor, samples.
+///
+/// Returns an object that restores the earlier selection when it is used as a context manager: `with lockstep.use(threads=1):`.
+/// The selection belongs to the process, not to the thread.
+///
+/// Raises ValueError for a device, a kernel or a number of threads that does not exist; the selection remains then.
+#[pyfunction]
+#[pyo3(name = "use", signature = (device=None, *, kernel=None, threads=None, verify=None))]
+pub(crate) fn select(
+    py: Python<'_>,
+    device: Option<String>,
+    kernel: Option<String>,
+    threads: Option<usize>,
+    verify: Option<&str>,
+) -> PyResult<Selection> {
+    let verify = verify.map(|value| value.parse::<Verify>()).transpose();
+    let verify = verify.map_err(|()| PyValueError::new_err("verify must be 'off', 'sample' or 'full'"))?;
+    let settings = Settings { device, kernel, threads, verify };
+    // This may start a driver.
+    let engine = py.detach(|| settings.build())?;
+    let before = replace(Some(engine), settings);
+    Ok(Selection { before: Mutex::new(Some(before)) })
+}
+
+/// Runs in the child of a fork: the engine is made again at the next use. If the parent has started a driver, which a child
+/// cannot use, the child's engine has only the CPU.
+#[pyfunction]
+pub(crate) fn after_fork_in_child() {
+    let mut current = lock();
+    SMALL_CALLS.store(UNKNOWN, Ordering::Relaxed);
+    let Some(engine) = current.engine.take() else { return };
+    // A lock of the parent's engine may be held by a thread that does not exist here, and drivers do not survive a fork: the
+    // engine is neither used nor dropped.
+    let engine = std::mem::ManuallyDrop::new(engine);
+    if engine.devices_so_far().iter().any(|device| device.id().backend != "cpu") {
+        current.settings.device = Some("cpu".into());
+        current.settings.kernel = None;
+    }
+}
+
+/// A device that Lockstep can use.
+#[pyclass(frozen, get_all, module = "lockstep")]
+pub(crate) struct Device {
+    /// The name by which `use` selects the device, such as "cpu" or "cuda:0".
+    name: String,
+    /// The model.
+    description: String,
+    /// The names of the kernels that the device can run.
+    kernels: Vec<String>,
+}
+
+#[pymethods]
+impl Device {
+    fn __repr__(&self) -> String {
+        format!("<lockstep.Device {}: {}>", self.name, self.description)
+    }
+}
+
+/// The devices that Lockstep can use on this machine. The call starts the drivers of GPUs.
+#[pyfunction]
+pub(crate) fn devices(py: Python<'_>) -> PyResult<Vec<Device>> {
+    let engine = current(py)?;
+    Ok(py.detach(|| {
+        let devices = engine.devices().iter();
+        let described = devices.map(|device| Device {
+            name: device.id().to_string(),
+            description: device.description(),
+            kernels: device
+                .kernels()
+                .iter()
+                .filter(|kernel| kernel.missing.is_none())
+                .map(|kernel| kernel.name.to_string())
+                .collect(),
+        });
+        described.collect()
+    }))
+}
+
+/// The backends without a device on this machine, each with the reason. The call starts the drivers of GPUs.
+#[pyfunction]
+pub(crate) fn missing_devices(py: Python<'_>) -> PyResult<std::collections::BTreeMap<String, String>> {
+    let engine = current(py)?;
+    Ok(py.detach(|| engine.missing().iter().map(|(name, why)| (name.to_string(), why.to_string())).collect()))
+}
+
+/// The result of the self-test of a kernel.
+#[pyclass(frozen, get_all, module = "lockstep")]
+pub(crate) struct SelfTest {
+    /// The name of the device.
+    device: String,
+    /// The name of the kernel.
+    kernel: String,
+    /// The number of operations that were tested.
+    operations: usize,
+    /// What failed; empty if the kernel has passed.
+    failures: Vec<String>,
+}
+
+#[pymethods]
+impl SelfTest {
+    /// True if nothing failed.
+    #[getter]
+    fn passed(&self) -> bool {
+        self.failures.is_empty()
+    }
+
+    fn __repr__(&self) -> String {
+        let SelfTest { device, kernel, operations, failures } = self;
+        let verdict = if failures.is_empty() { "passed" } else { "FAILED" };
+        format!("<lockstep.SelfTest {device} {kernel}: {verdict}, {operations} operations>")
+    }
+}
+
+/// Tests every kernel of the selected devices against known answers, and returns the results. Devices for tests and study, such
+/// as "cuda:emu", are tested only if `use` has selected them.
+///
+/// Each kernel is also tested automatically before its first use.
+#[pyfunction]
+pub(crate) fn selftest(py: Python<'_>) -> PyResult<Vec<SelfTest>> {
+    let engine = current(py)?;
+    let named = lock().settings.device.clone();
+    let mut results = Vec::new();
+    for device in py.detach(|| engine.devices()) {
+        let is_named = named.as_deref() == Some(&*device.id().to_string());
+        if device.properties().by_name_only && !is_named {
+            continue;
+        }
+        for (number, kernel) in device.kernels().iter().enumerate() {
+            if kernel.missing.is_some() {
+                continue;
+            }
+            let (mut operations, mut failures) = (0, Vec::new());
+            for operation in Operation::all() {
+                let id = KernelId(number as u16);
+                if KeySize::ALL.iter().all(|size| device.cost(id, operation, *size).is_none()) {
+                    continue;
+                }
+                operations += 1;
+                let outcome = py.detach(|| tests::run(&**device, id, operation));
+                failures.extend(outcome.err().map(|error| error.to_string()));
+                py.check_signals()?;
+            }
+            let (device, kernel) = (device.id().to_string(), kernel.name.to_string());
+            results.push(SelfTest { device, kernel, operations, failures });
+        }
+    }
+    Ok(results)
+}

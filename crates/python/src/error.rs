@@ -1,0 +1,59 @@
+//! Exceptions.
+
+use lockstep::hazmat::Error as CoreError;
+use pyo3::PyErr;
+use pyo3::exceptions::{PyException, PyFileExistsError, PyOSError, PyRuntimeError, PyValueError};
+
+pyo3::create_exception!(
+    lockstep,
+    InvalidTag,
+    PyException,
+    "Authentication failed: the key, the nonce, the associated data or the context is wrong, or the data were changed.\n\n\
+     No plaintext was released."
+);
+
+/// The exception for an error of a mode, a device or a kernel.
+pub(crate) fn from_core(error: CoreError) -> PyErr {
+    match error {
+        CoreError::AuthenticationFailed => InvalidTag::new_err(()),
+        CoreError::DeviceFailed { .. }
+        | CoreError::WrongResult { .. }
+        | CoreError::SelfTest { .. }
+        | CoreError::NotSealed => PyRuntimeError::new_err(error.to_string()),
+        _ => PyValueError::new_err(error.to_string()),
+    }
+}
+
+/// The exception for an error of the library.
+pub(crate) fn from_library(error: lockstep::Error) -> PyErr {
+    use lockstep::Error;
+    if error.is_authentication_failure() {
+        return InvalidTag::new_err(error.to_string());
+    }
+    match error {
+        Error::Core(error) => from_core(error),
+        Error::Exists { .. } => PyFileExistsError::new_err(error.to_string()),
+        Error::Read(source) | Error::Write(source) => from_io(source),
+        Error::File { ref source, .. } => {
+            let message = error.to_string();
+            match source.raw_os_error() {
+                Some(number) => PyOSError::new_err((number, message)),
+                None => std::io::Error::new(source.kind(), message).into(),
+            }
+        }
+        Error::InputChanged { .. } | Error::FailedBefore { .. } => PyOSError::new_err(error.to_string()),
+        Error::Random { .. } | Error::NotSealed { .. } | Error::Interrupted => {
+            PyRuntimeError::new_err(error.to_string())
+        }
+        _ => PyValueError::new_err(error.to_string()),
+    }
+}
+
+/// The exception for an error of the system, or the exception of Python in it.
+fn from_io(error: std::io::Error) -> PyErr {
+    match error.raw_os_error() {
+        // `OSError` chooses the subclass by the number.
+        Some(number) => PyOSError::new_err((number, error.to_string())),
+        None => error.into(),
+    }
+}

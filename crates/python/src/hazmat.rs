@@ -1,0 +1,247 @@
+//! The raw modes: the native part of `lockstep.hazmat`.
+
+use lockstep::hazmat::data::{Data, HostData};
+use lockstep::hazmat::mode::cbc_cts::{self, Variant};
+use lockstep::hazmat::mode::cmac::CmacMessage;
+use lockstep::hazmat::mode::hctr2::{Hctr2Key, run as run_hctr2};
+use lockstep::hazmat::mode::{Cipher, CipherKey, Direction, gcm, key_wrap};
+use lockstep::hazmat::{Block, Error as CoreError, Key, Result as CoreResult};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::buffer::{Export, Memory, is_apart, new_bytes, overlap, slice_mut};
+use crate::engine;
+use crate::error::from_core;
+use crate::task::run_detached_if_long;
+
+/// A raw mode by its name in Python.
+#[derive(Clone, Copy)]
+enum Mode {
+    Cipher(Cipher),
+    CbcCts(Variant),
+}
+
+const MODES: [(&str, Mode); 12] = [
+    ("ECB", Mode::Cipher(Cipher::Ecb)),
+    ("CBC", Mode::Cipher(Cipher::Cbc)),
+    ("PCBC", Mode::Cipher(Cipher::Pcbc)),
+    ("CFB", Mode::Cipher(Cipher::Cfb128)),
+    ("CFB8", Mode::Cipher(Cipher::Cfb8)),
+    ("CFB1", Mode::Cipher(Cipher::Cfb1)),
+    ("OFB", Mode::Cipher(Cipher::Ofb)),
+    ("CTR", Mode::Cipher(Cipher::Ctr)),
+    ("XTS", Mode::Cipher(Cipher::Xts)),
+    ("CBC-CS1", Mode::CbcCts(Variant::Cs1)),
+    ("CBC-CS2", Mode::CbcCts(Variant::Cs2)),
+    ("CBC-CS3", Mode::CbcCts(Variant::Cs3)),
+];
+
+/// A message of a raw mode, whose arguments are checked.
+struct Call<'a> {
+    mode: Mode,
+    direction: Direction,
+    key: &'a [u8],
+    iv: Block,
+}
+
+impl<'a> Call<'a> {
+    fn new(mode: &str, encrypts: bool, key: &'a [u8], iv: Option<&[u8]>) -> PyResult<Call<'a>> {
+        let direction = if encrypts { Direction::Encrypt } else { Direction::Decrypt };
+        let found = MODES.iter().find(|(name, _)| *name == mode);
+        let Some((_, found)) = found else {
+            let known: Vec<_> = MODES.iter().map(|(name, _)| *name).collect();
+            return Err(PyValueError::new_err(format!(
+                "no mode {mode:?}: the modes are {}",
+                known.join(", ")
+            )));
+        };
+        let iv = match (found, iv) {
+            (Mode::Cipher(Cipher::Ecb), None) => Block::default(),
+            (Mode::Cipher(Cipher::Ecb), Some(_)) => return Err(PyValueError::new_err("ECB has no iv")),
+            (_, Some(iv)) if iv.len() == 16 => iv.try_into().unwrap_or_default(),
+            _ => return Err(PyValueError::new_err(format!("{mode} needs an iv of 16 bytes"))),
+        };
+        Ok(Call { mode: *found, direction, key, iv })
+    }
+
+    fn run(mut self, py: Python<'_>, data: HostData<'_>) -> PyResult<()> {
+        let engine = engine::current(py)?;
+        let len = data.len();
+        let work = move || -> CoreResult<()> {
+            let (planner, iv) = (engine.planner(), &mut self.iv);
+            let variant = match self.mode {
+                Mode::Cipher(cipher) => {
+                    let key = CipherKey::new(cipher, self.key)?;
+                    return cipher.one(planner, self.direction, &key, iv, Data::Host(data));
+                }
+                Mode::CbcCts(variant) => variant,
+            };
+            let key = Key::new(self.key)?;
+            let mut data = data;
+            if let HostData::Copy { from, to, .. } = &mut data {
+                to.copy_from_slice(from);
+            }
+            match self.direction {
+                Direction::Encrypt => cbc_cts::encrypt(planner, &key, variant, iv, data.output()),
+                Direction::Decrypt => cbc_cts::decrypt(planner, &key, variant, iv, data.output()),
+            }
+        };
+        run_detached_if_long(py, len, work).map_err(from_core)
+    }
+}
+
+/// Encrypts or decrypts data with a raw mode into new `bytes`.
+#[pyfunction]
+pub(crate) fn raw<'py>(
+    py: Python<'py>,
+    mode: &str,
+    encrypts: bool,
+    key: &Bound<'py, PyAny>,
+    data: &Bound<'py, PyAny>,
+    iv: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let (mut key_export, mut data_export, mut iv_export) = (Export::new(), Export::new(), Export::new());
+    let key = key_export.read(key)?;
+    let data = data_export.read(data)?;
+    let iv = iv.map(|iv| iv_export.read(iv)).transpose()?;
+    let call = Call::new(mode, encrypts, key, iv)?;
+    new_bytes(py, data.len(), |output| call.run(py, HostData::copy(data, output).map_err(from_core)?))
+}
+
+/// Encrypts or decrypts data with a raw mode into a buffer of the same length, which may be the memory of the data.
+#[pyfunction]
+pub(crate) fn raw_into(
+    py: Python<'_>,
+    mode: &str,
+    encrypts: bool,
+    key: &Bound<'_, PyAny>,
+    data: &Bound<'_, PyAny>,
+    iv: Option<&Bound<'_, PyAny>>,
+    buf: &Bound<'_, PyAny>,
+) -> PyResult<usize> {
+    let (mut key_export, mut data_export, mut iv_export) = (Export::new(), Export::new(), Export::new());
+    let key = key_export.read(key)?;
+    let data = data_export.read(data)?;
+    let iv = iv.map(|iv| iv_export.read(iv)).transpose()?;
+    let mut output = Export::new();
+    let output = output.write(buf)?;
+    if output.len != data.len() {
+        return Err(PyValueError::new_err(format!("buffer must be {} bytes", data.len())));
+    }
+    let call = Call::new(mode, encrypts, key, iv)?;
+    if Memory::of(key).overlaps(output) {
+        return Err(overlap());
+    }
+    let is_apart = is_apart(Memory::of(data), output)?;
+    // SAFETY: an exported writable buffer. It overlaps nothing but the whole data, whose slice is not used in that case; the IV was
+    // copied.
+    let output = unsafe { slice_mut(output) };
+    let data =
+        if is_apart { HostData::copy(data, output).map_err(from_core)? } else { HostData::InPlace(output) };
+    let len = data.len();
+    call.run(py, data)?;
+    Ok(len)
+}
+
+/// Encrypts or decrypts data of at least 16 bytes with HCTR2.
+#[pyfunction]
+pub(crate) fn hctr2<'py>(
+    py: Python<'py>,
+    encrypts: bool,
+    key: &Bound<'py, PyAny>,
+    tweak: &Bound<'py, PyAny>,
+    data: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let (mut key_export, mut tweak_export, mut data_export) = (Export::new(), Export::new(), Export::new());
+    let key = key_export.read(key)?;
+    let tweak = tweak_export.read(tweak)?;
+    let data = data_export.read(data)?;
+    let engine = engine::current(py)?;
+    let direction = if encrypts { Direction::Encrypt } else { Direction::Decrypt };
+    new_bytes(py, data.len(), |output| {
+        let work = || {
+            let key = Hctr2Key::new(engine.planner(), Key::new(key)?)?;
+            run_hctr2(engine.planner(), direction, &key, tweak, Data::copy(data, output)?)
+        };
+        run_detached_if_long(py, data.len(), work).map_err(from_core)
+    })
+}
+
+/// The CMAC of data, 16 bytes.
+#[pyfunction]
+pub(crate) fn cmac<'py>(
+    py: Python<'py>,
+    key: &Bound<'py, PyAny>,
+    data: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let (mut key_export, mut data_export) = (Export::new(), Export::new());
+    let key = Key::new(key_export.read(key)?).map_err(from_core)?;
+    let data = data_export.read(data)?;
+    let engine = engine::current(py)?;
+    let mut mac = Block::default();
+    let work = || {
+        lockstep::hazmat::mode::cmac::cmac(
+            engine.planner(),
+            &mut [CmacMessage { key: &key, data, mac: &mut mac }],
+        )
+    };
+    run_detached_if_long(py, data.len(), work).map_err(from_core)?;
+    Ok(PyBytes::new(py, &mac))
+}
+
+/// The GMAC of data, 16 bytes.
+#[pyfunction]
+pub(crate) fn gmac<'py>(
+    py: Python<'py>,
+    key: &Bound<'py, PyAny>,
+    nonce: &Bound<'py, PyAny>,
+    data: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let (mut key_export, mut nonce_export, mut data_export) = (Export::new(), Export::new(), Export::new());
+    let key = Key::new(key_export.read(key)?).map_err(from_core)?;
+    let nonce = nonce_export.read(nonce)?;
+    let data = data_export.read(data)?;
+    let engine = engine::current(py)?;
+    let mut mac = Block::default();
+    let work = || gcm::gmac(engine.planner(), &key, nonce, data, &mut mac);
+    run_detached_if_long(py, data.len(), work).map_err(from_core)?;
+    Ok(PyBytes::new(py, &mac))
+}
+
+/// Wraps a key with KW, or with KWP if `padded`.
+#[pyfunction]
+pub(crate) fn wrap<'py>(
+    py: Python<'py>,
+    padded: bool,
+    wrapping_key: &Bound<'py, PyAny>,
+    key: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let (mut kek, mut key_export) = (Export::new(), Export::new());
+    let kek = Key::new(kek.read(wrapping_key)?).map_err(from_core)?;
+    let key = key_export.read(key)?;
+    let engine = engine::current(py)?;
+    let function = if padded { key_wrap::wrap_padded } else { key_wrap::wrap };
+    let wrapped = function(engine.planner(), &kek, key).map_err(from_core)?;
+    Ok(PyBytes::new(py, &wrapped))
+}
+
+/// Unwraps a key with KW, or with KWP if `padded`. None if the wrapped key is not authentic.
+#[pyfunction]
+pub(crate) fn unwrap<'py>(
+    py: Python<'py>,
+    padded: bool,
+    wrapping_key: &Bound<'py, PyAny>,
+    key: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let (mut kek, mut key_export) = (Export::new(), Export::new());
+    let kek = Key::new(kek.read(wrapping_key)?).map_err(from_core)?;
+    let key = key_export.read(key)?;
+    let engine = engine::current(py)?;
+    let function = if padded { key_wrap::unwrap_padded } else { key_wrap::unwrap };
+    match function(engine.planner(), &kek, key) {
+        Ok(key) => Ok(Some(PyBytes::new(py, &key))),
+        Err(CoreError::AuthenticationFailed) => Ok(None),
+        Err(error) => Err(from_core(error)),
+    }
+}

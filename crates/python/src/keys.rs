@@ -1,0 +1,157 @@
+//! The keys of files: given as bytes or as key files, or wrapped by age for recipients or with a passphrase.
+
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+use lockstep::{Envelope, FileKey, ReadAt, keyfile};
+use lockstep_cli::file_keys::{self, KeyError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use zeroize::Zeroizing;
+
+use crate::buffer::Export;
+use crate::error::{InvalidTag, from_library};
+
+/// The key of a message, and its context.
+pub(crate) struct MessageKey {
+    pub(crate) key: FileKey,
+    pub(crate) context: Vec<u8>,
+    /// The envelope of the file, which precedes the message and is its context.
+    pub(crate) envelope: Option<Envelope>,
+}
+
+/// What a user gives for the key of a file.
+pub(crate) enum Given {
+    Key { key: FileKey, context: Vec<u8> },
+    Recipients(Vec<String>),
+    Age { identities: Vec<PathBuf>, passphrase: Option<Zeroizing<String>> },
+}
+
+impl Given {
+    /// The arguments `key`, `context`, `recipients`, `identities` and `passphrase` of a call.
+    pub(crate) fn new(
+        key: Option<&Bound<'_, PyAny>>,
+        context: Option<&Bound<'_, PyAny>>,
+        recipients: Option<Vec<String>>,
+        identities: Option<Vec<PathBuf>>,
+        passphrase: Option<String>,
+    ) -> PyResult<Given> {
+        let context =
+            context.map(|context| Ok::<_, PyErr>(Export::new().read(context)?.to_vec())).transpose()?;
+        let context = context.unwrap_or_default();
+        let has_age = recipients.is_some() || identities.is_some() || passphrase.is_some();
+        if let Some(key) = key {
+            if has_age {
+                return Err(PyTypeError::new_err(
+                    "give a key, or recipients, identities or a passphrase, not both",
+                ));
+            }
+            return Ok(Given::Key { key: file_key(key)?, context });
+        }
+        if !has_age {
+            return Err(PyTypeError::new_err(
+                "a key is missing: give key, recipients, identities or passphrase",
+            ));
+        }
+        if !context.is_empty() {
+            return Err(PyTypeError::new_err(
+                "a context is for files with a key: others have their envelope as context",
+            ));
+        }
+        match recipients {
+            Some(_) if identities.is_some() || passphrase.is_some() => {
+                Err(PyTypeError::new_err("give recipients, or a passphrase, not both"))
+            }
+            Some(recipients) => Ok(Given::Recipients(recipients)),
+            None => Ok(Given::Age {
+                identities: identities.unwrap_or_default(),
+                passphrase: passphrase.map(Zeroizing::new),
+            }),
+        }
+    }
+
+    /// The key of a new message. This can take a second.
+    pub(crate) fn for_writing(self, py: Python<'_>) -> PyResult<MessageKey> {
+        let file_key = FileKey::generate().map_err(from_library)?;
+        let wrapped = match &self {
+            Given::Key { .. } => None,
+            Given::Recipients(recipients) => {
+                let recipients: Vec<&str> = recipients.iter().map(String::as_str).collect();
+                Some(py.detach(|| file_keys::wrap(&file_key, &recipients)))
+            }
+            Given::Age { identities, passphrase: Some(passphrase) } if identities.is_empty() => {
+                Some(py.detach(|| file_keys::wrap_with_passphrase(&file_key, passphrase)))
+            }
+            Given::Age { .. } => {
+                return Err(PyTypeError::new_err("identities are for reading: give recipients for writing"));
+            }
+        };
+        let envelope = match (self, wrapped) {
+            (Given::Key { key, context }, _) => return Ok(MessageKey { key, context, envelope: None }),
+            (_, Some(wrapped)) => wrapped.map_err(from_key_error)?,
+            (_, None) => unreachable!("only a given key is not wrapped"),
+        };
+        let key = file_key;
+        Ok(MessageKey { key, context: envelope.as_bytes().to_vec(), envelope: Some(envelope) })
+    }
+
+    /// The key of a message with this envelope, or without one. This can take a second.
+    pub(crate) fn for_reading(self, py: Python<'_>, envelope: Option<Envelope>) -> PyResult<MessageKey> {
+        match (self, envelope) {
+            (Given::Key { key, context }, None) => Ok(MessageKey { key, context, envelope: None }),
+            (Given::Key { .. }, Some(_)) => Err(PyValueError::new_err(
+                "the file is encrypted for recipients or with a passphrase: give identities or passphrase",
+            )),
+            (Given::Recipients(_), _) => {
+                Err(PyTypeError::new_err("recipients are for writing: give identities for reading"))
+            }
+            (Given::Age { .. }, None) => Err(PyValueError::new_err(
+                "the file is not encrypted for recipients or with a passphrase: give its key",
+            )),
+            (Given::Age { identities, passphrase }, Some(envelope)) => {
+                let passphrase = passphrase.as_ref().map(|passphrase| passphrase.as_str());
+                let key = py.detach(|| file_keys::unwrap(&envelope, &identities, passphrase));
+                let key = key.map_err(from_key_error)?;
+                Ok(MessageKey { key, context: envelope.as_bytes().to_vec(), envelope: Some(envelope) })
+            }
+        }
+    }
+}
+
+/// A key: 16 or 32 raw bytes in any buffer, or the path of a key file.
+fn file_key(given: &Bound<'_, PyAny>) -> PyResult<FileKey> {
+    if let Ok(path) = given.extract::<PathBuf>() {
+        return keyfile::read(&path).map_err(from_library);
+    }
+    FileKey::from_bytes(Export::new().read(given)?).map_err(from_library)
+}
+
+fn from_key_error(error: KeyError) -> PyErr {
+    if error.is_not_authentic {
+        InvalidTag::new_err(error.message)
+    } else {
+        PyValueError::new_err(error.message)
+    }
+}
+
+/// A reader of a source from its start.
+pub(crate) struct FromStart<'s, S> {
+    source: &'s S,
+    at: u64,
+    size: u64,
+}
+
+impl<'s, S: ReadAt> FromStart<'s, S> {
+    pub(crate) fn new(source: &'s S) -> io::Result<FromStart<'s, S>> {
+        Ok(FromStart { source, at: 0, size: source.size()? })
+    }
+}
+
+impl<S: ReadAt> Read for FromStart<'_, S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = (self.size - self.at).min(buffer.len() as u64);
+        self.source.read_exact_at(&mut buffer[..len as usize], self.at)?;
+        self.at += len;
+        Ok(len as usize)
+    }
+}

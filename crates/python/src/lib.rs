@@ -1,0 +1,58 @@
+//! The extension `lockstep._native` of the Python package `lockstep-aes`.
+//!
+//! | module | content |
+//! |---|---|
+//! | `aead` | the classes of `lockstep.aead`, and batches |
+//! | `buffer` | Python's buffers as slices, and `bytes` that are written in place |
+//! | `command` | the command, for `python -m lockstep` |
+//! | `engine` | the engine of the process: selection of devices, forks |
+//! | `file`, `keys`, `source`, `task` | encrypted files; their keys; files and file objects; long work with signals and progress |
+//! | `hazmat` | the raw modes |
+//! | `error` | `InvalidTag`, and the exception for each error |
+//!
+//! Python's part of the package is in `python/lockstep`. Rules for this crate:
+//!
+//! - The locks of this crate are taken while the thread is attached to the interpreter and released before it detaches, or taken
+//!   and released while it is detached. A thread never waits for a lock whose owner waits for the interpreter.
+//! - Data of a call that detaches are exported buffers or `bytes`, so they can neither move nor vanish meanwhile.
+
+mod aead;
+mod buffer;
+mod command;
+mod engine;
+mod error;
+mod file;
+mod hazmat;
+mod keys;
+mod source;
+mod task;
+
+use pyo3::prelude::*;
+
+/// AES on parallel hardware: the native part of the package `lockstep`.
+#[pymodule(name = "_native")]
+mod native {
+    use super::*;
+
+    #[pymodule_export]
+    use aead::{AESCCM, AESGCM, AESGCMSIV, AESOCB3, AESSIV, XAES256GCM, many_in_buffer, many_in_list};
+    #[pymodule_export]
+    use engine::{
+        Device, Selection, SelfTest, after_fork_in_child, devices, missing_devices, select, selftest,
+    };
+
+    #[pymodule_export]
+    use file::{NativeReader, NativeWriter, decrypt_file, encrypt_file, generate_key, plaintext_len};
+
+    #[pymodule_export]
+    use hazmat::{cmac, gmac, hctr2, raw, raw_into, unwrap, wrap};
+
+    #[pymodule_export]
+    use command::run_command;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        module.add("InvalidTag", module.py().get_type::<error::InvalidTag>())
+    }
+}

@@ -1,0 +1,89 @@
+//! Work without the interpreter lock. Long work: the calling thread waits, and meanwhile runs signal handlers and reports progress.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use lockstep::Options;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+use crate::error::from_library;
+
+/// Calls on more bytes than this release the interpreter lock. It takes about a microsecond to encrypt them.
+pub(crate) const RELEASES_FROM: usize = 16 << 10;
+
+/// Calls a function that processes `len` bytes, detached from the interpreter unless it is short.
+pub(crate) fn run_detached_if_long<T: Send>(
+    py: Python<'_>,
+    len: usize,
+    work: impl FnOnce() -> T + Send,
+) -> T {
+    if len <= RELEASES_FROM { work() } else { py.detach(work) }
+}
+
+/// The time between two checks for signals, and between two calls of a progress callback.
+const PERIOD: Duration = Duration::from_millis(50);
+
+/// Runs work on a thread of its own. Signal handlers, such as that of Ctrl-C, and the progress callback run on the calling thread.
+/// If one of them raises an exception, the work is interrupted and the exception is raised when the work has stopped, which takes
+/// as long as a piece of at most a megabyte.
+///
+/// # Errors
+/// The exception of a signal handler or of the callback, or that for the error of the work.
+pub(crate) fn run<T: Send>(
+    py: Python<'_>,
+    progress: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(Options<'_>) -> lockstep::Result<T> + Send,
+) -> PyResult<T> {
+    let (interrupt, bytes) = (AtomicBool::new(false), AtomicU64::new(0));
+    let report = |done| bytes.store(done, Ordering::Relaxed);
+    let (result, ready) = (Mutex::new(None), Condvar::new());
+    let attend = || {
+        py.check_signals()?;
+        match progress {
+            Some(callback) => callback.call1((bytes.load(Ordering::Relaxed),)).map(|_| ()),
+            None => Ok(()),
+        }
+    };
+    let (outcome, raised) = std::thread::scope(|scope| {
+        let worker = std::thread::Builder::new().name("lockstep".into()).spawn_scoped(scope, || {
+            let options = Options::new().progress(&report).interrupt(&interrupt);
+            // The slot is filled even if the work panics, because the calling thread waits for it.
+            let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(options)));
+            *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
+            ready.notify_one();
+        });
+        if let Err(error) = worker {
+            return (Some(Ok(Err(lockstep::Error::Read(error)))), None);
+        }
+        let mut raised = None;
+        loop {
+            let outcome = py.detach(|| {
+                let result = result.lock().unwrap_or_else(PoisonError::into_inner);
+                let waited = ready.wait_timeout_while(result, PERIOD, |result| result.is_none());
+                waited.unwrap_or_else(PoisonError::into_inner).0.take()
+            });
+            if outcome.is_some() {
+                return (outcome, raised);
+            }
+            if raised.is_none() {
+                raised = attend().err();
+                interrupt.store(raised.is_some(), Ordering::Relaxed);
+            }
+        }
+    });
+    match (outcome, raised) {
+        (_, Some(raised)) => Err(raised),
+        (Some(Ok(outcome)), None) => {
+            let outcome = outcome.map_err(from_library)?;
+            if let Some(callback) = progress {
+                callback.call1((bytes.load(Ordering::Relaxed),))?;
+            }
+            Ok(outcome)
+        }
+        (Some(Err(_)) | None, None) => {
+            Err(PyRuntimeError::new_err("the work has panicked: please report this"))
+        }
+    }
+}

@@ -1,0 +1,268 @@
+"""Threads, forks, signals, and the end of the interpreter."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from conftest import data, run_python
+
+import lockstep
+from lockstep import aead
+
+
+def test_the_import_starts_nothing():
+    done = run_python(
+        """
+        import os
+        before = set(os.listdir("/proc/self/task"))
+        import lockstep
+        libraries = open("/proc/self/maps").read()
+        for name in ("libcuda", "libvulkan", "libEGL", "numpy", "torch", "fsspec"):
+            assert name not in libraries, name
+        assert set(os.listdir("/proc/self/task")) == before
+        lockstep.aead.AESGCM(bytes(16)).encrypt(bytes(12), bytes(1 << 20), None)
+        assert "libcuda" not in open("/proc/self/maps").read()
+        """
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_threads_share_a_cipher(key):
+    cipher, nonce = aead.AESGCM(key), data(12)
+    messages = [data(size) for size in (10, 5000, 40_000, 3 << 20)]
+    expected = [cipher.encrypt(nonce, message, b"aad") for message in messages]
+    failures = []
+
+    def work():
+        for _ in range(20):
+            for message, result in zip(messages, expected):
+                if cipher.encrypt(nonce, message, b"aad") != result or cipher.decrypt(nonce, result, b"aad") != message:
+                    failures.append(len(message))
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_other_threads_run_during_a_long_call(key):
+    cipher = aead.AESGCM(key)
+    message, output = bytearray(64 << 20), bytearray((64 << 20) + 16)
+    resized, started = [], threading.Event()
+
+    def work():
+        started.wait()
+        while not resized:
+            try:
+                output.extend(b"x")
+                resized.append("output: not exported")
+            except BufferError:
+                resized.append("refused")
+                return
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    started.set()
+    # The buffer cannot be resized while the call uses it: the other thread is refused, or comes before or after the call.
+    while not resized and len(output) == len(message) + 16:
+        cipher.encrypt_into(bytes(12), message, None, output)
+    thread.join()
+    assert resized == ["refused"]
+    output.extend(b"x")
+
+
+def test_a_list_that_changes_during_a_batch(key):
+    nonces, messages = [data(12) for _ in range(3000)], [bytearray(data(2000)) for _ in range(3000)]
+    same = [bytes(message) for message in messages]
+    stop = threading.Event()
+
+    def work():
+        while not stop.is_set():
+            messages[:] = [bytearray(message) for message in same]
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    for _ in range(5):
+        encrypted = aead.encrypt_many(aead.AESGCM, key, nonces, messages)
+        assert aead.decrypt_many(aead.AESGCM, key, nonces, encrypted)[0] == same
+    stop.set()
+    thread.join()
+
+
+def test_selections(key):
+    cipher = aead.AESGCM(key)
+    expected = cipher.encrypt(bytes(12), bytes(100), None)
+    with lockstep.use("cpu", threads=1) as selection:
+        assert isinstance(selection, lockstep.Selection)
+        assert [device.name for device in lockstep.devices()] == ["cpu"]
+        assert cipher.encrypt(bytes(12), bytes(100), None) == expected
+    for bad in ({"device": "gpu9"}, {"kernel": "cpu/none"}, {"threads": 0}, {"verify": "maybe"}):
+        with pytest.raises(ValueError):
+            lockstep.use(**bad)
+    with lockstep.use(kernel="cpu/soft"):
+        assert cipher.encrypt(bytes(12), bytes(100), None) == expected
+        # A kernel that was named is not replaced by another one.
+        with pytest.raises(ValueError, match="aws-lc"), lockstep.use(kernel="cpu/aws-lc"):
+            aead.AESOCB3(key).encrypt(bytes(12), bytes(100), None)
+    device = lockstep.devices()[0]
+    assert device.name == "cpu" and "cpu/soft" in device.kernels and device.description in repr(device)
+    assert "cuda" in lockstep.missing_devices() or len(lockstep.devices()) > 1
+
+
+def test_the_self_test_passes():
+    with lockstep.use("cpu"):
+        results = lockstep.selftest()
+    assert {result.kernel for result in results} >= {"cpu/soft"}
+    assert all(result.passed and result.operations > 0 and not result.failures for result in results)
+
+
+@pytest.mark.parametrize("device", ["cuda:emu", "wgpu:software"])
+def test_devices_for_tests(key, device):
+    """The same path as for a real device; the extension of the tests has these devices, a wheel has not."""
+    message, nonces = data(5000), [data(12) for _ in range(4)]
+    expected = [aead.AESGCM(key).encrypt(nonce, message, b"aad") for nonce in nonces]
+    try:
+        selection = lockstep.use(device)
+    except ValueError as error:
+        pytest.skip(str(error))
+    with selection:
+        cipher = aead.AESGCM(key)
+        encrypted = [cipher.encrypt(nonce, message, b"aad") for nonce in nonces]
+        many = aead.encrypt_many(aead.AESGCM, key, nonces, [message] * 4, b"aad")
+        with pytest.raises(lockstep.InvalidTag):
+            cipher.decrypt(nonces[0], expected[0], b"other")
+    assert encrypted == many == expected
+
+
+def test_the_child_of_a_fork_works():
+    done = run_python(
+        """
+        import os, sys, threading, warnings
+        warnings.simplefilter("ignore")
+        import lockstep
+        cipher, stop = lockstep.aead.AESGCM(bytes(32)), False
+        try:
+            # A device other than the CPU, which the child cannot use.
+            lockstep.use("cuda:emu")
+        except ValueError:
+            pass
+        expected = cipher.encrypt(bytes(12), bytes(100_000), None)
+        def work():
+            while not stop:
+                cipher.encrypt(bytes(12), bytes(100_000), None)
+                lockstep.use(threads=1).__exit__()
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for _ in range(20):
+            child = os.fork()
+            if child == 0:
+                for size in (100, 100_000, 3 << 20):
+                    cipher.decrypt(bytes(12), cipher.encrypt(bytes(12), bytes(size), None), None)
+                good = cipher.encrypt(bytes(12), bytes(100_000), None) == expected
+                os._exit(0 if good and [d.name for d in lockstep.devices()] == ["cpu"] else 1)
+            assert os.waitpid(child, 0)[1] == 0
+        stop = True
+        """
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("what", ["encrypt", "decrypt", "read", "many"])
+def test_ctrl_c_stops_a_long_call(tmp_path, key, what):
+    """KeyboardInterrupt is raised, and no half result remains."""
+    code = """
+        import os, sys, lockstep
+        what, folder, key = sys.argv[1], sys.argv[2], bytes.fromhex(sys.argv[3])
+        source = os.path.join(folder, "source")
+        # Longer than any test waits: the files are sparse, the work is not.
+        with open(source, "wb") as file:
+            file.truncate(1 << 40)
+        if what != "encrypt":
+            small = os.path.join(folder, "small")
+            with open(small, "wb") as file:
+                file.truncate(3 << 20)
+            lockstep.encrypt_file(small, os.path.join(folder, "encrypted"), key)
+        print("ready", flush=True)
+        try:
+            if what == "encrypt":
+                lockstep.encrypt_file(source, os.path.join(folder, "out"), key)
+            while what == "decrypt":
+                lockstep.decrypt_file(os.path.join(folder, "encrypted"), os.path.join(folder, "out"), key, overwrite=True)
+                os.unlink(os.path.join(folder, "out"))
+            while what == "read":
+                with lockstep.open(os.path.join(folder, "encrypted"), key=key) as file:
+                    file.read()
+            messages = [bytes(1 << 20)] * 64
+            while what == "many":
+                lockstep.aead.encrypt_many(lockstep.aead.AESGCM, key, [bytes(12)] * 64, messages)
+        except KeyboardInterrupt:
+            print("interrupted", *sorted(os.listdir(folder)), flush=True)
+    """
+    import textwrap
+
+    command = [sys.executable, "-c", textwrap.dedent(code), what, str(tmp_path), key.hex()]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=30)
+    words = output.split()
+    assert words[0] == "interrupted"
+    # A decrypted file may be complete when the signal comes.
+    names = {"source"} if what == "encrypt" else {"source", "small", "encrypted"}
+    assert set(words[1:]) - {"out"} == names
+    assert "out" not in words or what == "decrypt" and os.path.getsize(tmp_path / "out") == 3 << 20
+
+
+@pytest.mark.parametrize("what", ["aead", "file", "open", "callback"])
+def test_the_interpreter_ends_during_work(tmp_path, what):
+    """A daemon thread is in a call when the interpreter ends. Nothing crashes, and no half file appears under its name."""
+    done = run_python(
+        """
+        import sys, threading, time, lockstep
+        what, folder = sys.argv[1], sys.argv[2]
+        with open(folder + "/source", "wb") as file:
+            file.truncate(1 << 40)
+        running = threading.Event()
+        def work():
+            cipher = lockstep.aead.AESGCM(bytes(32))
+            while what == "aead":
+                running.set()
+                cipher.encrypt(bytes(12), bytes(1 << 20), None)
+            running.set()
+            if what == "file":
+                lockstep.encrypt_file(folder + "/source", folder + "/out", bytes(32))
+            if what == "callback":
+                lockstep.encrypt_file(folder + "/source", folder + "/out", bytes(32), progress=lambda done: None)
+            file = lockstep.open(folder + "/out", "wb", key=bytes(32))
+            while True:
+                file.write(bytes(1 << 20))
+        threading.Thread(target=work, daemon=True).start()
+        running.wait()
+        time.sleep(0.2)
+        """,
+        what,
+        tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_open_file_at_the_end_of_the_interpreter(tmp_path):
+    done = run_python(
+        """
+        import sys, lockstep
+        file = lockstep.open(sys.argv[1], "wb", key=bytes(32))
+        file.write(b"data")
+        """,
+        tmp_path / "out",
+    )
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.iterdir()) == []

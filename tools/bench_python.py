@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""Measures the Python package against pyca cryptography, in the same run.
+
+    tools/bench_python.py WHEEL [MIB]    WHEEL: of `make wheel`; MIB: the size of the file in MiB (1024)
+
+The wheel is unpacked, not installed. Both sides take turns, and the best time of each counts. Prints a table in Markdown with
+the bar of each figure.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+
+sys.dont_write_bytecode = True
+
+import python_venv
+
+
+def best(*functions, seconds=1.0, most=2000):
+    """The best time of each function in seconds; they take turns."""
+    times = [[] for _ in functions]
+    for function in functions:
+        function()
+    end = time.perf_counter() + seconds * len(functions)
+    while time.perf_counter() < end and len(times[0]) < most:
+        for function, taken in zip(functions, times):
+            start = time.perf_counter()
+            function()
+            taken.append(time.perf_counter() - start)
+    return [min(taken) for taken in times]
+
+
+def repeated(call, count):
+    """A function that calls another one `count` times."""
+
+    def run():
+        for _ in range(count):
+            call()
+
+    return run
+
+
+def duration(seconds):
+    for unit, factor in (("s", 1), ("ms", 1e3), ("µs", 1e6)):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.2f} {unit}"
+    return f"{seconds * 1e9:.0f} ns"
+
+
+def add(what, ours, theirs, bar):
+    """Prints a row."""
+    print(f"| {what} | {duration(ours)} | {duration(theirs)} | {theirs / ours:.2f} | {bar} |", flush=True)
+
+
+def messages():
+    from cryptography.hazmat.primitives.ciphers import aead as pyca
+
+    import lockstep
+    from lockstep import aead
+
+    key, nonce = os.urandom(32), os.urandom(12)
+    ours, theirs = aead.AESGCM(key), pyca.AESGCM(key)
+    for size, count, bar in ((16, 2000, "0.91"), (1024, 2000, "0.91"), (65536, 50, "")):
+        data = os.urandom(size)
+        calls = [repeated(lambda c=cipher: c.encrypt(nonce, data, None), count) for cipher in (ours, theirs)]
+        add(f"AESGCM.encrypt, {size} bytes", *(t / count for t in best(*calls)), bar)
+        sealed = ours.encrypt(nonce, data, None)
+        calls = [repeated(lambda c=cipher: c.decrypt(nonce, sealed, None), count) for cipher in (ours, theirs)]
+        add(f"AESGCM.decrypt, {size} bytes", *(t / count for t in best(*calls)), bar)
+    data, output = os.urandom(16 << 20), bytearray((16 << 20) + 16)
+    for threads, bar in ((1, "1.05"), (None, "")):
+        with lockstep.use(threads=threads):
+            name = "one thread" if threads else "all cores"
+            calls = [lambda c=cipher: c.encrypt(nonce, data, None) for cipher in (ours, theirs)]
+            add(f"AESGCM.encrypt, 16 MiB, {name}", *best(*calls), bar)
+            calls = [lambda c=cipher: c.encrypt_into(nonce, data, None, output) for cipher in (ours, theirs)]
+            add(f"AESGCM.encrypt_into, 16 MiB, {name}", *best(*calls), bar)
+    data = os.urandom(1 << 20)
+    for name, bar in (("AESGCMSIV", "12"), ("AESOCB3", ""), ("AESSIV", "")):
+        arguments = (data, []) if name == "AESSIV" else (nonce, data, None)
+        calls = [lambda c=getattr(module, name)(key): c.encrypt(*arguments) for module in (aead, pyca)]
+        add(f"{name}.encrypt, 1 MiB", *best(*calls), bar)
+
+
+def batches():
+    import numpy
+    from cryptography.hazmat.primitives.ciphers import aead as pyca
+
+    from lockstep import aead
+
+    count = 10_000
+    keys, nonces = [os.urandom(32) for _ in range(count)], [os.urandom(12) for _ in range(count)]
+    messages = [os.urandom(1024) for _ in range(count)]
+
+    def loop():
+        return [pyca.AESGCM(key).encrypt(nonce, data, None) for key, nonce, data in zip(keys, nonces, messages)]
+
+    def lists():
+        return aead.encrypt_many(aead.AESGCM, keys, nonces, messages)
+
+    arrays = [numpy.frombuffer(b"".join(rows), numpy.uint8).reshape(count, -1) for rows in (keys, nonces, messages)]
+
+    def rows():
+        return aead.encrypt_many(aead.AESGCM, *arrays)
+
+    assert lists() == loop() and rows().tobytes() == b"".join(loop())
+    in_lists, in_rows, theirs = best(lists, rows, loop, seconds=3)
+    add("encrypt_many, 10,000 x 1 KiB, a key each, lists", in_lists, theirs, "5")
+    add("encrypt_many, 10,000 x 1 KiB, a key each, numpy arrays", in_rows, theirs, "5")
+
+
+def files(size):
+    from cryptography import cobblestone
+
+    import lockstep
+
+    key = os.urandom(32)
+    with tempfile.TemporaryDirectory() as folder:
+        source, ours, theirs, back = (os.path.join(folder, name) for name in ("source", "ours", "theirs", "back"))
+        block = os.urandom(1 << 20)
+        with open(source, "wb") as file:
+            for _ in range(size):
+                file.write(block)
+
+        def stream(coder, from_path, to_path):
+            with open(from_path, "rb") as reader, open(to_path, "wb") as writer:
+                while piece := reader.read(1 << 20):
+                    writer.write(coder.update(piece))
+                writer.write(coder.finalize())
+
+        def encrypt():
+            lockstep.encrypt_file(source, ours, key, overwrite=True)
+
+        def encrypt_pyca():
+            stream(cobblestone.Cobblestone256Encryptor(key, b""), source, theirs)
+
+        def decrypt():
+            lockstep.decrypt_file(ours, back, key, overwrite=True)
+
+        def decrypt_pyca():
+            stream(cobblestone.Cobblestone256Decryptor(key, b""), ours, back)
+
+        for name, pair in (("encrypt", (encrypt, encrypt_pyca)), ("decrypt", (decrypt, decrypt_pyca))):
+            add(f"{name}_file, {size} MiB, against pyca's stream", *best(*pair, seconds=15, most=6), "2")
+
+
+def imports():
+    def start(code):
+        begin = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], check=True)
+        return time.perf_counter() - begin
+
+    times = {code: [] for code in ("pass", "import lockstep", "from cryptography.hazmat.primitives.ciphers import aead")}
+    for _ in range(15):
+        for code, taken in times.items():
+            taken.append(start(code))
+    bare, ours, theirs = (min(taken) for taken in times.values())
+    add("import, without the start of Python", ours - bare, theirs - bare, "at most 60 ms")
+
+
+def main():
+    if len(sys.argv) not in (2, 3) or sys.argv[1] in ("-h", "--help"):
+        print(__doc__.strip())
+        sys.exit(2)
+    if os.path.realpath(sys.prefix) != os.path.realpath(python_venv.FOLDER):
+        if not python_venv.is_current():
+            python_venv.install()
+        os.execv(python_venv.PYTHON, [python_venv.PYTHON, "-B", *sys.argv])
+    size = int(sys.argv[2]) if len(sys.argv) > 2 else 1024
+    with tempfile.TemporaryDirectory() as folder:
+        zipfile.ZipFile(sys.argv[1]).extractall(folder)
+        sys.path.insert(0, folder)
+        os.environ["PYTHONPATH"] = folder
+        import cryptography
+
+        import lockstep
+
+        description = lockstep.devices()[0].description
+        print(f"lockstep-aes {lockstep.__version__}, cryptography {cryptography.__version__}, Python {sys.version.split()[0]}")
+        print(f"{description}, {time.strftime('%Y-%m-%d')}\n")
+        print("| call | lockstep | pyca | pyca's time / ours | bar |\n|---|---|---|---|---|")
+        imports()
+        messages()
+        batches()
+        files(size)
+
+
+if __name__ == "__main__":
+    main()

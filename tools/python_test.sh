@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Tests the Python package of crates/python: its types by mypy and pyright, and its behaviour by pytest.
+#
+#   tools/python_test.sh EXTENSION [ARGUMENT...]    EXTENSION: liblockstep_native.so; ARGUMENT...: for pytest
+#
+# The package is put together under the build folder, as in a wheel. The packages that the tests need are installed in a virtual
+# environment there; if that is not possible, this prints NOT TESTED and succeeds, or fails if the environment variable CI is set.
+set -euo pipefail
+
+[ $# -gt 0 ] && [ -f "$1" ] || {
+    sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2
+    exit 2
+}
+root=$(cd "$(dirname "$0")/.." && pwd)
+extension=$(realpath "$1")
+shift
+if ! python=$("$root/tools/python_venv.py"); then
+    echo "NOT TESTED: crates/python" >&2
+    [ -z "${CI:-}" ]
+    exit
+fi
+package=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")/python-package
+rm -rf "$package/lockstep"
+mkdir -p "$package"
+cp -r "$root/crates/python/python/lockstep" "$package/"
+find "$package" -name __pycache__ -prune -exec rm -r {} +
+cp "$extension" "$package/lockstep/_native.abi3.so"
+export PYTHONPATH=$package PYTHONDONTWRITEBYTECODE=1
+
+cd "$root/crates/python"
+types() {
+    "$python" -m mypy --cache-dir "$package/mypy"
+    # The stubs against the extension.
+    "$python" -m mypy.stubtest --ignore-disjoint-bases --mypy-config-file pyproject.toml --allowlist tests/stubtest.txt lockstep._native
+    # pyright's package installs the program itself when it is called first.
+    if timeout 120 "$python" -m pyright --version >/dev/null 2>&1; then
+        "$python" -m pyright --pythonpath "$python"
+    else
+        echo "NOT TESTED: crates/python by pyright, which cannot be installed" >&2
+    fi
+}
+types >"$package/types.log" 2>&1 &
+types=$!
+failed=0
+"$python" -m pytest "$@" || failed=$?
+wait $types || failed=$?
+cat "$package/types.log"
+exit $failed
