@@ -13,7 +13,7 @@ TESTED_PROVIDER = $(TARGET)/debug/lockstep.so
 PREFIX ?= /usr/local
 INSTALL ?= install
 
-.PHONY: help build provider provider-lab dist install c-library c-test deb deb-check run test test-release test-full test-wgpu test-provider test-provider-oldest test-provider-newest \
+.PHONY: help build provider provider-lab dist install c-library c-test deb deb-check run test test-release test-packages test-full test-wgpu test-provider test-provider-oldest test-provider-newest \
 	test-provider-releases nightly test-dist soak soak-check soak-module lint bench bench-files \
 	bench-provider bench-python wheel wheel-freethreaded python-test timing leak-test asan miri fuzz arm64-test arm64-test-all kernel-report kernel-check gpu-check lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
 
@@ -115,6 +115,13 @@ test-release: build provider provider-lab
 	tools/in_parallel.sh "tools/provider-test/all.sh $(PROVIDER_LAB) $(LOCKSTEP)" \
 		"tools/pyca_interop.py $(LOCKSTEP) && tools/page_check.py $(LOCKSTEP) && tools/provider-test/openssl.py $(PROVIDER)"
 
+## make test-packages     the Debian package of the release builds, used in a clean folder
+test-packages: build provider
+	$(CARGO) rustc --release --locked -p lockstep-capi --lib --crate-type staticlib
+	rm -f $(TARGET)/packages/lockstep_*.deb
+	tools/deb.sh $(TARGET)/release $(TARGET)/packages
+	tools/deb_check.sh $(TARGET)/packages/lockstep_*.deb
+
 ## make test-provider     the tests of the provider: loaded by OpenSSL, and real programs on it
 test-provider: build provider-lab
 	$(CARGO) test -p lockstep-provider --features lab,opengl --locked
@@ -161,8 +168,8 @@ test-wgpu:
 	tools/setup.sh gpus
 	$(CARGO) test -p lockstep-wgpu --locked
 
-## make test-full         make test, and: formatting, clippy, docs, the wheel, release builds, leak-test, oldest and newest OpenSSL, soak-check, Arm, GPU code
-test-full: lint test wheel test-release leak-test test-provider-oldest test-provider-newest soak-check arm64-test kernel-check
+## make test-full         make test, and: formatting, clippy, docs, the wheel, release builds, the package, leak-test, oldest and newest OpenSSL, soak-check, Arm, GPU code
+test-full: lint test wheel test-release test-packages leak-test test-provider-oldest test-provider-newest soak-check arm64-test kernel-check
 
 ## make nightly           slow checks and other toolchains: sanitizer, Miri, fuzzing, installed builds, OpenSSL 3.5, more on Arm
 nightly: asan miri fuzz test-dist test-openssl-3.5 arm64-test-all
