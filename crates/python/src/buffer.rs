@@ -25,6 +25,14 @@ pub(crate) struct Memory {
     pub(crate) len: usize,
 }
 
+/// The shape of a buffer.
+pub(crate) struct Shape {
+    pub(crate) dimensions: Vec<usize>,
+    /// The bytes of an element.
+    pub(crate) item: usize,
+    pub(crate) read_only: bool,
+}
+
 impl Memory {
     fn range(self) -> Range<usize> {
         self.start as usize..self.start as usize + self.len
@@ -75,6 +83,25 @@ impl Export {
             Ok(_) => Err(PyTypeError::new_err("the buffer is read-only: give one that is writable")),
             Err(_) => Err(refused),
         }
+    }
+
+    /// The memory of an object with a contiguous buffer, and its shape.
+    ///
+    /// # Errors
+    /// `TypeError` for an object without a buffer, `BufferError` for a buffer that is not contiguous.
+    pub(crate) fn shaped(&mut self, object: &Bound<'_, PyAny>) -> PyResult<(Memory, Shape)> {
+        let memory = self.export(object, ffi::PyBUF_ND)?;
+        // SAFETY: `export` has initialised the view.
+        let view = unsafe { self.view.assume_init_ref() };
+        let dimensions = match view.shape.is_null() {
+            true => vec![memory.len],
+            // SAFETY: the exporter guarantees that the shape has this many numbers.
+            false => unsafe { std::slice::from_raw_parts(view.shape, view.ndim as usize) }
+                .iter()
+                .map(|&size| size as usize)
+                .collect(),
+        };
+        Ok((memory, Shape { dimensions, item: view.itemsize as usize, read_only: view.readonly != 0 }))
     }
 
     fn export(&mut self, object: &Bound<'_, PyAny>, flags: std::ffi::c_int) -> PyResult<Memory> {

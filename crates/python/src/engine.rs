@@ -160,6 +160,7 @@ pub(crate) fn select(
 /// cannot use, the child's engine has only the CPU.
 #[pyfunction]
 pub(crate) fn after_fork_in_child() {
+    crate::tensor::after_fork_in_child();
     let mut current = lock();
     SMALL_CALLS.store(UNKNOWN, Ordering::Relaxed);
     let Some(engine) = current.engine.take() else { return };

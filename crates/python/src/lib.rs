@@ -8,6 +8,8 @@
 //! | `engine` | the engine of the process: selection of devices, forks |
 //! | `file`, `keys`, `source`, `task` | encrypted files; their keys; files and file objects; long work with signals and progress |
 //! | `hazmat` | the raw modes |
+//! | `tensor` | arrays of other libraries, on the host or on a device |
+//! | `random` | AES-256-CTR as a source of random numbers |
 //! | `error` | `InvalidTag`, and the exception for each error |
 //!
 //! Python's part of the package is in `python/lockstep`. Rules for this crate:
@@ -24,8 +26,10 @@ mod error;
 mod file;
 mod hazmat;
 mod keys;
+mod random;
 mod source;
 mod task;
+mod tensor;
 
 use pyo3::prelude::*;
 
@@ -49,6 +53,12 @@ mod native {
 
     #[pymodule_export]
     use command::run_command;
+
+    #[pymodule_export]
+    use random::{Keystream, NumpyBits, normal_table};
+
+    #[pymodule_export]
+    use tensor::{DeviceArray, array_size, synchronize, tensor_batch};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

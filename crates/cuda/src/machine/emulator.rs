@@ -138,7 +138,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) struct Emulator {
     kernels: BTreeSet<&'static str>,
     memory: Mutex<BTreeMap<u64, Arc<Allocation>>>,
-    pinned: Mutex<BTreeMap<usize, Allocation>>,
+    pinned: Mutex<BTreeMap<u64, Arc<Allocation>>>,
     queue: Mutex<Option<Sender<Job>>>,
     progress: Arc<Progress>,
     streams: Mutex<u64>,
@@ -208,13 +208,22 @@ impl Emulator {
     }
 
     /// The allocation that contains a range. The memory stays allocated while the caller owns the result.
+    /// The allocation of a range of device memory.
     fn allocation(&self, address: u64, len: usize) -> Outcome<Arc<Allocation>> {
         let wild = || Fault::Failed(format!("{len} bytes at address {address:#x} are not allocated"));
-        let memory = lock(&self.memory);
-        let (start, allocation) = memory.range(..=address).next_back().ok_or_else(wild)?;
-        let end = (address - start).checked_add(len as u64).ok_or_else(wild)?;
-        if end <= allocation.layout.size() as u64 { Ok(Arc::clone(allocation)) } else { Err(wild()) }
+        allocation_in(&lock(&self.memory), address, len).ok_or_else(wild)
     }
+}
+
+/// The allocation that has a range.
+fn allocation_in(
+    memory: &BTreeMap<u64, Arc<Allocation>>,
+    address: u64,
+    len: usize,
+) -> Option<Arc<Allocation>> {
+    let (start, allocation) = memory.range(..=address).next_back()?;
+    let end = (address - start).checked_add(len as u64)?;
+    (end <= allocation.layout.size() as u64).then(|| Arc::clone(allocation))
 }
 
 /// An address that may be sent to the queue's thread.
@@ -265,18 +274,21 @@ unsafe impl Machine for Emulator {
         if len == 0 {
             return Ok(Box::new(()));
         }
-        self.allocation(address, len).map(|allocation| Box::new(allocation) as Hold)
+        // Kernels read page-locked memory at its address, as with unified addressing.
+        let pinned = allocation_in(&lock(&self.pinned), address, len);
+        let allocation = pinned.map_or_else(|| self.allocation(address, len), Ok);
+        allocation.map(|allocation| Box::new(allocation) as Hold)
     }
 
     fn allocate_pinned(&self, len: usize) -> Outcome<*mut u8> {
         let allocation = Allocation::new(len, "pinned host memory")?;
         let address = allocation.address;
-        lock(&self.pinned).insert(address as usize, allocation);
+        lock(&self.pinned).insert(address as u64, Arc::new(allocation));
         Ok(address)
     }
 
     unsafe fn free_pinned(&self, address: *mut u8, _len: usize) {
-        lock(&self.pinned).remove(&(address as usize));
+        lock(&self.pinned).remove(&(address as u64));
     }
 
     unsafe fn copy_in(&self, _stream: StreamHandle, from: *const u8, to: u64, len: usize) -> Outcome<()> {

@@ -77,7 +77,7 @@ impl Cipher {
         output: Memory,
     ) -> PyResult<usize> {
         let len = data.len.checked_add(self.tag).ok_or_else(too_long)?;
-        check_output(len, output)?;
+        check_output(len, output.len)?;
         let body_start = if self.mode() == Aead::Siv { self.tag } else { 0 };
         let tag_start = if self.mode() == Aead::Siv { 0 } else { data.len };
         let part = |start: usize, len| Memory { start: output.start.wrapping_add(start), len };
@@ -103,7 +103,7 @@ impl Cipher {
         output: Memory,
     ) -> PyResult<usize> {
         let len = data.len.checked_sub(self.tag).ok_or_else(invalid)?;
-        check_output(len, output)?;
+        check_output(len, output.len)?;
         let (start, tag) = if self.mode() == Aead::Siv { (self.tag, 0) } else { (0, len) };
         let part = |start: usize, len| Memory { start: data.start.wrapping_add(start), len };
         let (body, tag) = (part(start, len), part(tag, self.tag));
@@ -215,11 +215,11 @@ fn check_apart(header: Header<'_>, from: Memory, to: Memory, output: Memory) -> 
     if from.overlaps(output) { is_apart(from, to) } else { Ok(true) }
 }
 
-fn check_output(len: usize, output: Memory) -> PyResult<()> {
-    if output.len == len { Ok(()) } else { Err(PyValueError::new_err(format!("buffer must be {len} bytes"))) }
+pub(super) fn check_output(len: usize, got: usize) -> PyResult<()> {
+    if got == len { Ok(()) } else { Err(PyValueError::new_err(format!("buffer must be {len} bytes"))) }
 }
 
-fn too_long() -> PyErr {
+pub(super) fn too_long() -> PyErr {
     PyOverflowError::new_err("the data are too long")
 }
 

@@ -8,6 +8,7 @@ use pyo3::types::{PyBytes, PyList};
 use super::call::Header;
 use super::{Cipher, TAG, generate_key};
 use crate::buffer::{Export, Memory};
+use crate::tensor::is_tensor;
 
 /// Calls a method of a cipher with the arguments of a call as slices.
 macro_rules! with_arguments {
@@ -35,6 +36,19 @@ macro_rules! data_of {
     ($data:ident, $output:ident) => {
         Memory::of($data)
     };
+}
+
+/// Calls a method of a cipher with data, and an output, that are arrays of other libraries.
+macro_rules! with_arrays {
+    ($self:ident.$method:ident($py:ident, $nonce:ident, $data:ident, $aad:ident $(, $output:ident)?)) => {{
+        let (mut nonce, mut aad) = (Export::new(), Export::new());
+        let nonce = nonce.read($nonce)?;
+        let aad = match $aad {
+            Some(object) => aad.read(object)?,
+            None => &[],
+        };
+        $self.0.$method($py, Header { nonce, aad: &[aad] }, $data $(, $output)?)
+    }};
 }
 
 /// A class of a mode with a nonce.
@@ -73,8 +87,11 @@ macro_rules! class {
                 nonce: &Bound<'py, PyAny>,
                 data: &Bound<'py, PyAny>,
                 associated_data: Option<&Bound<'py, PyAny>>,
-            ) -> PyResult<Bound<'py, PyBytes>> {
-                with_arguments!(self.encrypt(py, nonce, data, associated_data))
+            ) -> PyResult<Bound<'py, PyAny>> {
+                if is_tensor(data) {
+                    return with_arrays!(self.encrypt_array(py, nonce, data, associated_data));
+                }
+                with_arguments!(self.encrypt(py, nonce, data, associated_data)).map(Bound::into_any)
             }
 
             /// Checks data, which are ciphertext and tag, and associated_data, and decrypts.
@@ -86,8 +103,11 @@ macro_rules! class {
                 nonce: &Bound<'py, PyAny>,
                 data: &Bound<'py, PyAny>,
                 associated_data: Option<&Bound<'py, PyAny>>,
-            ) -> PyResult<Bound<'py, PyBytes>> {
-                with_arguments!(self.decrypt(py, nonce, data, associated_data))
+            ) -> PyResult<Bound<'py, PyAny>> {
+                if is_tensor(data) {
+                    return with_arrays!(self.decrypt_array(py, nonce, data, associated_data));
+                }
+                with_arguments!(self.decrypt(py, nonce, data, associated_data)).map(Bound::into_any)
             }
 
             /// As encrypt, into a writable buffer of len(data) bytes and the tag. For work in place, data is the memory of the
@@ -103,6 +123,9 @@ macro_rules! class {
                 associated_data: Option<&Bound<'_, PyAny>>,
                 buf: &Bound<'_, PyAny>,
             ) -> PyResult<usize> {
+                if is_tensor(data) || is_tensor(buf) {
+                    return with_arrays!(self.encrypt_into_array(py, nonce, data, associated_data, buf));
+                }
                 with_arguments!(self.encrypt_into(py, nonce, data, associated_data, buf))
             }
 
@@ -119,6 +142,9 @@ macro_rules! class {
                 associated_data: Option<&Bound<'_, PyAny>>,
                 buf: &Bound<'_, PyAny>,
             ) -> PyResult<usize> {
+                if is_tensor(data) || is_tensor(buf) {
+                    return with_arrays!(self.decrypt_into_array(py, nonce, data, associated_data, buf));
+                }
                 with_arguments!(self.decrypt_into(py, nonce, data, associated_data, buf))
             }
         }
@@ -170,6 +196,17 @@ class! {
 #[pyclass(frozen, module = "lockstep.aead")]
 pub(crate) struct AESSIV(pub(super) Cipher);
 
+/// Calls a method of SIV with data, and an output, that are arrays of other libraries.
+macro_rules! with_strings_and_arrays {
+    ($self:ident.$method:ident($py:ident, $data:ident, $aad:ident $(, $output:ident)?)) => {{
+        let objects: Vec<Bound<'_, PyAny>> = $aad.map_or_else(Vec::new, |list| list.iter().collect());
+        let mut exports: Vec<Export> = objects.iter().map(|_| Export::new()).collect();
+        let strings = exports.iter_mut().zip(&objects).map(|(export, object)| export.read(object));
+        let strings = strings.collect::<PyResult<Vec<&[u8]>>>()?;
+        $self.0.$method($py, Header { nonce: &[], aad: &strings }, $data $(, $output)?)
+    }};
+}
+
 /// Calls a method of SIV with the arguments of a call as slices.
 macro_rules! with_strings {
     ($self:ident.$method:ident($py:ident, $data:ident, $aad:ident $(, $output:ident)?)) => {{
@@ -210,8 +247,11 @@ impl AESSIV {
         py: Python<'py>,
         data: &Bound<'py, PyAny>,
         associated_data: Option<&Bound<'py, PyList>>,
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        with_strings!(self.encrypt(py, data, associated_data))
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if is_tensor(data) {
+            return with_strings_and_arrays!(self.encrypt_array(py, data, associated_data));
+        }
+        with_strings!(self.encrypt(py, data, associated_data)).map(Bound::into_any)
     }
 
     /// Checks data, which are tag and ciphertext, and associated_data, and decrypts.
@@ -222,8 +262,11 @@ impl AESSIV {
         py: Python<'py>,
         data: &Bound<'py, PyAny>,
         associated_data: Option<&Bound<'py, PyList>>,
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        with_strings!(self.decrypt(py, data, associated_data))
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if is_tensor(data) {
+            return with_strings_and_arrays!(self.decrypt_array(py, data, associated_data));
+        }
+        with_strings!(self.decrypt(py, data, associated_data)).map(Bound::into_any)
     }
 
     /// As encrypt, into a writable buffer of 16 + len(data) bytes. For work in place, data is the memory of buf from byte 16.
@@ -236,6 +279,9 @@ impl AESSIV {
         associated_data: Option<&Bound<'_, PyList>>,
         buf: &Bound<'_, PyAny>,
     ) -> PyResult<usize> {
+        if is_tensor(data) || is_tensor(buf) {
+            return with_strings_and_arrays!(self.encrypt_into_array(py, data, associated_data, buf));
+        }
         with_strings!(self.encrypt_into(py, data, associated_data, buf))
     }
 
@@ -249,6 +295,9 @@ impl AESSIV {
         associated_data: Option<&Bound<'_, PyList>>,
         buf: &Bound<'_, PyAny>,
     ) -> PyResult<usize> {
+        if is_tensor(data) || is_tensor(buf) {
+            return with_strings_and_arrays!(self.decrypt_into_array(py, data, associated_data, buf));
+        }
         with_strings!(self.decrypt_into(py, data, associated_data, buf))
     }
 }

@@ -4,6 +4,7 @@ mod call;
 mod classes;
 mod gcm;
 mod many;
+mod tensor;
 
 pub(crate) use classes::{AESCCM, AESGCM, AESGCMSIV, AESOCB3, AESSIV, XAES256GCM};
 pub(crate) use many::{many_in_buffer, many_in_list};

@@ -1,0 +1,91 @@
+"""Arrays of other libraries: new ones, streams and immutability. The extension calls these functions."""
+
+import sys
+from typing import Any
+
+
+def _library(array: Any) -> str:
+    """The name of the library of an array, without importing it."""
+    return type(array).__module__.partition(".")[0]
+
+
+def _module(name: str) -> Any:
+    """A module that the owner of an array has imported."""
+    return sys.modules[name]
+
+
+def check(array: Any, writes: bool) -> None:
+    """Raises an exception for an array whose memory does not have its elements, or, if it is written to, must not be changed.
+
+    DLPack does not state all of this.
+    """
+    library = _library(array)
+    if library == "torch":
+        if array.is_conj() or array.is_neg():
+            raise BufferError("the tensor is a conjugate or a negative view: make a copy by .resolve_conj() or .resolve_neg()")
+        if writes and array.requires_grad:
+            raise TypeError("the tensor requires gradients, so it must not be written to: give its .detach()")
+    elif writes and library in ("jax", "jaxlib"):
+        raise TypeError("arrays of JAX are read-only: leave out the output, and a new array is made")
+
+
+def empty_like(array: Any, size: int, zeroed: bool = False) -> Any:
+    """A new array of `size` bytes, of the library and on the device of an array.
+
+    Arrays of libraries without a known function are `lockstep.tensor.DeviceArray` on a device, and numpy's or a bytearray on the host.
+    """
+    library = _library(array)
+    if library == "torch":
+        torch = _module("torch")
+        make = torch.zeros if zeroed else torch.empty
+        return make(size, dtype=torch.uint8, device=array.device)
+    if library == "cupy":
+        cupy = _module("cupy")
+        with array.device:
+            return (cupy.zeros if zeroed else cupy.empty)(size, dtype=cupy.uint8)
+    name = device_name(array)
+    if name is not None:
+        from ._native import DeviceArray
+
+        return DeviceArray(size, name)
+    numpy = sys.modules.get("numpy")
+    return bytearray(size) if numpy is None else numpy.zeros(size, dtype=numpy.uint8)
+
+
+def device_name(array: Any) -> str | None:
+    """The name of the device of an array in Lockstep; None for the host."""
+    if hasattr(array, "__dlpack_device__"):
+        kind, ordinal = array.__dlpack_device__()
+        return {2: f"cuda:{ordinal}", 13: f"cuda:{ordinal}", 12: "cuda:emu"}.get(int(kind))
+    if hasattr(array, "__cuda_array_interface__"):
+        from ._native import devices
+
+        names = [device.name for device in devices() if device.name.startswith("cuda:")]
+        return names[0] if len(names) == 1 else None
+    return None
+
+
+def stream_of(array: Any, ordinal: int, stream: Any) -> int:
+    """The handle of a stream: of the one that is given, or of the library's current one, or 0, which is the default stream."""
+    if stream is None:
+        library = _library(array)
+        if library == "torch" and _module("torch").cuda.is_available():
+            return int(_module("torch").cuda.current_stream(ordinal).cuda_stream)
+        if library == "cupy":
+            return int(_module("cupy").cuda.get_current_stream().ptr)
+        return 0
+    if isinstance(stream, int):
+        handle = stream
+    elif hasattr(stream, "__cuda_stream__"):
+        handle = stream.__cuda_stream__()[1]
+    else:
+        for name in ("cuda_stream", "ptr", "handle"):
+            handle = getattr(stream, name, None)
+            if handle is not None:
+                break
+        else:
+            raise TypeError(f"'{type(stream).__name__}' is no stream: give a number, or a stream of PyTorch, CuPy or Numba")
+    handle = int(getattr(handle, "value", handle) or 0)
+    if not 0 <= handle < 1 << 64:
+        raise ValueError("the handle of a stream is a number from 0 to 2 ** 64 - 1")
+    return handle

@@ -1,0 +1,177 @@
+"""Numbers of `lockstep.random` in arrays of numpy, PyTorch, CuPy and JAX.
+
+On the host the extension makes the numbers. On a GPU the extension writes random words, and operations of PyTorch or CuPy make the same
+numbers of them: integer operations, conversions that are exact, and single multiplications and additions, which IEEE 754 rounds
+in one way only.
+"""
+
+import math
+import struct
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from . import _arrays
+from ._native import Keystream, normal_table
+
+_FLOATS = ("float32", "float64")
+_INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+_LOW_63 = (1 << 63) - 1
+# Words of a batch on a GPU. A batch of normal numbers needs about 100 bytes for each.
+_BATCH = 1 << 22
+
+
+def _name(dtype: Any) -> str:
+    """The name of a type of elements, such as float32, of any library."""
+    if isinstance(dtype, type):
+        return dtype.__name__
+    return str(getattr(dtype, "name", dtype)).removeprefix("torch.")
+
+
+def _target(shape: int | Sequence[int], dtype: Any, like: Any, out: Any, allowed: tuple[str, ...]) -> tuple[Any, str]:
+    """The array to fill, and the name of its type."""
+    name = _name(dtype if out is None else out.dtype)
+    if name not in allowed:
+        raise ValueError(f"the type {name} is not supported: use {', '.join(allowed)}")
+    if out is not None:
+        return out, name
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    library = "numpy" if like is None else _arrays._library(like)
+    if library == "torch":
+        torch = sys.modules["torch"]
+        return torch.empty(shape, dtype=getattr(torch, name), device=like.device), name
+    if library == "cupy":
+        with like.device:
+            return sys.modules["cupy"].empty(shape, dtype=name), name
+    import numpy
+
+    return numpy.empty(shape, dtype=name), name
+
+
+def _result(array: Any, like: Any, out: Any) -> Any:
+    if out is None and like is not None and _arrays._library(like) in ("jax", "jaxlib"):
+        return sys.modules["jax"].device_put(array, like.device)
+    return array[()] if out is None and array.shape == () and _arrays._library(array) == "numpy" else array
+
+
+def floats(stream: Keystream, kind: str, shape: Any, dtype: Any, like: Any, out: Any) -> Any:
+    array, name = _target(shape, dtype, like, out, _FLOATS)
+    if _arrays.device_name(array) is None:
+        stream.floats(array, kind)
+    else:
+        _fill_floats(_library_on_device(array), stream, kind, array, name)
+    return _result(array, like, out)
+
+
+def integers(stream: Keystream, low: int, high: int, shape: Any, dtype: Any, like: Any, out: Any) -> Any:
+    array, name = _target(shape, dtype, like, out, _INTEGERS)
+    bits = int(name.removeprefix("u").removeprefix("int"))
+    least, greatest = (0, (1 << bits) - 1) if name[0] == "u" else (-(1 << bits - 1), (1 << bits - 1) - 1)
+    if low >= high:
+        raise ValueError("low must be less than high")
+    if low < least or high - 1 > greatest:
+        raise ValueError(f"{name} has numbers from {least} to {greatest}")
+    if _arrays.device_name(array) is None:
+        stream.integers(array, _signed(low), high - 1 - low)
+    else:
+        _fill_integers(_library_on_device(array), stream, low, high - 1 - low, array)
+    return _result(array, like, out)
+
+
+def _signed(word: int) -> int:
+    """The integer from -2 ** 63 on that equals a number modulo 2 ** 64."""
+    word &= (1 << 64) - 1
+    return word - (1 << 64) if word >> 63 else word
+
+
+def _library_on_device(array: Any) -> Any:
+    library = _arrays._library(array)
+    if library not in ("torch", "cupy"):
+        raise TypeError("numbers on a GPU are written to arrays of PyTorch and CuPy; bytes are written to all arrays, by fill")
+    return sys.modules[library]
+
+
+def _cast(array: Any, dtype: Any) -> Any:
+    return array.to(dtype) if hasattr(array, "to") else array.astype(dtype)
+
+
+def _words(library: Any, stream: Keystream, like: Any, count: int, bits: int) -> Any:
+    """Words of the keystream as 64-bit integers; those of 32 bits are not negative."""
+    dtype = library.int64 if bits == 64 else library.int32
+    if library.__name__ == "torch":
+        words = library.empty(count, dtype=dtype, device=like.device)
+    else:
+        words = library.empty(count, dtype=dtype)
+    stream.fill(words, None)
+    return words if bits == 64 else _cast(words, library.int64) & 0xFFFFFFFF
+
+
+def _fill_floats(library: Any, stream: Keystream, kind: str, array: Any, name: str) -> None:
+    bits = 32 if name == "float32" else 64
+    flat = array.reshape(-1)
+    for start in range(0, flat.shape[0], _BATCH):
+        part = flat[start : start + _BATCH]
+        words = _words(library, stream, array, part.shape[0], bits)
+        if kind == "uniform":
+            part[:] = uniform_of_words(library, words, bits)
+        else:
+            wide = words if bits == 64 else (words << 32) | (1 << 31)
+            part[:] = _cast(normal_of_words(library, wide), part.dtype)
+
+
+def uniform_of_words(library: Any, words: Any, bits: int) -> Any:
+    """Numbers in [0, 1), as `Float::convert` of the extension makes them."""
+    if bits == 32:
+        return _cast(words >> 8, library.float32) * 2.0**-24
+    return _cast((words >> 11) & ((1 << 53) - 1), library.float64) * 2.0**-53
+
+
+def normal_of_words(library: Any, words: Any) -> Any:
+    """Normal numbers of 64-bit words, as `normal` of the extension makes them."""
+    odd = (words & _LOW_63) | 1
+    upper = odd >> 10
+    is_long = upper > 0
+    # Both are less than 2 ** 53, so the conversion and the exponent are exact.
+    _, exponent = library.frexp(_cast(library.where(is_long, upper, odd), library.float64))
+    octave = 63 - _cast(exponent, library.int64) - _cast(is_long, library.int64) * 10
+    scaled = odd << octave
+    argument = _cast((scaled >> 5) & ((1 << 53) - 1), library.float64) * 2.0**-52 - 1.0
+    index = octave * 16 + ((scaled >> 58) & 15)
+    table = _table(library, words)
+    value = table[8][index]
+    for term in range(7, -1, -1):
+        value = value * argument
+        value = value + table[term][index]
+    return library.where(words < 0, -value, value)
+
+
+def _table(library: Any, like: Any) -> Any:
+    """The coefficients by degree, on the device of an array."""
+    numbers = normal_table()
+    values = struct.unpack(f"<{len(numbers) // 8}d", numbers)
+    columns = [values[degree::9] for degree in range(9)]
+    if library.__name__ == "torch":
+        return library.tensor(columns, dtype=library.float64, device=like.device)
+    return library.array(columns, dtype=library.float64)
+
+
+def _fill_integers(library: Any, stream: Keystream, low: int, last: int, array: Any) -> None:
+    bits = 32 if last < 1 << 32 else 64
+    mask = (1 << last.bit_length()) - 1
+    flat = array.reshape(-1)
+    written, total = 0, flat.shape[0]
+    while written < total:
+        start = stream.position
+        expected = math.ceil(min(total - written, _BATCH) * (mask + 1) / (last + 1) * 1.05) + 64
+        # Whole blocks: a batch that is not the last uses all of its words.
+        words = _words(library, stream, array, expected // 4 * 4, bits) & _signed(mask)
+        # An unsigned comparison: the highest bits are inverted.
+        is_result = (words ^ -(1 << 63)) <= _signed(last ^ (1 << 63))
+        results = words[is_result][: total - written]
+        count = int(results.shape[0])
+        flat[written : written + count] = _cast(results + _signed(low), flat.dtype)
+        written += count
+        used = words.shape[0]
+        if written == total:
+            used = int(library.where(is_result)[0][count - 1]) + 1
+        stream.position = (start + -(-used * (bits // 8) // 16)) % (1 << 128)

@@ -1,0 +1,74 @@
+"""The source of random words for numpy."""
+
+from typing import Any
+
+import numpy
+
+from ._native import NumpyBits
+
+_POSITIONS = 1 << 128
+_JUMP = 1 << 64
+
+
+class BitGenerator(numpy.random.BitGenerator):
+    """AES-256-CTR for `numpy.random.Generator`: `numpy.random.Generator(lockstep.random.BitGenerator(key))`.
+
+    key: 32 bytes. position: the first block of the keystream, from 0 to 2 ** 128 - 1.
+
+    Words of 32 and 64 bits are taken in order, at multiples of their size, and a double is the upper 53 bits of a word of 64 bits. It
+    cannot be pickled or copied, since that would store its key. `spawn` is not supported: use `jumped`.
+    """
+
+    def __init__(self, key: Any, position: int = 0) -> None:
+        # The seed of numpy's class is not used.
+        super().__init__(0)
+        if not 0 <= position < _POSITIONS:
+            raise ValueError("the position must be from 0 to 2 ** 128 - 1")
+        self._install(NumpyBits(key, position))
+
+    def _install(self, bits: NumpyBits) -> None:
+        self._bits = bits
+        bits.install(self.capsule)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The position, without the key: the block of the next word, and the bytes of this block that are used up."""
+        with self.lock:
+            block, used = self._bits.position
+        return {"bit_generator": type(self).__name__, "state": {"position": block, "used": used}}
+
+    @state.setter
+    def state(self, value: dict[str, Any]) -> None:
+        if value.get("bit_generator") != type(self).__name__:
+            raise ValueError(f"not a state of {type(self).__name__}")
+        block, used = value["state"]["position"], value["state"]["used"]
+        if not 0 <= block < _POSITIONS:
+            raise ValueError("the position must be from 0 to 2 ** 128 - 1")
+        with self.lock:
+            self._bits.set_position(block, used)
+
+    def advance(self, blocks: int) -> "BitGenerator":
+        """Moves to the start of a block, `blocks` after the block of the next word, modulo 2 ** 128. Returns this object."""
+        with self.lock:
+            block, _ = self._bits.position
+            self._bits.set_position((block + blocks) % _POSITIONS, 0)
+        return self
+
+    def jumped(self, jumps: int = 1) -> "BitGenerator":
+        """A new one, `jumps` times 2 ** 64 blocks after this one."""
+        with self.lock:
+            block, used = self._bits.position
+            bits = self._bits.at((block + jumps * _JUMP) % _POSITIONS, used)
+        new = type(self).__new__(type(self), 0)
+        numpy.random.BitGenerator.__init__(new, 0)
+        new._install(bits)
+        return new
+
+    def spawn(self, n_children: int) -> Any:
+        raise TypeError("spawn is not supported, since there is no seed sequence: use jumped")
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a BitGenerator of a key is not pickled or copied, since that would store the key: use state")
+
+    def __getstate__(self) -> Any:
+        return self.__reduce__()

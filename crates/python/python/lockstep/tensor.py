@@ -1,0 +1,138 @@
+"""Authenticated encryption of arrays where they are: on the host, or in the memory of a GPU on the caller's stream.
+
+| name | content |
+|---|---|
+| `seal`, `open` | AES-GCM of one message or of many in one array; on a GPU they return before the work is done |
+| `check` | raises `lockstep.InvalidTag` if a message of `open` was not authentic |
+| `synchronize` | waits for all work, and raises the failures of devices |
+| `DeviceArray` | memory of a device that is wiped when it is freed |
+
+An array is any object with a contiguous buffer, with `__dlpack__` (PyTorch, CuPy, JAX, numpy) or with `__cuda_array_interface__`
+(Numba). Its elements may have any type of whole bytes; the bytes are processed. The data of a GPU are not copied to the host.
+
+The stream of a call is the argument `stream` (a number, or a stream of PyTorch, CuPy or Numba); without it, the current stream of
+PyTorch or CuPy, the stream of `__cuda_array_interface__`, or the default stream. The arrays of a call are kept until its work is
+done, so they may be dropped at any time. A failure of a device after the return of a call is raised by the next call or by
+`synchronize`.
+"""
+
+import atexit
+import contextlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from . import _arrays
+from ._native import DeviceArray, InvalidTag, array_size, synchronize, tensor_batch
+
+__all__ = ["DeviceArray", "Opened", "Sealed", "check", "open", "seal", "synchronize"]
+
+_DONE = 1
+
+
+class Sealed(NamedTuple):
+    """The result of `seal`: arrays on the device of the data."""
+
+    data: Any
+    """The ciphertext, with the shape and type of `out`, or as bytes."""
+    tags: Any
+    """16 bytes for each message, in one dimension unless `tags` was given."""
+    status: Any
+    """A byte for each message: 1 if it is encrypted."""
+
+
+class Opened(NamedTuple):
+    """The result of `open`: arrays on the device of the data."""
+
+    data: Any
+    """The plaintext; zeros for each message that was not authentic."""
+    status: Any
+    """A byte for each message: 1 if it was authentic, 2 if not, 0 if it was not processed."""
+
+
+def seal(
+    key: Any,
+    nonces: Any,
+    data: Any,
+    *,
+    out: Any = None,
+    tags: Any = None,
+    offsets: Sequence[int] | None = None,
+    stream: Any = None,
+) -> Sealed:
+    """Encrypts and authenticates messages by AES-GCM (SP 800-38D) with tags of 16 bytes, without associated data.
+
+    key: 16, 24 or 32 bytes, or an array of bytes of the shape (n, 16), (n, 24) or (n, 32) with a key for each message.
+    nonces: 12 bytes for one message; an array of bytes of the shape (n, 12) or (n, 16) for n messages, of which 12 bytes in each row
+    are used. On a GPU rows have 16 bytes. A nonce must never be used twice with one key.
+    data: the messages in one array: n equal parts, or the parts between the n + 1 `offsets` in bytes.
+    out: the array for the ciphertext, which may be `data`; None: a new one of bytes.
+    tags: the array for the tags; None: a new one.
+
+    Key and nonces may be on the host or on the device of the data; offsets are on the host.
+
+    Raises TypeError for objects that are no arrays, and for read-only `out` and `tags`; BufferError for arrays that are not
+    contiguous; ValueError for wrong lengths and shapes, and for devices that are not supported.
+    """
+    count = _count(nonces, stream)
+    out = _arrays.empty_like(data, array_size(data, stream)[0]) if out is None else out
+    tags = _arrays.empty_like(data, 16 * count) if tags is None else tags
+    status = _arrays.empty_like(data, count, True)
+    tensor_batch(True, key, nonces, data, out, tags, status, _list(offsets), stream)
+    return Sealed(out, tags, status)
+
+
+def open(
+    key: Any,
+    nonces: Any,
+    data: Any,
+    tags: Any,
+    *,
+    out: Any = None,
+    offsets: Sequence[int] | None = None,
+    stream: Any = None,
+) -> Opened:
+    """Checks and decrypts messages of `seal`, with the same arguments. The plaintext of a message whose tag is wrong is zeros.
+
+    A wrong tag raises no exception, since the result is not known when the call returns: use `check`, or compare `status` with 1 on the
+    device, before the plaintext is used.
+    """
+    count = _count(nonces, stream)
+    out = _arrays.empty_like(data, array_size(data, stream)[0]) if out is None else out
+    status = _arrays.empty_like(data, count, True)
+    tensor_batch(False, key, nonces, data, out, tags, status, _list(offsets), stream)
+    return Opened(out, status)
+
+
+def check(status: Any) -> None:
+    """Waits for the statuses of `seal` or `open`; raises InvalidTag, with the numbers of the messages, unless all are 1."""
+    wrong = [index for index, value in enumerate(_host(status)) if value != _DONE]
+    if wrong:
+        shown = ", ".join(map(str, wrong[:10])) + (", ..." if len(wrong) > 10 else "")
+        raise InvalidTag(f"not authentic: message {shown}")
+
+
+def _host(status: Any) -> bytes:
+    if isinstance(status, DeviceArray):
+        return status.tobytes()
+    if hasattr(status, "cpu"):
+        status = status.cpu()
+    if hasattr(status, "numpy"):
+        status = status.numpy()
+    elif hasattr(status, "get"):
+        status = status.get()
+    return bytes(memoryview(status).cast("B"))
+
+
+def _count(nonces: Any, stream: Any) -> int:
+    _, shape = array_size(nonces, stream)
+    return shape[0] if len(shape) == 2 else 1
+
+
+def _list(offsets: Sequence[int] | None) -> list[int] | None:
+    return None if offsets is None else [int(offset) for offset in offsets]
+
+
+@atexit.register
+def _synchronize_at_exit() -> None:
+    with contextlib.suppress(Exception):
+        synchronize()

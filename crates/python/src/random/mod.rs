@@ -1,0 +1,275 @@
+//! Random numbers: AES-256-CTR with a key and a position, and numbers made of its keystream.
+//!
+//! Block `n` of the keystream is the encryption of `n` as a 128-bit big-endian number (SP 800-38A, 6.5). Every call starts with a whole
+//! block and uses whole blocks, so results depend on the key, the position and the arguments only, not on the device.
+
+mod bits;
+mod words;
+
+pub(crate) use bits::NumpyBits;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lockstep::Engine;
+use lockstep::hazmat::data::{Data, Span};
+use lockstep::hazmat::inline::{InlineKernel, InlineKey};
+use lockstep::hazmat::mode::Executor;
+use lockstep::hazmat::work::{Pass, Segment};
+use lockstep::hazmat::{Block, Key, Result as CoreResult};
+use pyo3::exceptions::{PyMemoryError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use zeroize::Zeroizing;
+
+use crate::buffer::{Export, slice_mut};
+use crate::error::from_core;
+use crate::tensor::{Imported, Place, random_bytes};
+use crate::{buffer, engine};
+use words::{Bounded, Float};
+
+/// The bytes of a block.
+pub(crate) const BLOCK: usize = 16;
+/// The bytes that are encrypted at once on the calling thread. They fit into the nearest caches.
+const PIECE: usize = 32 << 10;
+/// Conversions are divided among threads that have at least this many bytes each.
+const THREAD_BYTES: usize = 1 << 20;
+/// Zeros, whose encryption is the keystream.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// The number of blocks that this many bytes need.
+pub(crate) fn blocks(bytes: usize) -> u128 {
+    bytes.div_ceil(BLOCK) as u128
+}
+
+/// A key of AES-256 and its expanded form.
+pub(super) struct StreamKey {
+    key: Key,
+    /// In memory of its own, since it is aligned to more bytes than Python's objects are.
+    inline: Box<InlineKey>,
+}
+
+impl StreamKey {
+    fn new(key: &Bound<'_, PyAny>) -> PyResult<StreamKey> {
+        let mut export = Export::new();
+        let bytes = export.read(key)?;
+        if bytes.len() != 32 {
+            return Err(PyValueError::new_err(format!("the key must have 32 bytes, not {}", bytes.len())));
+        }
+        let inline = InlineKey::new(InlineKernel::best(), bytes);
+        let inline = inline.ok_or_else(|| PyMemoryError::new_err("no memory for the expanded key"))?;
+        Ok(StreamKey { key: Key::new(bytes).map_err(from_core)?, inline: Box::new(inline) })
+    }
+
+    fn duplicate(&self) -> PyResult<StreamKey> {
+        let inline = self
+            .inline
+            .duplicate()
+            .ok_or_else(|| PyMemoryError::new_err("no memory for the expanded key"))?;
+        Ok(StreamKey { key: self.key.clone(), inline: Box::new(inline) })
+    }
+
+    /// Writes the keystream from a block on, on the calling thread.
+    fn write_inline(&self, block: u128, to: &mut [u8]) {
+        let mut counter: Block = block.to_be_bytes();
+        to.fill(0);
+        self.inline.ctr(&mut counter, Span::in_place(to));
+    }
+
+    /// Writes the keystream from a block on, by the planner if there are many bytes or if the user has named a device.
+    fn write(&self, engine: &Engine, block: u128, to: &mut [u8]) -> CoreResult<()> {
+        if to.len() <= PIECE && engine::inline_kernel().is_some() {
+            self.write_inline(block, to);
+            return Ok(());
+        }
+        let starts = (0..to.len().div_ceil(ZEROS.len())).map(|index| index as u128 * blocks(ZEROS.len()));
+        let mut states: Vec<Block> = starts.map(|start| block.wrapping_add(start).to_be_bytes()).collect();
+        let pieces = to.chunks_mut(ZEROS.len()).zip(&mut states);
+        let mut segments = pieces
+            .map(|(piece, state)| {
+                let data = Data::copy(&ZEROS[..piece.len()], piece)?;
+                Ok(Segment { key: &self.key, tweak: None, state, data })
+            })
+            .collect::<CoreResult<Vec<_>>>()?;
+        engine.planner().run_pass(Pass::Ctr, &mut segments)
+    }
+
+    /// Writes floating-point numbers from a block on. The bytes are a multiple of those of a number.
+    fn write_floats(&self, engine: &Engine, block: u128, float: Float, to: &mut [u8]) -> CoreResult<()> {
+        let threads = (to.len() / THREAD_BYTES).clamp(1, engine.threads());
+        let share = to.len().div_ceil(threads).next_multiple_of(BLOCK).max(BLOCK);
+        let write = |block: u128, part: &mut [u8]| -> CoreResult<()> {
+            for (index, piece) in part.chunks_mut(PIECE).enumerate() {
+                self.write(engine, block.wrapping_add(index as u128 * blocks(PIECE)), piece)?;
+                float.convert(piece);
+            }
+            Ok(())
+        };
+        if threads == 1 {
+            return write(block, to);
+        }
+        std::thread::scope(|scope| {
+            let parts = to.chunks_mut(share).enumerate().map(|(index, part)| {
+                let start = block.wrapping_add(index as u128 * blocks(share));
+                scope.spawn(move || write(start, part))
+            });
+            let parts: Vec<_> = parts.collect();
+            parts.into_iter().try_for_each(|part| match part.join() {
+                Ok(outcome) => outcome,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+        })
+    }
+
+    /// Writes integers from a block on; returns the number of blocks that were used.
+    fn write_integers(
+        &self,
+        engine: &Engine,
+        block: u128,
+        bounded: Bounded,
+        to: &mut [u8],
+    ) -> CoreResult<u128> {
+        let mut words =
+            Zeroizing::new(vec![0; PIECE.min(to.len().next_multiple_of(BLOCK) * 8 / bounded.result)]);
+        let (mut used, mut written) = (0, 0);
+        while written < to.len() {
+            self.write(engine, block.wrapping_add(used), &mut words)?;
+            let (read, new) = bounded.convert(&words, &mut to[written..]);
+            written += new;
+            used += blocks(read);
+        }
+        Ok(used)
+    }
+}
+
+/// A keystream with a position, from which arrays are filled.
+#[pyclass(frozen, module = "lockstep.random")]
+pub(crate) struct Keystream {
+    key: StreamKey,
+    /// The next block. The lock is taken by detached threads only.
+    position: Mutex<u128>,
+}
+
+impl Keystream {
+    fn lock(&self) -> MutexGuard<'_, u128> {
+        self.position.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes to the memory of an array on the host, at the position, which is advanced by the blocks that `write` returns.
+    fn write_host(
+        &self,
+        py: Python<'_>,
+        array: &Imported,
+        write: impl Send + FnOnce(&StreamKey, &Engine, u128, &mut [u8]) -> CoreResult<u128>,
+    ) -> PyResult<()> {
+        let Place::Host(memory) = array.place else {
+            return Err(PyValueError::new_err(
+                "numbers other than bytes are written to memory of the host: use the arrays of lockstep.random for a device",
+            ));
+        };
+        let engine = engine::current(py)?;
+        // SAFETY: the memory is writable and valid while the array is imported.
+        let to = unsafe { slice_mut(memory) };
+        let work = || {
+            let mut position = self.lock();
+            let used = write(&self.key, &engine, *position, to)?;
+            *position = position.wrapping_add(used);
+            Ok(())
+        };
+        py.detach(work).map_err(from_core)
+    }
+}
+
+#[pymethods]
+impl Keystream {
+    #[new]
+    fn new(key: &Bound<'_, PyAny>, position: u128) -> PyResult<Keystream> {
+        Ok(Keystream { key: StreamKey::new(key)?, position: Mutex::new(position) })
+    }
+
+    #[getter]
+    fn position(&self, py: Python<'_>) -> u128 {
+        py.detach(|| *self.lock())
+    }
+
+    #[setter]
+    fn set_position(&self, py: Python<'_>, position: u128) {
+        py.detach(|| *self.lock() = position);
+    }
+
+    /// A keystream with the same key at another position.
+    fn at(&self, position: u128) -> PyResult<Keystream> {
+        Ok(Keystream { key: self.key.duplicate()?, position: Mutex::new(position) })
+    }
+
+    /// `size` bytes of the keystream as bytes.
+    fn bytes<'py>(&self, py: Python<'py>, size: usize) -> PyResult<Bound<'py, PyBytes>> {
+        let engine = engine::current(py)?;
+        buffer::new_bytes(py, size, |to| {
+            let work = || {
+                let mut position = self.lock();
+                self.key.write(&engine, *position, to)?;
+                *position = position.wrapping_add(blocks(to.len()));
+                Ok(())
+            };
+            py.detach(work).map_err(from_core)
+        })
+    }
+
+    /// Fills an array of any type, on the host or on a device, with bytes. On a device it returns when the work is queued.
+    #[pyo3(signature = (array, stream=None))]
+    fn fill(
+        &self,
+        py: Python<'_>,
+        array: &Bound<'_, PyAny>,
+        stream: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let imported = Imported::write(array, stream)?;
+        if let Place::Device(to) = imported.place.clone() {
+            let used = blocks(to.len());
+            let start = py.detach(|| {
+                let mut position = self.lock();
+                let start = *position;
+                *position = start.wrapping_add(used);
+                start
+            });
+            return random_bytes(py, self.key.key.clone(), start, to, imported);
+        }
+        self.write_host(py, &imported, |key, engine, block, to| {
+            key.write(engine, block, to).map(|()| blocks(to.len()))
+        })
+    }
+
+    /// Fills an array on the host with numbers: "uniform" or "normal", of 4 or 8 bytes as the elements of the array.
+    fn floats(&self, py: Python<'_>, array: &Bound<'_, PyAny>, kind: &str) -> PyResult<()> {
+        let array = Imported::write(array, None)?;
+        let float = match (kind, array.item) {
+            ("uniform", 4) => Float::Uniform32,
+            ("uniform", 8) => Float::Uniform64,
+            ("normal", 4) => Float::Normal32,
+            ("normal", 8) => Float::Normal64,
+            _ => return Err(PyValueError::new_err("the elements must be floats of 32 or 64 bits")),
+        };
+        self.write_host(py, &array, move |key, engine, block, to| {
+            let whole = to.len() - to.len() % float.bytes();
+            key.write_floats(engine, block, float, &mut to[..whole]).map(|()| blocks(to.len()))
+        })
+    }
+
+    /// Fills an array on the host with integers from `low` to `low + last`, modulo two to the number of bits of an element.
+    fn integers(&self, py: Python<'_>, array: &Bound<'_, PyAny>, low: i64, last: u64) -> PyResult<()> {
+        let array = Imported::write(array, None)?;
+        if !matches!(array.item, 1 | 2 | 4 | 8) {
+            return Err(PyValueError::new_err("the elements must be integers of 8, 16, 32 or 64 bits"));
+        }
+        let bounded = Bounded { last, low, result: array.item };
+        self.write_host(py, &array, move |key, engine, block, to| {
+            key.write_integers(engine, block, bounded, to)
+        })
+    }
+}
+
+/// The coefficients of normal numbers: see `tools/normal_table.py`.
+#[pyfunction]
+pub(crate) fn normal_table(py: Python<'_>) -> Bound<'_, PyBytes> {
+    PyBytes::new(py, words::NORMAL_BYTES)
+}

@@ -1,0 +1,144 @@
+//! Numbers made of random words.
+//!
+//! All numbers are functions of words of 32 or 64 bits, little-endian, in the order of the keystream. Floating-point numbers are made by
+//! operations that IEEE 754 rounds exactly, in a fixed order, so they are the same on every device.
+
+use std::sync::LazyLock;
+
+/// Words of a keystream as numbers of a type, written as little-endian bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Float {
+    /// Uniform in [0, 1): the upper 24 bits of a 32-bit word, times 2^-24.
+    Uniform32,
+    /// Uniform in [0, 1): the upper 53 bits of a 64-bit word, times 2^-53.
+    Uniform64,
+    /// Normal: [`normal`] of a 32-bit word, rounded to 32 bits.
+    Normal32,
+    /// Normal: [`normal`] of a 64-bit word.
+    Normal64,
+}
+
+impl Float {
+    /// The bytes of a number, and of the word that it is made of.
+    pub(super) fn bytes(self) -> usize {
+        match self {
+            Float::Uniform32 | Float::Normal32 => 4,
+            Float::Uniform64 | Float::Normal64 => 8,
+        }
+    }
+
+    /// Replaces the words in `bytes` by numbers.
+    pub(super) fn convert(self, bytes: &mut [u8]) {
+        match self {
+            Float::Uniform32 => {
+                for word in bytes.as_chunks_mut::<4>().0 {
+                    let number = (u32::from_le_bytes(*word) >> 8) as f32 * (1.0 / (1u32 << 24) as f32);
+                    *word = number.to_le_bytes();
+                }
+            }
+            Float::Uniform64 => {
+                for word in bytes.as_chunks_mut::<8>().0 {
+                    *word = unit(u64::from_le_bytes(*word)).to_le_bytes();
+                }
+            }
+            Float::Normal32 => {
+                let table = &*NORMAL;
+                for word in bytes.as_chunks_mut::<4>().0 {
+                    *word = (normal(table, widen(u32::from_le_bytes(*word))) as f32).to_le_bytes();
+                }
+            }
+            Float::Normal64 => {
+                let table = &*NORMAL;
+                for word in bytes.as_chunks_mut::<8>().0 {
+                    *word = normal(table, u64::from_le_bytes(*word)).to_le_bytes();
+                }
+            }
+        }
+    }
+}
+
+/// The upper 53 bits of a word, times 2^-53: uniform in [0, 1).
+#[inline]
+pub(super) fn unit(word: u64) -> f64 {
+    (word >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+}
+
+const PARTS: usize = 16;
+const TERMS: usize = 9;
+const OCTAVES: usize = 63;
+
+/// The coefficients that `tools/normal_table.py` has computed, as bytes.
+pub(super) const NORMAL_BYTES: &[u8; 8 * OCTAVES * PARTS * TERMS] = include_bytes!("normal.bin");
+
+type Table = [[f64; TERMS]; OCTAVES * PARTS];
+
+static NORMAL: LazyLock<Box<Table>> = LazyLock::new(|| {
+    let mut table = Box::new([[0.0; TERMS]; OCTAVES * PARTS]);
+    for (value, bytes) in table.as_flattened_mut().iter_mut().zip(NORMAL_BYTES.as_chunks::<8>().0) {
+        *value = f64::from_le_bytes(*bytes);
+    }
+    table
+});
+
+/// The 64-bit word for a normal number of a 32-bit word: its bits, and a one in the middle of what follows.
+#[inline]
+fn widen(word: u32) -> u64 {
+    u64::from(word) << 32 | 1 << 31
+}
+
+/// A normal number: the quantile of the probability that the word stands for.
+///
+/// The highest bit of the word is the sign, and the lowest is not used. The 62 bits between them are v, and the probability in the
+/// tail is u = (2 v + 1) 2^-64. The octave of u and the next 4 bits choose a polynomial of `tools/normal_table.py`; the next 53
+/// bits are its argument, which is exact. The polynomial is evaluated by Horner's rule, with a rounding after each multiplication
+/// and each addition.
+#[inline]
+fn normal(table: &Table, word: u64) -> f64 {
+    let odd = word & (u64::MAX >> 1) | 1;
+    let octave = odd.leading_zeros() as usize - 1;
+    let scaled = odd << octave;
+    let part = (scaled >> 58) as usize & (PARTS - 1);
+    let argument = ((scaled >> 5) & ((1 << 53) - 1)) as f64 * (1.0 / (1u64 << 52) as f64) - 1.0;
+    let terms = &table[octave * PARTS + part];
+    let mut value = terms[TERMS - 1];
+    for &term in terms[..TERMS - 1].iter().rev() {
+        value = value * argument + term;
+    }
+    f64::from_bits(value.to_bits() ^ (word & 1 << 63))
+}
+
+/// Integers below a bound, from words in their order: the lowest bits of a word, as many as the bound needs, are the next integer if
+/// they are below the bound; otherwise the word is skipped. Every integer is therefore equally likely.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounded {
+    /// The largest integer.
+    pub(super) last: u64,
+    pub(super) low: i64,
+    /// The bytes of a result: 4 or 8.
+    pub(super) result: usize,
+}
+
+impl Bounded {
+    /// The bytes of a word: 4 if all integers are below 2^32.
+    pub(super) fn word(self) -> usize {
+        if self.last <= u64::from(u32::MAX) { 4 } else { 8 }
+    }
+
+    /// Writes integers plus `low` to `to` until it is full or the words end. Returns the numbers of bytes that were read and written.
+    pub(super) fn convert(self, words: &[u8], to: &mut [u8]) -> (usize, usize) {
+        let mask = u64::MAX.checked_shr(self.last.leading_zeros()).unwrap_or(0);
+        let word = self.word();
+        let (mut read, mut written) = (0, 0);
+        while written < to.len() && read < words.len() {
+            let mut bytes = [0; 8];
+            bytes[..word].copy_from_slice(&words[read..read + word]);
+            read += word;
+            let candidate = u64::from_le_bytes(bytes) & mask;
+            let result = (self.low as u64).wrapping_add(candidate).to_le_bytes();
+            // A skipped word is overwritten by the next one.
+            to[written..written + self.result].copy_from_slice(&result[..self.result]);
+            written += if candidate <= self.last { self.result } else { 0 };
+        }
+        (read, written)
+    }
+}

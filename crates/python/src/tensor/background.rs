@@ -1,0 +1,197 @@
+//! Work on device memory that goes on after the call has returned.
+//!
+//! A thread of a pool submits the work, and the caller waits for that only, so the order of work on a stream is the order of the calls.
+//! The thread then waits for the end of the work, drops the references to the arrays, and records a failure for a later call. At most
+//! [`THREADS`] works are in flight; a call waits if there are more.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use lockstep::hazmat::{Error as CoreError, Result as CoreResult};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+use super::import::Keep;
+use crate::error::from_core;
+
+/// The largest number of works in flight.
+const THREADS: usize = 32;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The pool of this process. A fork's child makes its own.
+static POOL: Mutex<Option<Arc<Pool>>> = Mutex::new(None);
+
+#[derive(Default)]
+struct Pool {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    threads: usize,
+    idle: usize,
+    /// Jobs that have not ended.
+    running: usize,
+    /// The first failure that no call has raised.
+    failure: Option<CoreError>,
+}
+
+/// The place where a job reports that it was submitted, or why not.
+#[derive(Default)]
+struct Submission {
+    state: Mutex<Reported>,
+    ready: Condvar,
+}
+
+#[derive(Default)]
+enum Reported {
+    #[default]
+    Nothing,
+    Outcome(CoreResult<()>),
+    /// The caller has the outcome.
+    Taken,
+}
+
+impl Submission {
+    /// Reports an outcome, unless one was reported earlier: then returns it.
+    fn report(&self, outcome: CoreResult<()>) -> Option<CoreResult<()>> {
+        let mut state = lock(&self.state);
+        if !matches!(*state, Reported::Nothing) {
+            return Some(outcome);
+        }
+        *state = Reported::Outcome(outcome);
+        self.ready.notify_one();
+        None
+    }
+
+    fn wait(&self) -> CoreResult<()> {
+        let is_pending = |state: &mut Reported| matches!(state, Reported::Nothing);
+        let mut state =
+            self.ready.wait_while(lock(&self.state), is_pending).unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *state, Reported::Taken) {
+            Reported::Outcome(outcome) => outcome,
+            Reported::Nothing | Reported::Taken => Ok(()),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn pool() -> Arc<Pool> {
+    Arc::clone(lock(&POOL).get_or_insert_default())
+}
+
+impl Pool {
+    fn add(self: &Arc<Self>, job: Job) -> PyResult<()> {
+        let mut state = lock(&self.state);
+        state.jobs.push_back(job);
+        state.running += 1;
+        if state.idle < state.jobs.len() && state.threads < THREADS {
+            let pool = Arc::clone(self);
+            let started =
+                std::thread::Builder::new().name("lockstep-tensor".into()).spawn(move || pool.serve());
+            match started {
+                Ok(_) => state.threads += 1,
+                Err(error) if state.threads == 0 => {
+                    state.jobs.pop_back();
+                    state.running -= 1;
+                    return Err(error.into());
+                }
+                Err(_) => {}
+            }
+        }
+        drop(state);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    fn serve(&self) {
+        let mut state = lock(&self.state);
+        loop {
+            match state.jobs.pop_front() {
+                Some(job) => {
+                    drop(state);
+                    job();
+                    state = lock(&self.state);
+                    state.running -= 1;
+                    self.changed.notify_all();
+                }
+                None => {
+                    state.idle += 1;
+                    state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                    state.idle -= 1;
+                }
+            }
+        }
+    }
+}
+
+/// Starts work. It calls its argument when it has submitted to the device, and returns when the device has finished. `keep` is
+/// dropped afterwards.
+///
+/// # Errors
+/// The exception for an error before the submission, or for the failure of earlier work, in which case nothing is done.
+pub(super) fn start(
+    py: Python<'_>,
+    keep: Vec<Keep>,
+    work: impl FnOnce(&dyn Fn()) -> CoreResult<()> + Send + 'static,
+) -> PyResult<()> {
+    let pool = pool();
+    if let Some(failure) = lock(&pool.state).failure.take() {
+        return Err(earlier(failure));
+    }
+    let submission = Arc::new(Submission::default());
+    let report = Arc::clone(&submission);
+    let owner = Arc::clone(&pool);
+    let job = move || {
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            work(&|| {
+                report.report(Ok(()));
+            })
+        }));
+        let outcome =
+            outcome.unwrap_or(Err(CoreError::Order { what: "the work has panicked: please report this" }));
+        if let Some(Err(failure)) = report.report(outcome) {
+            lock(&owner.state).failure.get_or_insert(failure);
+        }
+        // After the end of the interpreter nothing can be dropped.
+        let mut keep = Some(keep);
+        if Python::try_attach(|_| drop(keep.take())).is_none() {
+            std::mem::forget(keep);
+        }
+    };
+    pool.add(Box::new(job))?;
+    py.detach(|| submission.wait()).map_err(from_core)
+}
+
+fn earlier(failure: CoreError) -> PyErr {
+    PyRuntimeError::new_err(format!(
+        "earlier work on a device has failed, and its output is not valid: {failure}"
+    ))
+}
+
+/// Waits for all work on arrays of devices that this process has started.
+///
+/// Raises RuntimeError if any of it has failed since the last call that raised this exception.
+#[pyfunction]
+pub(crate) fn synchronize(py: Python<'_>) -> PyResult<()> {
+    let Some(pool) = lock(&POOL).clone() else { return Ok(()) };
+    let failure = py.detach(|| {
+        let state = pool.changed.wait_while(lock(&pool.state), |state| state.running > 0);
+        state.unwrap_or_else(PoisonError::into_inner).failure.take()
+    });
+    failure.map_or(Ok(()), |failure| Err(earlier(failure)))
+}
+
+/// Runs in the child of a fork, which has none of the threads.
+pub(crate) fn after_fork_in_child() {
+    if let Some(pool) = lock(&POOL).take() {
+        // The child has no right to the memory and the locks of the parent's work.
+        std::mem::forget(pool);
+    }
+}

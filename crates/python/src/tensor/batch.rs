@@ -1,0 +1,351 @@
+//! GCM of many messages in one array: `lockstep.tensor.seal` and `open`.
+//!
+//! On a device the arrays of a `Table` describe the messages. What the host supplies (a key, nonces, offsets) is in page-locked memory,
+//! which the device reads at its address (unified addressing), so nothing waits for earlier work on the stream.
+
+use std::ops::Range;
+
+use lockstep::hazmat::backend::DeviceId;
+use lockstep::hazmat::data::{Data, DeviceSlice, PinnedBuffer};
+use lockstep::hazmat::mode::{Executor, gcm};
+use lockstep::hazmat::timing::Shape;
+use lockstep::hazmat::work::{AeadMessage, FusedAead, Operation, Status, Table, Tag, Task, Work};
+use lockstep::hazmat::{Error as CoreError, Key, KeySize, Result as CoreResult};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::background;
+use super::import::{Imported, Keep, Place};
+use crate::buffer::{slice, slice_mut};
+use crate::engine;
+use crate::error::from_core;
+
+/// The bytes of a nonce.
+const NONCE: usize = 12;
+const TAG: usize = 16;
+/// The alignment of arrays that a device reads in words of 16 bytes.
+const ALIGNMENT: u64 = 16;
+
+/// The arrays of a call.
+struct Call {
+    key: Imported,
+    nonces: Imported,
+    from: Imported,
+    to: Imported,
+    tags: Imported,
+    status: Imported,
+    /// The messages, as ranges of the data.
+    ranges: Vec<Range<usize>>,
+    key_size: KeySize,
+    /// The bytes from one nonce to the next.
+    nonce_stride: usize,
+}
+
+/// Encrypts or decrypts messages by GCM. `key` has one key, or one for each message; `nonces` one nonce of 12 bytes, or rows of 12 or
+/// 16 bytes, of which 12 are used. Without offsets the messages have equal lengths. `to` has the size of `from` and may be the
+/// same array; `tags` has 16 bytes for each message and `status` one.
+#[pyfunction]
+#[pyo3(signature = (seals, key, nonces, data, out, tags, status, offsets, stream))]
+#[allow(clippy::too_many_arguments, reason = "the arguments of lockstep.tensor.seal and open")]
+pub(crate) fn tensor_batch(
+    py: Python<'_>,
+    seals: bool,
+    key: &Bound<'_, PyAny>,
+    nonces: &Bound<'_, PyAny>,
+    data: &Bound<'_, PyAny>,
+    out: &Bound<'_, PyAny>,
+    tags: &Bound<'_, PyAny>,
+    status: &Bound<'_, PyAny>,
+    offsets: Option<Vec<usize>>,
+    stream: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let tags = if seals { Imported::write(tags, stream)? } else { Imported::read(tags, stream)? };
+    let (nonces, from) = (Imported::read(nonces, stream)?, Imported::read(data, stream)?);
+    let (nonce_stride, count) = match nonces.shape[..] {
+        [NONCE] if nonces.item == 1 => (NONCE, 1),
+        [count, stride @ (NONCE | 16)] if nonces.item == 1 => (stride, count),
+        _ => {
+            return Err(PyValueError::new_err(
+                "nonces must be 12 bytes, or an array of bytes of the shape (n, 12) or (n, 16)",
+            ));
+        }
+    };
+    let key = Imported::read(key, stream)?;
+    let row = match key.shape[..] {
+        [size] => Some(size),
+        [keys, size] if keys == count => Some(size),
+        _ => None,
+    };
+    let key_size = KeySize::ALL.into_iter().find(|size| key.item == 1 && row == Some(size.bytes()));
+    let key_size = key_size.ok_or_else(|| {
+        PyValueError::new_err(format!(
+            "the key must be 16, 24 or 32 bytes, or an array of bytes of the shape ({count}, 16), ({count}, 24) or ({count}, 32)"
+        ))
+    })?;
+    let ranges = ranges(count, from.len(), offsets)?;
+    let to = Imported::write(out, stream)?;
+    let status = Imported::write(status, stream)?;
+    let call = Call { key, nonces, from, to, tags, status, ranges, key_size, nonce_stride };
+    call.check()?;
+    match call.from.device() {
+        None => call.on_host(py, seals),
+        Some(device) => call.on_device(py, seals, device),
+    }
+}
+
+/// The messages: equal parts, or the parts between offsets.
+fn ranges(count: usize, len: usize, offsets: Option<Vec<usize>>) -> PyResult<Vec<Range<usize>>> {
+    match offsets {
+        None if count == 0 || !len.is_multiple_of(count) => Err(PyValueError::new_err(format!(
+            "{len} bytes are not {count} messages of equal lengths: pass offsets"
+        ))),
+        None => Ok((0..count).map(|index| index * (len / count)..(index + 1) * (len / count)).collect()),
+        Some(offsets) => {
+            let is_good = offsets.len() == count + 1
+                && offsets.is_sorted()
+                && offsets.last().is_some_and(|&last| last <= len);
+            if !is_good {
+                return Err(PyValueError::new_err(format!(
+                    "offsets must be {} numbers in ascending order, at most the {len} bytes of the data",
+                    count + 1
+                )));
+            }
+            Ok(offsets.windows(2).map(|pair| pair[0]..pair[1]).collect())
+        }
+    }
+}
+
+impl Call {
+    fn check(&self) -> PyResult<()> {
+        let count = self.ranges.len();
+        let lengths = [
+            ("out", self.to.len(), self.from.len()),
+            ("tags", self.tags.len(), TAG * count),
+            ("status", self.status.len(), count),
+        ];
+        for (name, got, needed) in lengths {
+            if got != needed {
+                return Err(PyValueError::new_err(format!("{name} must have {needed} bytes, not {got}")));
+            }
+        }
+        let device = self.from.device();
+        if [&self.to, &self.tags, &self.status].iter().any(|array| array.device() != device) {
+            return Err(PyValueError::new_err("data, out, tags and status must be on the same device"));
+        }
+        if [&self.key, &self.nonces].iter().any(|array| array.device().is_some_and(|of| Some(of) != device)) {
+            return Err(PyValueError::new_err(
+                "key and nonces must be on the host or on the device of the data",
+            ));
+        }
+        Ok(())
+    }
+
+    fn on_host(self, py: Python<'_>, seals: bool) -> PyResult<()> {
+        let engine = engine::current(py)?;
+        let host = |array: &Imported| match array.place {
+            Place::Host(memory) => Ok(memory),
+            Place::Device(_) => Err(PyValueError::new_err("all arrays must be on the host")),
+        };
+        let (from, to, tags, status) =
+            (host(&self.from)?, host(&self.to)?, host(&self.tags)?, host(&self.status)?);
+        let (key, nonces) = (host(&self.key)?, host(&self.nonces)?);
+        let is_in_place = from.start == to.start;
+        let outputs = if seals { vec![to, tags, status] } else { vec![to, status] };
+        let inputs = if seals { vec![key, nonces] } else { vec![key, nonces, tags] };
+        let clashes = outputs.iter().enumerate().any(|(index, output)| {
+            let others = outputs[index + 1..].iter().chain(&inputs);
+            others.into_iter().any(|other| output.overlaps(*other)) || (index > 0 && output.overlaps(from))
+        });
+        if clashes || (!is_in_place && from.overlaps(to)) {
+            return Err(PyValueError::new_err(
+                "arrays overlap: out may be the data, all others must be separate",
+            ));
+        }
+        // SAFETY: the memory is valid while the arrays are imported, and the checks have found no overlap of what is written,
+        // but for `from` in place, whose slice is not used then. When opening, the tags are only read.
+        let call = unsafe {
+            HostCall {
+                ranges: &self.ranges,
+                keys: slice(key)
+                    .chunks_exact(self.key_size.bytes())
+                    .map(Key::new)
+                    .collect::<CoreResult<_>>()
+                    .map_err(from_core)?,
+                nonces: slice(nonces),
+                nonce_stride: self.nonce_stride,
+                from: (!is_in_place).then_some(slice(from)),
+                to: slice_mut(to),
+                tags: if seals { Tags::Write(slice_mut(tags)) } else { Tags::Read(slice(tags)) },
+                status: slice_mut(status),
+            }
+        };
+        py.detach(|| call.run(&engine)).map_err(from_core)
+    }
+
+    fn on_device(self, py: Python<'_>, seals: bool, device: DeviceId) -> PyResult<()> {
+        let engine = engine::current(py)?;
+        let count = self.ranges.len();
+        if count == 0 || self.from.len() == 0 && self.tags.len() == 0 {
+            return Ok(());
+        }
+        for (name, array) in [("key", &self.key), ("nonces", &self.nonces), ("tags", &self.tags)] {
+            if let Place::Device(slice) = &array.place
+                && !slice.offset().is_multiple_of(ALIGNMENT)
+            {
+                return Err(PyValueError::new_err(format!(
+                    "{name} must start at a multiple of 16 bytes: make a copy"
+                )));
+            }
+        }
+        if self.nonces.device().is_some() && self.nonce_stride != 16 && count > 1 {
+            return Err(PyValueError::new_err(
+                "nonces on the device must have the shape (n, 16), with 12 bytes for the nonce in each row",
+            ));
+        }
+        let pinned = self.described(&engine, device)?;
+        let table = self.table(&pinned)?;
+        let operation = Operation::Fused(if seals { FusedAead::GcmSeal } else { FusedAead::GcmOpen });
+        let (stream, shape) = (self.from.stream, Shape::of(self.ranges.iter().map(|range| range.len())));
+        let arrays = [self.key, self.nonces, self.from, self.to, self.tags, self.status];
+        let keep: Vec<Keep> = arrays.into_iter().filter_map(Imported::into_keep).collect();
+        background::start(py, keep, move |submitted| {
+            let plan = engine.planner().plan(operation, table.key_size, shape, Some(device))?;
+            let work = Work { stream, task: Task::Table(operation, Box::new(table)) };
+            let completion = plan.submit(work)?;
+            submitted();
+            let outcome = completion.wait();
+            drop(pinned);
+            outcome
+        })
+    }
+
+    /// Page-locked memory with offsets and lengths, and with the key and the nonces if they are on the host.
+    fn described(&self, engine: &lockstep::Engine, device: DeviceId) -> PyResult<PinnedBuffer> {
+        let count = self.ranges.len();
+        let memory = engine.planner().memory(device).map_err(from_core)?;
+        let places = self.places();
+        let pinned = memory.allocate_pinned(places.end).map_err(from_core)?;
+        {
+            let mut bytes = pinned.lock();
+            for (index, range) in self.ranges.iter().enumerate() {
+                let at = 8 * index;
+                bytes[at..at + 8].copy_from_slice(&(range.start as u64).to_le_bytes());
+                let at = 8 * (count + index);
+                bytes[at..at + 8].copy_from_slice(&(range.len() as u64).to_le_bytes());
+            }
+            if let Place::Host(nonces) = self.nonces.place {
+                // SAFETY: the memory is valid while the array is imported.
+                let nonces = unsafe { slice(nonces) };
+                for (index, nonce) in nonces.chunks_exact(self.nonce_stride).enumerate() {
+                    let at = places.nonces + 16 * index;
+                    bytes[at..at + NONCE].copy_from_slice(&nonce[..NONCE]);
+                }
+            }
+            if let Place::Host(key) = self.key.place {
+                // SAFETY: as above.
+                bytes[places.key..places.key + key.len].copy_from_slice(unsafe { slice(key) });
+            }
+        }
+        Ok(pinned)
+    }
+
+    fn places(&self) -> Places {
+        let count = self.ranges.len();
+        let nonces = (16 * count).next_multiple_of(ALIGNMENT as usize);
+        let key = nonces + 16 * count;
+        Places { nonces, key, end: key + self.key.len() }
+    }
+
+    fn table(&self, pinned: &PinnedBuffer) -> PyResult<Table> {
+        let (count, places) = (self.ranges.len(), self.places());
+        let device_slice = |array: &Imported| match &array.place {
+            Place::Device(slice) => Some(slice.clone()),
+            Place::Host(_) => None,
+        };
+        let required = |array: &Imported| {
+            device_slice(array)
+                .ok_or_else(|| PyValueError::new_err("data, out, tags and status must be on the device"))
+        };
+        let (from, to, tags, status) =
+            (required(&self.from)?, required(&self.to)?, required(&self.tags)?, required(&self.status)?);
+        let device = from.device();
+        // SAFETY: the device reads page-locked memory at the address of the host (unified addressing); the job holds the buffer
+        // until the work has ended, and nothing writes to it.
+        let part = |at: usize, len: usize| unsafe {
+            DeviceSlice::from_raw(device, pinned.address() + at as u64, len)
+        };
+        Ok(Table {
+            messages: count,
+            key_size: self.key_size,
+            keys: device_slice(&self.key).unwrap_or_else(|| part(places.key, self.key.len())),
+            states: device_slice(&self.nonces).unwrap_or_else(|| part(places.nonces, 16 * count)),
+            offsets: part(0, 8 * count),
+            lengths: part(8 * count, 8 * count),
+            longest: self.ranges.iter().map(|range| range.len()).max().unwrap_or(0),
+            from,
+            to,
+            tags: Some(tags),
+            status,
+        })
+    }
+}
+
+/// Places in the page-locked memory, in bytes. Offsets and lengths come first.
+struct Places {
+    nonces: usize,
+    key: usize,
+    end: usize,
+}
+
+/// The arrays of a call on the host.
+struct HostCall<'a> {
+    ranges: &'a [Range<usize>],
+    /// One key, or one for each message.
+    keys: Vec<Key>,
+    nonces: &'a [u8],
+    nonce_stride: usize,
+    /// The input; None in place.
+    from: Option<&'a [u8]>,
+    to: &'a mut [u8],
+    tags: Tags<'a>,
+    status: &'a mut [u8],
+}
+
+enum Tags<'a> {
+    Write(&'a mut [u8]),
+    Read(&'a [u8]),
+}
+
+impl HostCall<'_> {
+    fn run(self, engine: &lockstep::Engine) -> CoreResult<()> {
+        let seals = matches!(self.tags, Tags::Write(_));
+        let tags: Box<dyn Iterator<Item = Tag<'_>>> = match self.tags {
+            Tags::Write(tags) => Box::new(tags.chunks_exact_mut(TAG).map(Tag::Write)),
+            Tags::Read(tags) => Box::new(tags.chunks_exact(TAG).map(Tag::Expect)),
+        };
+        let (mut rest, mut at) = (self.to, 0);
+        let mut messages = Vec::with_capacity(self.ranges.len());
+        for (index, (range, tag)) in self.ranges.iter().zip(tags).enumerate() {
+            let (_, tail) = std::mem::take(&mut rest).split_at_mut(range.start - at);
+            let (part, tail) = tail.split_at_mut(range.len());
+            (rest, at) = (tail, range.end);
+            let data = match self.from {
+                Some(from) => Data::copy(&from[range.clone()], part)?,
+                None => Data::in_place(part),
+            };
+            let nonce = &self.nonces[index * self.nonce_stride..][..NONCE];
+            let key = &self.keys[if self.keys.len() == 1 { 0 } else { index }];
+            messages.push(AeadMessage { key, nonce, aad: &[], data, tag, status: Status::Pending });
+        }
+        let run = if seals { gcm::seal } else { gcm::open };
+        let outcome = run(engine.planner(), &mut messages);
+        for (byte, message) in self.status.iter_mut().zip(&messages) {
+            *byte = message.status as u8;
+        }
+        match outcome {
+            // The statuses have this.
+            Err(CoreError::AuthenticationFailed) => Ok(()),
+            outcome => outcome,
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! The memory of an array, and the stream of the caller.
+
+use std::ffi::c_void;
+
+use dlpark::DlpackFlags;
+use dlpark::ffi::{DLDevice, DLDeviceType};
+use dlpark::python::consumer::stream::{cuda, no_sync, none};
+use dlpark::python::{DlpackStream, ImportRequest, ImportedDlpack, StreamArg};
+use lockstep::Engine;
+use lockstep::hazmat::backend::{DeviceId, Unit};
+use lockstep::hazmat::data::{BufferHandle, DeviceSlice};
+use lockstep::hazmat::mode::Executor;
+use lockstep::hazmat::work::Stream;
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use pyo3::{ffi, intern};
+
+use crate::buffer::{Export, Memory, Shape};
+use crate::engine;
+use crate::error::from_core;
+
+/// Where the data of an array are.
+#[derive(Clone)]
+pub(crate) enum Place {
+    Host(Memory),
+    Device(DeviceSlice),
+}
+
+/// The memory of an array, which stays valid as long as this value.
+pub(crate) struct Imported {
+    pub(crate) place: Place,
+    pub(crate) shape: Vec<usize>,
+    /// The bytes of an element.
+    pub(crate) item: usize,
+    /// The stream of the caller, for memory of a device.
+    pub(crate) stream: Stream,
+    owner: Owner,
+}
+
+/// What keeps the memory of an array.
+enum Owner {
+    Buffer(#[allow(dead_code, reason = "released when it is dropped")] Box<Export>),
+    Shared(Keep),
+}
+
+/// A reference to device memory, dropped while attached to the interpreter.
+#[allow(dead_code, reason = "held until it is dropped")]
+pub(crate) enum Keep {
+    Dlpack(ImportedDlpack),
+    Object(Py<PyAny>),
+}
+
+/// The stream of the consumer, in the form of DLPack.
+struct Consumer(Stream);
+
+// SAFETY: the stream is one that the caller works on, or the default stream, which lives as long as the device.
+unsafe impl DlpackStream for Consumer {
+    fn as_python_arg(&self, _: Python<'_>, device: DLDevice) -> PyResult<StreamArg> {
+        Ok(match device.device_type {
+            DLDeviceType::CUDA | DLDeviceType::CUDAMANAGED => cuda(self.0.0 as *mut c_void),
+            DLDeviceType::EXTDEV => no_sync(),
+            _ => none(),
+        })
+    }
+
+    unsafe fn wait_for_producer(&self, _: DLDevice, producer: *mut c_void) -> PyResult<bool> {
+        // Work on one stream is in order.
+        Ok(producer as u64 == self.0.0)
+    }
+}
+
+/// True if an object has to be read by DLPack or by `__cuda_array_interface__`, since it has no buffer.
+pub(crate) fn is_tensor(object: &Bound<'_, PyAny>) -> bool {
+    if object.is_exact_instance_of::<PyBytes>() {
+        return false;
+    }
+    // SAFETY: the object is valid, and the thread is attached.
+    let has_buffer = unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } != 0;
+    let has = |name| object.hasattr(name).unwrap_or(false);
+    let py = object.py();
+    !has_buffer && (has(intern!(py, "__dlpack__")) || has(intern!(py, "__cuda_array_interface__")))
+}
+
+/// A new array of `size` bytes, of the library and on the device of an array.
+pub(crate) fn empty_like<'py>(array: &Bound<'py, PyAny>, size: usize) -> PyResult<Bound<'py, PyAny>> {
+    let arrays = array.py().import(intern!(array.py(), "lockstep._arrays"))?;
+    arrays.call_method1(intern!(array.py(), "empty_like"), (array, size))
+}
+
+/// The bytes of an array, and its shape.
+#[pyfunction]
+#[pyo3(signature = (array, stream=None))]
+pub(crate) fn array_size(
+    array: &Bound<'_, PyAny>,
+    stream: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(usize, Vec<usize>)> {
+    let array = Imported::read(array, stream)?;
+    Ok((array.len(), array.shape))
+}
+
+impl Imported {
+    /// The memory of an array, to read. The stream is the caller's: None, a number or an object, as `lockstep.tensor` documents.
+    ///
+    /// # Errors
+    /// `TypeError` for an object that is no array, `BufferError` for one that is not contiguous, `ValueError` for a device that
+    /// is not supported.
+    pub(crate) fn read(array: &Bound<'_, PyAny>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<Imported> {
+        Imported::new(array, stream, false)
+    }
+
+    /// As [`Imported::read`], to write.
+    ///
+    /// # Errors
+    /// As [`Imported::read`], and `TypeError` for a read-only array.
+    pub(crate) fn write(array: &Bound<'_, PyAny>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<Imported> {
+        Imported::new(array, stream, true)
+    }
+
+    /// Bytes of the data.
+    pub(crate) fn len(&self) -> usize {
+        match &self.place {
+            Place::Host(memory) => memory.len,
+            Place::Device(slice) => slice.len(),
+        }
+    }
+
+    /// The device of the data; None for the host.
+    pub(crate) fn device(&self) -> Option<DeviceId> {
+        match &self.place {
+            Place::Host(_) => None,
+            Place::Device(slice) => Some(slice.device()),
+        }
+    }
+
+    /// The reference that work on device memory holds.
+    pub(crate) fn into_keep(self) -> Option<Keep> {
+        match self.owner {
+            Owner::Shared(keep) => Some(keep),
+            Owner::Buffer(_) => None,
+        }
+    }
+
+    fn new(array: &Bound<'_, PyAny>, stream: Option<&Bound<'_, PyAny>>, writes: bool) -> PyResult<Imported> {
+        let py = array.py();
+        // SAFETY: the object is valid, and the thread is attached.
+        if unsafe { ffi::PyObject_CheckBuffer(array.as_ptr()) } != 0 {
+            return Imported::from_buffer(array, writes);
+        }
+        if array.hasattr(intern!(py, "__dlpack__"))? {
+            return Imported::from_dlpack(array, stream, writes);
+        }
+        if array.hasattr(intern!(py, "__cuda_array_interface__"))? {
+            return Imported::from_cuda_array(array, stream, writes);
+        }
+        Err(PyTypeError::new_err(format!(
+            "'{}' is no array: give an object with a buffer, with __dlpack__ or with __cuda_array_interface__",
+            array.get_type().name()?
+        )))
+    }
+
+    fn from_buffer(array: &Bound<'_, PyAny>, writes: bool) -> PyResult<Imported> {
+        let mut export = Box::new(Export::new());
+        let shaped = export.shaped(array).map_err(|error| {
+            // numpy's exception is a ValueError.
+            let py = array.py();
+            let is_layout =
+                error.is_instance_of::<PyValueError>(py) || error.is_instance_of::<PyBufferError>(py);
+            if is_layout { not_contiguous() } else { error }
+        });
+        let (memory, Shape { dimensions: shape, item, read_only }) = shaped?;
+        if writes && read_only {
+            return Err(read_only_error());
+        }
+        let (place, owner) = (Place::Host(memory), Owner::Buffer(export));
+        Ok(Imported { place, shape, item, stream: Stream::default(), owner })
+    }
+
+    fn from_dlpack(
+        array: &Bound<'_, PyAny>,
+        stream: Option<&Bound<'_, PyAny>>,
+        writes: bool,
+    ) -> PyResult<Imported> {
+        let py = array.py();
+        py.import(intern!(py, "lockstep._arrays"))?.call_method1(intern!(py, "check"), (array, writes))?;
+        let request = ImportRequest::new(array.as_borrowed())?;
+        let device = request.device()?;
+        let id = device_of(py, device)?;
+        let stream = match id {
+            Some(_) => stream_of(array, device.device_id, stream)?,
+            None => Stream::default(),
+        };
+        let consumer = Consumer(stream);
+        let consumer: Option<&dyn DlpackStream> = id.is_some().then_some(&consumer as _);
+        let tensor = request.import(consumer, None)?;
+        let bad = |error: dlpark::tensor::Error| PyValueError::new_err(error.to_string());
+        let (place, shape, item) = {
+            let view = tensor.validate().map_err(bad)?;
+            if !view.is_compact().map_err(bad)? {
+                return Err(not_contiguous());
+            }
+            let dtype = view.dtype();
+            if !dtype.bits.is_multiple_of(8) {
+                return Err(PyTypeError::new_err("the elements must be whole bytes"));
+            }
+            let shape = view.shape().iter().map(|&size| size as usize).collect();
+            let item = usize::from(dtype.bits / 8) * usize::from(dtype.lanes);
+            // SAFETY: the producer guarantees that the data are within its allocation.
+            let start = unsafe { view.offset_bytes_ptr() }.map_err(bad)?.cast_mut();
+            let len = view.num_bytes();
+            let place = match id {
+                None => Place::Host(Memory { start, len }),
+                // SAFETY: the producer keeps the memory until the import is dropped, which is after all work on it. The user
+                // is responsible for the order of the accesses, as the documentation states.
+                Some(id) => Place::Device(unsafe { DeviceSlice::from_raw(id, start as u64, len) }),
+            };
+            (place, shape, item)
+        };
+        if writes && tensor.flags().contains(DlpackFlags::READ_ONLY) {
+            return Err(read_only_error());
+        }
+        Ok(Imported { place, shape, item, stream, owner: Owner::Shared(Keep::Dlpack(tensor)) })
+    }
+
+    fn from_cuda_array(
+        array: &Bound<'_, PyAny>,
+        stream: Option<&Bound<'_, PyAny>>,
+        writes: bool,
+    ) -> PyResult<Imported> {
+        let py = array.py();
+        let interface = array.getattr(intern!(py, "__cuda_array_interface__"))?.cast_into::<PyDict>()?;
+        let get = |name: &str| {
+            let missing = || PyValueError::new_err(format!("__cuda_array_interface__ has no {name}"));
+            interface.get_item(name)?.ok_or_else(missing)
+        };
+        let optional = |name: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
+            Ok(interface.get_item(name)?.filter(|value| !value.is_none()))
+        };
+        let shape: Vec<usize> = get("shape")?.extract()?;
+        let (address, read_only): (Option<u64>, bool) = get("data")?.extract()?;
+        let kind: String = get("typestr")?.extract()?;
+        let item = kind.get(2..).and_then(|digits| digits.parse::<usize>().ok());
+        let item = item.ok_or_else(|| PyTypeError::new_err(format!("unknown type of elements {kind:?}")))?;
+        if optional("mask")?.is_some() {
+            return Err(PyTypeError::new_err("masked arrays are not supported"));
+        }
+        let count = shape.iter().try_fold(item, |product, &size| product.checked_mul(size));
+        let len = count.ok_or_else(|| PyValueError::new_err("the array is too large"))?;
+        if let Some(strides) = optional("strides")? {
+            let strides: Vec<isize> = strides.extract()?;
+            if !is_compact(&shape, &strides, item) && len > 0 {
+                return Err(not_contiguous());
+            }
+        }
+        if writes && read_only {
+            return Err(read_only_error());
+        }
+        let producer: Option<u64> = optional("stream")?.map(|stream| stream.extract()).transpose()?;
+        let stream = match (stream, producer) {
+            (None, Some(producer)) => checked_stream(producer)?,
+            (given, producer) => {
+                let stream = stream_of(array, 0, given)?;
+                if producer.is_some_and(|producer| producer.max(1) != stream.0.max(1)) {
+                    return Err(PyValueError::new_err(
+                        "the array belongs to another stream: pass that stream, or make the given stream the current one of the library",
+                    ));
+                }
+                stream
+            }
+        };
+        let id = only_cuda_device(py)?;
+        // SAFETY: the object keeps the memory, and a reference to it is held until after all work on it. The user is responsible
+        // for the order of the accesses, as the documentation states.
+        let slice = unsafe { DeviceSlice::from_raw(id, address.unwrap_or(0), len) };
+        let owner = Owner::Shared(Keep::Object(array.clone().unbind()));
+        Ok(Imported { place: Place::Device(slice), shape, item, stream, owner })
+    }
+}
+
+fn is_compact(shape: &[usize], strides: &[isize], item: usize) -> bool {
+    let mut expected = item as isize;
+    shape.len() == strides.len()
+        && shape.iter().zip(strides).rev().all(|(&size, &stride)| {
+            let is_next = size == 1 || stride == expected;
+            expected *= size as isize;
+            is_next
+        })
+}
+
+fn read_only_error() -> PyErr {
+    PyTypeError::new_err("the array is read-only: give one that is writable")
+}
+
+fn not_contiguous() -> PyErr {
+    PyBufferError::new_err("the array is not contiguous: make a copy, for example by .contiguous()")
+}
+
+/// The device of Lockstep for a device of DLPack; None for the host.
+fn device_of(py: Python<'_>, device: DLDevice) -> PyResult<Option<DeviceId>> {
+    let unit = match device.device_type {
+        DLDeviceType::CPU | DLDeviceType::CUDAHOST => return Ok(None),
+        DLDeviceType::CUDA | DLDeviceType::CUDAMANAGED => Unit::Number(device.device_id as u16),
+        // The emulator, whose memory no other library takes for that of a GPU.
+        DLDeviceType::EXTDEV if cfg!(feature = "lab") => Unit::Named("emu"),
+        DLDeviceType::ROCM | DLDeviceType::ROCMHOST => {
+            return Err(PyValueError::new_err(
+                "arrays of ROCm are not supported: copy the array to the host or to a GPU of NVIDIA",
+            ));
+        }
+        other => {
+            return Err(PyValueError::new_err(format!(
+                "arrays of the DLPack device type {} are not supported: copy the array to the host",
+                other.0
+            )));
+        }
+    };
+    let id = DeviceId { backend: "cuda", unit };
+    let engine = engine::current(py)?;
+    py.detach(|| addressable(&engine, id)).map_err(from_core)?;
+    Ok(Some(id))
+}
+
+/// Checks that a device exists and that its memory has addresses. This may start its driver.
+fn addressable(engine: &Engine, id: DeviceId) -> lockstep::hazmat::Result<()> {
+    engine.planner().memory(id).map(|_| ())
+}
+
+/// The only device with CUDA, for arrays that do not name their device.
+fn only_cuda_device(py: Python<'_>) -> PyResult<DeviceId> {
+    let engine = engine::current(py)?;
+    let ids: Vec<DeviceId> = py.detach(|| {
+        let devices = engine.devices().iter().map(|device| device.id());
+        devices.filter(|id| id.backend == "cuda").collect()
+    });
+    match ids[..] {
+        [id] => Ok(id),
+        [] => Err(PyValueError::new_err(format!(
+            "there is no device with CUDA for this array{}",
+            engine
+                .missing()
+                .iter()
+                .find(|(name, _)| *name == "cuda")
+                .map_or(String::new(), |(_, why)| format!(": {why}"))
+        ))),
+        _ => Err(PyValueError::new_err(
+            "there are several devices with CUDA, and __cuda_array_interface__ does not name the device of an array: select one by \
+             lockstep.use, or give an array with __dlpack__",
+        )),
+    }
+}
+
+/// The stream of the caller for an array.
+fn stream_of(array: &Bound<'_, PyAny>, ordinal: i32, stream: Option<&Bound<'_, PyAny>>) -> PyResult<Stream> {
+    let py = array.py();
+    let arrays = py.import(intern!(py, "lockstep._arrays"))?;
+    checked_stream(arrays.call_method1(intern!(py, "stream_of"), (array, ordinal, stream))?.extract()?)
+}
+
+fn checked_stream(number: u64) -> PyResult<Stream> {
+    if number == 2 {
+        return Err(PyValueError::new_err(
+            "the default stream of a thread is not supported, because work is started by another thread: use a stream of its own",
+        ));
+    }
+    Ok(Stream(number))
+}
+
+/// True if device memory of this kind has addresses.
+pub(super) fn has_addresses(slice: &DeviceSlice) -> bool {
+    slice.buffer() == BufferHandle::ADDRESS_SPACE
+}

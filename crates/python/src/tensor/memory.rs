@@ -1,0 +1,219 @@
+//! Memory of a device that Lockstep has allocated.
+
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex};
+
+use dlpark::ffi::{DLDataType, DLDevice, DLDeviceType, DLManagedTensor, DLManagedTensorVersioned};
+use dlpark::metadata::Dynamic;
+use dlpark::python::producer::{DlpackExporter, ExportRequest, export_dlpack};
+use dlpark::{DlpackFlags, Managed, ManagedTensorBase};
+use lockstep::Engine;
+use lockstep::hazmat::backend::{DeviceBuffer, DeviceId, Unit};
+use lockstep::hazmat::data::DeviceSlice;
+use lockstep::hazmat::mode::Executor;
+use lockstep::hazmat::work::Stream;
+use pyo3::exceptions::{PyBufferError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+
+use super::import::has_addresses;
+use crate::buffer::{Export, new_bytes};
+use crate::engine;
+use crate::error::from_core;
+
+/// Bytes in the memory of a device, as an array for other libraries: by DLPack and by __cuda_array_interface__.
+///
+/// The memory is zeroed at first, and wiped when the last reference to it is dropped.
+#[pyclass(frozen, module = "lockstep.tensor")]
+pub(crate) struct DeviceArray(Arc<Allocation>);
+
+struct Allocation {
+    engine: Engine,
+    slice: DeviceSlice,
+    shape: Vec<usize>,
+    /// Held until it is dropped.
+    _owner: Mutex<Box<dyn DeviceBuffer>>,
+}
+
+impl DeviceArray {
+    fn memory<T>(
+        &self,
+        py: Python<'_>,
+        work: impl Send
+        + FnOnce(
+            &dyn lockstep::hazmat::backend::DeviceMemory,
+            &DeviceSlice,
+        ) -> lockstep::hazmat::Result<T>,
+    ) -> PyResult<T>
+    where
+        T: Send,
+    {
+        let allocation = &*self.0;
+        let outcome = py.detach(|| {
+            let memory = allocation.engine.planner().memory(allocation.slice.device())?;
+            work(memory, &allocation.slice)
+        });
+        outcome.map_err(from_core)
+    }
+}
+
+#[pymethods]
+impl DeviceArray {
+    /// An array of bytes with a shape, a number or a tuple, on the device of this name, such as "cuda:0".
+    ///
+    /// Raises ValueError for a device that does not exist or whose memory has no addresses, RuntimeError if there is not enough.
+    #[new]
+    fn new(py: Python<'_>, shape: Dimensions, device: &str) -> PyResult<DeviceArray> {
+        let engine = engine::current(py)?;
+        let found = py.detach(|| {
+            engine.devices().iter().map(|found| found.id()).find(|found| found.to_string() == device)
+        });
+        let id = found.ok_or_else(|| {
+            PyValueError::new_err(format!(
+                "there is no device {device:?}: see lockstep.devices() and lockstep.use()"
+            ))
+        })?;
+        DeviceArray::allocate(py, engine, id, shape.into())
+    }
+
+    /// The name of the device.
+    #[getter]
+    fn device(&self) -> String {
+        self.0.slice.device().to_string()
+    }
+
+    /// The shape.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.0.shape)
+    }
+
+    /// The number of bytes.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.0.slice.len()
+    }
+
+    /// The bytes, after all earlier work on the stream (a number; 0 is the default stream).
+    #[pyo3(signature = (stream=0))]
+    fn tobytes<'py>(&self, py: Python<'py>, stream: u64) -> PyResult<Bound<'py, PyBytes>> {
+        new_bytes(py, self.0.slice.len(), |bytes| {
+            self.memory(py, |memory, slice| memory.download(slice, bytes, Stream(stream)))
+        })
+    }
+
+    /// Copies a buffer of the same length to the device, after all earlier work on the stream.
+    #[pyo3(signature = (data, stream=0))]
+    fn copy_from(&self, py: Python<'_>, data: &Bound<'_, PyAny>, stream: u64) -> PyResult<()> {
+        let mut export = Export::new();
+        let data = export.read(data)?;
+        self.memory(py, |memory, slice| memory.upload(data, slice, Stream(stream)))
+    }
+
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__(
+        &self,
+        py: Python<'_>,
+        stream: Option<&Bound<'_, PyAny>>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(u32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<Py<PyAny>> {
+        // The memory is ready on every stream: all calls that write to it and return early run on the stream that they were given.
+        let request = ExportRequest::parse(stream, max_version, dl_device, copy)?;
+        export_dlpack(self, py, request)
+    }
+
+    fn __dlpack_device__(&self) -> (u32, i32) {
+        let device = device_of(self.0.slice.device());
+        (device.device_type.0, device.device_id)
+    }
+
+    #[getter]
+    fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let interface = PyDict::new(py);
+        interface.set_item("shape", self.shape(py)?)?;
+        interface.set_item("typestr", "|u1")?;
+        interface.set_item("data", (self.0.slice.offset(), false))?;
+        interface.set_item("strides", py.None())?;
+        interface.set_item("version", 3)?;
+        Ok(interface)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<lockstep.tensor.DeviceArray of {} bytes on {}>", self.0.slice.len(), self.0.slice.device())
+    }
+}
+
+impl DeviceArray {
+    fn allocate(py: Python<'_>, engine: Engine, id: DeviceId, shape: Vec<usize>) -> PyResult<DeviceArray> {
+        let size = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
+        let size = size.ok_or_else(|| PyValueError::new_err("the array is too large"))?;
+        let owner = py.detach(|| engine.planner().memory(id)?.allocate(size)).map_err(from_core)?;
+        let slice = owner.slice();
+        if !has_addresses(&slice) {
+            return Err(PyValueError::new_err(format!(
+                "the memory of {id} has no addresses: use a device with CUDA"
+            )));
+        }
+        Ok(DeviceArray(Arc::new(Allocation { engine, slice, shape, _owner: Mutex::new(owner) })))
+    }
+}
+
+/// The device in DLPack. The emulator has the type of extensions, so that no other library takes its memory for that of a GPU.
+fn device_of(id: DeviceId) -> DLDevice {
+    match id.unit {
+        Unit::Number(number) => DLDevice { device_type: DLDeviceType::CUDA, device_id: number.into() },
+        Unit::Only | Unit::Named(_) => DLDevice { device_type: DLDeviceType::EXTDEV, device_id: 0 },
+    }
+}
+
+impl DlpackExporter for DeviceArray {
+    fn device(&self) -> DLDevice {
+        device_of(self.0.slice.device())
+    }
+
+    fn flags(&self) -> DlpackFlags {
+        DlpackFlags::empty()
+    }
+
+    fn prepare_export(&self, _: Python<'_>, _: &ExportRequest<'_>) -> PyResult<()> {
+        Ok(())
+    }
+
+    fn export_legacy(&self, _: Python<'_>) -> PyResult<Managed<DLManagedTensor>> {
+        export(&self.0)
+    }
+
+    fn export_versioned(&self, _: Python<'_>) -> PyResult<Managed<DLManagedTensorVersioned>> {
+        export(&self.0)
+    }
+}
+
+fn export<M: ManagedTensorBase>(allocation: &Arc<Allocation>) -> PyResult<Managed<M>> {
+    let shape: Vec<i64> = allocation.shape.iter().map(|&size| size as i64).collect();
+    let tensor = Dynamic::compact(shape).initialize_as::<M>(Arc::clone(allocation));
+    let mut tensor = tensor.map_err(|error| PyBufferError::new_err(error.to_string()))?;
+    tensor
+        .set_data(allocation.slice.offset() as *mut c_void)
+        .set_device(device_of(allocation.slice.device()))
+        .set_dtype(DLDataType::U8);
+    // SAFETY: all fields are set, and the context keeps the memory.
+    Ok(unsafe { tensor.finish() })
+}
+
+/// A shape: a number or several.
+#[derive(FromPyObject)]
+pub(crate) enum Dimensions {
+    One(usize),
+    Many(Vec<usize>),
+}
+
+impl From<Dimensions> for Vec<usize> {
+    fn from(dimensions: Dimensions) -> Vec<usize> {
+        match dimensions {
+            Dimensions::One(size) => vec![size],
+            Dimensions::Many(sizes) => sizes,
+        }
+    }
+}

@@ -1,0 +1,136 @@
+"""Tensors of PyTorch, on the CPU. Skipped without PyTorch, whose package for Linux has several gigabytes of libraries for GPUs."""
+
+import pytest
+from conftest import data
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+import lockstep
+from lockstep import _random_arrays, aead, tensor
+from lockstep.random import Generator
+
+torch = pytest.importorskip("torch", reason="NOT TESTED: PyTorch is not installed")
+ops = pytest.importorskip("lockstep.torch")
+
+
+def tensor_of(content, *shape):
+    return torch.tensor(list(content), dtype=torch.uint8).reshape(*shape or (-1,))
+
+
+def content(array):
+    return bytes(array.contiguous().view(torch.uint8).flatten().tolist())
+
+
+def test_classes(key):
+    plain, nonce = torch.randn(100, 7), data(12)
+    sealed = aead.AESGCM(key).encrypt(nonce, plain, b"aad")
+    assert isinstance(sealed, torch.Tensor)
+    assert content(sealed) == AESGCM(key).encrypt(nonce, content(plain), b"aad")
+    assert content(aead.AESGCM(key).decrypt(nonce, sealed, b"aad")) == content(plain)
+    out = torch.zeros(100, 7)
+    assert aead.AESGCM(key).decrypt_into(nonce, sealed, b"aad", out) == 2800
+    assert torch.equal(out, plain)
+    sealed[3] += 1
+    with pytest.raises(lockstep.InvalidTag):
+        aead.AESGCM(key).decrypt(nonce, sealed, b"aad")
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "complex64", "bool", "int64"])
+def test_types_and_batches(key, dtype):
+    plain = torch.zeros(8, 50, dtype=getattr(torch, dtype))
+    nonces = tensor_of(data(8 * 12), 8, 12)
+    result = tensor.seal(tensor_of(key), nonces, plain)
+    row = content(plain[3])
+    expected = AESGCM(key).encrypt(content(nonces[3]), row, None)
+    assert content(result.data)[3 * len(row) : 4 * len(row)] == expected[:-16]
+    opened = tensor.open(key, nonces, result.data, result.tags)
+    assert opened.status.tolist() == [1] * 8
+    tensor.check(opened.status)
+    assert content(opened.data) == content(plain)
+
+
+def test_bad_tensors(key):
+    with pytest.raises(BufferError, match="contiguous"):
+        aead.AESGCM(key).encrypt(data(12), torch.zeros(4, 4).T[1:], None)
+    with pytest.raises(BufferError, match="conjugate"):
+        aead.AESGCM(key).encrypt(data(12), torch.zeros(4, dtype=torch.complex64).conj(), None)
+    weights = torch.zeros(4, requires_grad=True)
+    sealed = aead.AESGCM(key).encrypt(bytes(12), weights, None)
+    with pytest.raises(TypeError, match="gradients"):
+        aead.AESGCM(key).decrypt_into(bytes(12), sealed, None, weights)
+    with pytest.raises((TypeError, ValueError, BufferError)):
+        aead.AESGCM(key).encrypt(data(12), torch.zeros(4, 4).to_sparse(), None)
+    assert len(aead.AESGCM(key).encrypt(data(12), torch.zeros(0), None)) == 16
+
+
+def test_operators(key):
+    # Integers, since ciphertext may be no number as a float, which is unequal to itself.
+    nonces, plain = tensor_of(data(4 * 12), 4, 12), torch.arange(400).reshape(4, 100)
+    arguments, checks = (tensor_of(key), nonces, plain), ("test_schema", "test_faketensor")
+    torch.library.opcheck(torch.ops.lockstep.gcm_seal.default, arguments, test_utils=checks)
+    sealed, tags, status = torch.ops.lockstep.gcm_seal(*arguments)
+    assert (sealed.shape, sealed.dtype, tags.shape, status.tolist()) == (plain.shape, plain.dtype, (4, 16), [1] * 4)
+    assert content(sealed[1]) + content(tags[1]) == AESGCM(key).encrypt(content(nonces[1]), content(plain[1]), None)
+    torch.library.opcheck(torch.ops.lockstep.gcm_open.default, (tensor_of(key), nonces, sealed, tags), test_utils=checks)
+    tags[2, 0] ^= 1
+    opened, status = torch.ops.lockstep.gcm_open(tensor_of(key), nonces, sealed, tags)
+    assert status.tolist() == [1, 1, 2, 1]
+    assert torch.equal(opened[2], torch.zeros(100, dtype=torch.int64))
+    assert torch.equal(opened[3], plain[3])
+    arguments = (tensor_of(key), 5, torch.zeros(10, dtype=torch.int32))
+    torch.library.opcheck(torch.ops.lockstep.random_bytes.default, arguments, test_utils=checks)
+
+
+def test_compiled(key):
+    """The operators in a graph of torch.compile without breaks. The backend runs the graph as it is: no C++ compiler is needed."""
+
+    @torch.compile(backend="aot_eager", fullgraph=True)
+    def mask(key, nonces, plain):
+        noise = torch.zeros_like(plain)
+        torch.ops.lockstep.random_bytes(key, 7, noise)
+        sealed, tags, _ = torch.ops.lockstep.gcm_seal(key, nonces, plain * 2)
+        opened, status = torch.ops.lockstep.gcm_open(key, nonces, sealed, tags)
+        return opened + 1, noise, (status == 1).all()
+
+    nonces, plain = tensor_of(data(4 * 12), 4, 12), torch.randn(4, 100)
+    opened, noise, is_good = mask(tensor_of(key), nonces, plain)
+    assert torch.equal(opened, plain * 2 + 1)
+    assert content(noise) == Generator(key, 7).bytes(1600)
+    assert is_good
+
+
+def test_numbers(key):
+    for name in ("uniform", "normal"):
+        for dtype in ("float32", "float64"):
+            ours = getattr(Generator(key, 2), name)(1001, dtype, like=torch.zeros(0))
+            assert ours.dtype == getattr(torch, dtype)
+            assert ours.numpy().tobytes() == getattr(Generator(key, 2), name)(1001, dtype).tobytes()
+    array = torch.zeros(50, 2, dtype=torch.int16)
+    Generator(key).integers(-5, 300, out=array)
+    assert array.flatten().tolist() == Generator(key).integers(-5, 300, 100).tolist()
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_tensor_operations_make_the_same_numbers(key, bits, monkeypatch):
+    """The operations that make numbers on a GPU, on the CPU."""
+    monkeypatch.setattr(_random_arrays, "_BATCH", 4096)
+    name = f"float{bits}"
+    for kind in ("uniform", "normal"):
+        array = torch.zeros(10_000, dtype=getattr(torch, name))
+        _random_arrays._fill_floats(torch, Generator(key, 1)._stream, kind, array, name)
+        assert array.numpy().tobytes() == getattr(Generator(key, 1), kind)(10_000, name).tobytes()
+    for low, high in [(0, 5), (-7, 1 << 33), (0, 1 << 63), (-(1 << 63), (1 << 62) + 3)]:
+        array = torch.zeros(9000, dtype=torch.int64)
+        _random_arrays._fill_integers(torch, Generator(key, 3)._stream, low, high - 1 - low, array)
+        assert array.tolist() == Generator(key, 3).integers(low, high, 9000).tolist()
+
+
+def test_generator(key):
+    generator = ops.Generator(key)
+    state = generator.get_state()
+    first = generator.rand(3, 4)
+    assert first.shape == (3, 4)
+    assert generator.randn(5, dtype=torch.float64).dtype == torch.float64
+    assert generator.randint(0, 10, (100,)).max() < 10
+    assert torch.equal(generator.set_state(state).rand(3, 4), first)
+    with pytest.raises(ValueError):
+        generator.set_state(torch.zeros(3, dtype=torch.uint8))
