@@ -14,8 +14,8 @@ assert_type(cipher.encrypt_into(b"", numpy.zeros(4), b"", bytearray(20)), int)
 assert_type(aead.AESCCM(b"", tag_length=8).decrypt(b"", b"", b""), bytes)
 assert_type(aead.AESSIV(b"").encrypt(b"", [b"a"]), bytes)
 assert_type(aead.XAES256GCM.generate_key(), bytes)
-cipher.encrypt("text", b"", None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-cipher.encrypt(b"", b"")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+cipher.encrypt("text", b"", None)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+cipher.encrypt(b"", b"")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 
 assert_type(lockstep.open("file", key=b""), io.BufferedReader)
 assert_type(lockstep.open("file", "wb", key="key-file"), lockstep.Writer)

@@ -4,7 +4,7 @@ import sys
 from typing import Any
 
 
-def _library(array: Any) -> str:
+def library_of(array: Any) -> str:
     """The name of the library of an array, without importing it."""
     return type(array).__module__.partition(".")[0]
 
@@ -19,7 +19,7 @@ def check(array: Any, writes: bool) -> None:
 
     DLPack does not state all of this.
     """
-    library = _library(array)
+    library = library_of(array)
     if library == "torch":
         if array.is_conj() or array.is_neg():
             raise BufferError("the tensor is a conjugate or a negative view: make a copy by .resolve_conj() or .resolve_neg()")
@@ -34,7 +34,7 @@ def empty_like(array: Any, size: int, zeroed: bool = False) -> Any:
 
     Arrays of libraries without a known function are `lockstep.tensor.DeviceArray` on a device, and numpy's or a bytearray on the host.
     """
-    library = _library(array)
+    library = library_of(array)
     if library == "torch":
         torch = _module("torch")
         make = torch.zeros if zeroed else torch.empty
@@ -68,24 +68,23 @@ def device_name(array: Any) -> str | None:
 def stream_of(array: Any, ordinal: int, stream: Any) -> int:
     """The handle of a stream: of the one that is given, or of the library's current one, or 0, which is the default stream."""
     if stream is None:
-        library = _library(array)
+        library = library_of(array)
         if library == "torch" and _module("torch").cuda.is_available():
             return int(_module("torch").cuda.current_stream(ordinal).cuda_stream)
         if library == "cupy":
             return int(_module("cupy").cuda.get_current_stream().ptr)
         return 0
+    handle: Any = None
     if isinstance(stream, int):
         handle = stream
     elif hasattr(stream, "__cuda_stream__"):
         handle = stream.__cuda_stream__()[1]
     else:
-        for name in ("cuda_stream", "ptr", "handle"):
-            handle = getattr(stream, name, None)
-            if handle is not None:
-                break
-        else:
+        found = [getattr(stream, name) for name in ("cuda_stream", "ptr", "handle") if hasattr(stream, name)]
+        if not found:
             raise TypeError(f"'{type(stream).__name__}' is no stream: give a number, or a stream of PyTorch, CuPy or Numba")
-    handle = int(getattr(handle, "value", handle) or 0)
-    if not 0 <= handle < 1 << 64:
+        handle = found[0]
+    number = int(getattr(handle, "value", handle) or 0)
+    if not 0 <= number < 1 << 64:
         raise ValueError("the handle of a stream is a number from 0 to 2 ** 64 - 1")
-    return handle
+    return number

@@ -1,5 +1,6 @@
 """The source of random words for numpy."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy
@@ -31,14 +32,14 @@ class BitGenerator(numpy.random.BitGenerator):
         bits.install(self.capsule)
 
     @property
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Mapping[str, Any]:
         """The position, without the key: the block of the next word, and the bytes of this block that are used up."""
         with self.lock:
             block, used = self._bits.position
         return {"bit_generator": type(self).__name__, "state": {"position": block, "used": used}}
 
     @state.setter
-    def state(self, value: dict[str, Any]) -> None:
+    def state(self, value: Mapping[str, Any]) -> None:
         if value.get("bit_generator") != type(self).__name__:
             raise ValueError(f"not a state of {type(self).__name__}")
         block, used = value["state"]["position"], value["state"]["used"]
@@ -59,7 +60,7 @@ class BitGenerator(numpy.random.BitGenerator):
         with self.lock:
             block, used = self._bits.position
             bits = self._bits.at((block + jumps * _JUMP) % _POSITIONS, used)
-        new = type(self).__new__(type(self), 0)
+        new = type(self).__new__(type(self))
         numpy.random.BitGenerator.__init__(new, 0)
         new._install(bits)
         return new

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Compares the speed of lockstep.random with that of PyTorch, numpy and the operating system.
+
+    PYTHONPATH=FOLDER tools/bench_random.py    FOLDER has the package lockstep
+
+Prints GB/s (10^9 bytes per second) of each, the median of several rounds in which all take turns. PyTorch is left out if it is not
+installed.
+"""
+
+import secrets
+import statistics
+import time
+
+import numpy
+
+from lockstep.random import BitGenerator, Generator
+
+SIZES = (1 << 10, 1 << 16, 1 << 20, 1 << 26)
+ROUNDS = 7
+# The least time of a measurement in seconds.
+LEAST = 0.05
+KEY = bytes(range(32))
+
+
+def candidates(size):
+    """Pairs of a name and a function that makes `size` bytes."""
+    generator, array = Generator(KEY), numpy.zeros(size, numpy.uint8)
+    singles, doubles = array.view(numpy.float32), array.view(numpy.float64)
+    yield "Generator.fill", lambda: generator.fill(array)
+    yield "secrets.token_bytes", lambda: secrets.token_bytes(size)
+    yield "numpy PCG64 bytes", lambda rng=numpy.random.default_rng(1): rng.bytes(size)
+    yield "Generator.uniform float32", lambda: generator.uniform(out=singles)
+    yield "Generator.normal float32", lambda: generator.normal(out=singles)
+    yield "Generator.normal float64", lambda: generator.normal(out=doubles)
+    integers = array.view(numpy.int64)
+    yield "Generator.integers(0, 6) int64", lambda: generator.integers(0, 6, out=integers)
+    ours, theirs = numpy.random.Generator(BitGenerator(KEY)), numpy.random.default_rng(1)
+    yield "numpy random float64, BitGenerator", lambda: ours.random(out=doubles)
+    yield "numpy random float64, PCG64", lambda: theirs.random(out=doubles)
+    try:
+        import torch
+    except ImportError:
+        return
+    tensor, out = torch.zeros(size // 4), torch.zeros(size, dtype=torch.uint8)
+    yield "Generator.fill of a tensor", lambda: generator.fill(out)
+    yield "torch.rand float32", lambda: torch.rand(size // 4, out=tensor)
+    yield "torch.randn float32", lambda: torch.randn(size // 4, out=tensor)
+    yield "torch random_ uint8", lambda: out.random_()
+
+
+def seconds(function):
+    """The seconds of a call."""
+    calls = 1
+    while True:
+        start = time.perf_counter()
+        for _ in range(calls):
+            function()
+        spent = time.perf_counter() - start
+        if spent >= LEAST:
+            return spent / calls
+        calls = max(2 * calls, int(calls * LEAST / max(spent, 1e-9)))
+
+
+def main():
+    for size in SIZES:
+        measured = {}
+        pairs = list(candidates(size))
+        for _ in range(ROUNDS):
+            for name, function in pairs:
+                measured.setdefault(name, []).append(seconds(function))
+        print(f"{size} bytes")
+        for name, times in measured.items():
+            print(f"  {name:36} {size / statistics.median(times) / 1e9:8.3f}")
+
+
+if __name__ == "__main__":
+    main()
