@@ -57,7 +57,7 @@ def test_bad_tensors(key):
     sealed = aead.AESGCM(key).encrypt(bytes(12), weights, None)
     with pytest.raises(TypeError, match="gradients"):
         aead.AESGCM(key).decrypt_into(bytes(12), sealed, None, weights)
-    with pytest.raises((TypeError, ValueError, BufferError)):
+    with pytest.raises(BufferError, match="sparse"):
         aead.AESGCM(key).encrypt(data(12), torch.zeros(4, 4).to_sparse(), None)
     assert len(aead.AESGCM(key).encrypt(data(12), torch.zeros(0), None)) == 16
 

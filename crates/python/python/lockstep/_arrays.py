@@ -21,6 +21,8 @@ def check(array: Any, writes: bool) -> None:
     """
     library = library_of(array)
     if library == "torch":
+        if array.layout != _module("torch").strided:
+            raise BufferError("the tensor is sparse: give its .to_dense()")
         if array.is_conj() or array.is_neg():
             raise BufferError("the tensor is a conjugate or a negative view: make a copy by .resolve_conj() or .resolve_neg()")
         if writes and array.requires_grad:
