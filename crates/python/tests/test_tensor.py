@@ -267,9 +267,12 @@ class TestDevices:
     def test_arguments(self, emulator, key):
         array = on_device(bytes(64))
         address = array.__cuda_array_interface__["data"][0]
+        other = on_device(bytes(32))
+        unaligned = CudaArray(other, shape=(16,), data=(other.__cuda_array_interface__["data"][0] + 1, False))
         cases = [
             (TypeError, "read-only", {"out": CudaArray(array, data=(address, True))}),
             (BufferError, "contiguous", {"data": CudaArray(array, shape=(8, 8), strides=(1, 8))}),
+            (ValueError, "overlap", {"out": array, "tags": CudaArray(array, shape=(16,))}),
             (ValueError, "same device", {"out": bytearray(64)}),
             (ValueError, "another stream", {"data": CudaArray(array, stream=77), "stream": 78}),
             (ValueError, "stream of its own", {"stream": 2}),
@@ -277,7 +280,7 @@ class TestDevices:
             (TypeError, "no stream", {"stream": "x"}),
             (ValueError, "2 \\*\\* 64", {"stream": -1}),
             (TypeError, "masked", {"data": CudaArray(array, mask=array)}),
-            (ValueError, "16 bytes: make a copy", {"tags": CudaArray(array, shape=(16,), data=(address + 1, False))}),
+            (ValueError, "16 bytes: make a copy", {"tags": unaligned}),
             (ValueError, "\\(n, 16\\)", {"nonces": on_device(bytes(24), (2, 12))}),
             ((ValueError, RuntimeError), "not allocated", {"data": CudaArray(array, data=(4096, False))}),
         ]
@@ -319,6 +322,8 @@ class TestDevices:
             tensor.seal(bytes(32), bytes(12), array)
             if (child := os.fork()) == 0:
                 result = tensor.seal(bytes(32), bytes(12), b"x" * 100000)
+                # The memory of the parent's device is dropped without its driver.
+                del array
                 os._exit(0 if bytes(result.status) == b"\\1" else 1)
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         """

@@ -1,5 +1,6 @@
 """Arrays of other libraries: new ones, streams and immutability. The extension calls these functions."""
 
+import contextlib
 import sys
 from typing import Any
 
@@ -31,8 +32,8 @@ def check(array: Any, writes: bool) -> None:
         raise TypeError("arrays of JAX are read-only: leave out the output, and a new array is made")
 
 
-def empty_like(array: Any, size: int, zeroed: bool = False) -> Any:
-    """A new array of `size` bytes, of the library and on the device of an array.
+def empty_like(array: Any, size: int, zeroed: bool = False, stream: Any = None) -> Any:
+    """A new array of `size` bytes, of the library and on the device of an array, for work on a stream.
 
     Arrays of libraries without a known function are `lockstep.tensor.DeviceArray` on a device, and numpy's or a bytearray on the host.
     """
@@ -40,10 +41,12 @@ def empty_like(array: Any, size: int, zeroed: bool = False) -> Any:
     if library == "torch":
         torch = _module("torch")
         make = torch.zeros if zeroed else torch.empty
-        return make(size, dtype=torch.uint8, device=array.device)
+        with _torch_stream(torch, array, stream):
+            return make(size, dtype=torch.uint8, device=array.device)
     if library == "cupy":
         cupy = _module("cupy")
-        with array.device:
+        given = contextlib.nullcontext() if stream is None else cupy.cuda.ExternalStream(stream_of(array, 0, stream))
+        with array.device, given:
             return (cupy.zeros if zeroed else cupy.empty)(size, dtype=cupy.uint8)
     name = device_name(array)
     if name is not None:
@@ -52,6 +55,14 @@ def empty_like(array: Any, size: int, zeroed: bool = False) -> Any:
         return DeviceArray(size, name)
     numpy = sys.modules.get("numpy")
     return bytearray(size) if numpy is None else numpy.zeros(size, dtype=numpy.uint8)
+
+
+def _torch_stream(torch: Any, array: Any, stream: Any) -> Any:
+    """A context in which PyTorch allocates for a stream, since its memory belongs to the stream that is current then."""
+    if stream is None or not array.is_cuda:
+        return contextlib.nullcontext()
+    handle = stream_of(array, array.device.index, stream)
+    return torch.cuda.stream(torch.cuda.ExternalStream(handle, device=array.device))
 
 
 def device_name(array: Any) -> str | None:

@@ -74,9 +74,9 @@ def seal(
     contiguous; ValueError for wrong lengths and shapes, and for devices that are not supported.
     """
     count = _count(nonces, stream)
-    out = _arrays.empty_like(data, array_size(data, stream)[0]) if out is None else out
-    tags = _arrays.empty_like(data, 16 * count) if tags is None else tags
-    status = _arrays.empty_like(data, count, True)
+    out = _arrays.empty_like(data, array_size(data, stream)[0], stream=stream) if out is None else out
+    tags = _arrays.empty_like(data, 16 * count, stream=stream) if tags is None else tags
+    status = _arrays.empty_like(data, count, True, stream)
     tensor_batch(True, key, nonces, data, out, tags, status, _list(offsets), stream)
     return Sealed(out, tags, status)
 
@@ -97,8 +97,8 @@ def open(
     device, before the plaintext is used.
     """
     count = _count(nonces, stream)
-    out = _arrays.empty_like(data, array_size(data, stream)[0]) if out is None else out
-    status = _arrays.empty_like(data, count, True)
+    out = _arrays.empty_like(data, array_size(data, stream)[0], stream=stream) if out is None else out
+    status = _arrays.empty_like(data, count, True, stream)
     tensor_batch(False, key, nonces, data, out, tags, status, _list(offsets), stream)
     return Opened(out, status)
 

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use lockstep::hazmat::{Error as CoreError, Result as CoreResult};
 use pyo3::exceptions::PyRuntimeError;
@@ -16,6 +17,9 @@ use crate::error::from_core;
 
 /// The largest number of works in flight.
 const THREADS: usize = 32;
+
+/// The time between two checks for signals.
+const PERIOD: Duration = Duration::from_millis(50);
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -181,15 +185,26 @@ fn earlier(failure: CoreError) -> PyErr {
 #[pyfunction]
 pub(crate) fn synchronize(py: Python<'_>) -> PyResult<()> {
     let Some(pool) = lock(&POOL).clone() else { return Ok(()) };
-    let failure = py.detach(|| {
-        let state = pool.changed.wait_while(lock(&pool.state), |state| state.running > 0);
-        state.unwrap_or_else(PoisonError::into_inner).failure.take()
-    });
-    failure.map_or(Ok(()), |failure| Err(earlier(failure)))
+    loop {
+        let (is_done, failure) = py.detach(|| {
+            let is_running = |state: &mut State| state.running > 0;
+            let waited = pool.changed.wait_timeout_while(lock(&pool.state), PERIOD, is_running);
+            let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            (state.running == 0, state.failure.take())
+        });
+        if let Some(failure) = failure {
+            return Err(earlier(failure));
+        }
+        if is_done {
+            return Ok(());
+        }
+        py.check_signals()?;
+    }
 }
 
 /// Runs in the child of a fork, which has none of the threads.
 pub(crate) fn after_fork_in_child() {
+    super::keystream::after_fork_in_child();
     if let Some(pool) = lock(&POOL).take() {
         // The child has no right to the memory and the locks of the parent's work.
         std::mem::forget(pool);

@@ -86,7 +86,7 @@ pub(crate) fn tensor_batch(
     let to = Imported::write(out, stream)?;
     let status = Imported::write(status, stream)?;
     let call = Call { key, nonces, from, to, tags, status, ranges, key_size, nonce_stride };
-    call.check()?;
+    call.check(seals)?;
     match call.from.device() {
         None => call.on_host(py, seals),
         Some(device) => call.on_device(py, seals, device),
@@ -116,7 +116,7 @@ fn ranges(count: usize, len: usize, offsets: Option<Vec<usize>>) -> PyResult<Vec
 }
 
 impl Call {
-    fn check(&self) -> PyResult<()> {
+    fn check(&self, seals: bool) -> PyResult<()> {
         let count = self.ranges.len();
         let lengths = [
             ("out", self.to.len(), self.from.len()),
@@ -137,6 +137,24 @@ impl Call {
                 "key and nonces must be on the host or on the device of the data",
             ));
         }
+        let written =
+            if seals { &[&self.to, &self.status, &self.tags][..] } else { &[&self.to, &self.status] };
+        let all = [&self.key, &self.nonces, &self.from, &self.to, &self.status, &self.tags];
+        let is_in_place = |one, other: &Imported| {
+            std::ptr::eq(one, &self.to)
+                && std::ptr::eq(other, &self.from)
+                && other.addresses() == self.to.addresses()
+        };
+        let clashes = written.iter().any(|&one| {
+            let mut others =
+                all.iter().filter(|&&other| !std::ptr::eq(one, other) && !is_in_place(one, other));
+            others.any(|other| one.overlaps(other))
+        });
+        if clashes {
+            return Err(PyValueError::new_err(
+                "arrays overlap: out may be the data, all others must be separate",
+            ));
+        }
         Ok(())
     }
 
@@ -150,18 +168,7 @@ impl Call {
             (host(&self.from)?, host(&self.to)?, host(&self.tags)?, host(&self.status)?);
         let (key, nonces) = (host(&self.key)?, host(&self.nonces)?);
         let is_in_place = from.start == to.start;
-        let outputs = if seals { vec![to, tags, status] } else { vec![to, status] };
-        let inputs = if seals { vec![key, nonces] } else { vec![key, nonces, tags] };
-        let clashes = outputs.iter().enumerate().any(|(index, output)| {
-            let others = outputs[index + 1..].iter().chain(&inputs);
-            others.into_iter().any(|other| output.overlaps(*other)) || (index > 0 && output.overlaps(from))
-        });
-        if clashes || (!is_in_place && from.overlaps(to)) {
-            return Err(PyValueError::new_err(
-                "arrays overlap: out may be the data, all others must be separate",
-            ));
-        }
-        // SAFETY: the memory is valid while the arrays are imported, and the checks have found no overlap of what is written,
+        // SAFETY: the memory is valid while the arrays are imported, and `check` has found no overlap of what is written,
         // but for `from` in place, whose slice is not used then. When opening, the tags are only read.
         let call = unsafe {
             HostCall {
@@ -173,7 +180,7 @@ impl Call {
                     .map_err(from_core)?,
                 nonces: slice(nonces),
                 nonce_stride: self.nonce_stride,
-                from: (!is_in_place).then_some(slice(from)),
+                from: (!is_in_place).then(|| slice(from)),
                 to: slice_mut(to),
                 tags: if seals { Tags::Write(slice_mut(tags)) } else { Tags::Read(slice(tags)) },
                 status: slice_mut(status),
@@ -185,7 +192,7 @@ impl Call {
     fn on_device(self, py: Python<'_>, seals: bool, device: DeviceId) -> PyResult<()> {
         let engine = engine::current(py)?;
         let count = self.ranges.len();
-        if count == 0 || self.from.len() == 0 && self.tags.len() == 0 {
+        if count == 0 {
             return Ok(());
         }
         for (name, array) in [("key", &self.key), ("nonces", &self.nonces), ("tags", &self.tags)] {

@@ -1,6 +1,7 @@
 //! The memory of an array, and the stream of the caller.
 
 use std::ffi::c_void;
+use std::ops::Range;
 
 use dlpark::DlpackFlags;
 use dlpark::ffi::{DLDevice, DLDeviceType};
@@ -123,6 +124,21 @@ impl Imported {
             Place::Host(memory) => memory.len,
             Place::Device(slice) => slice.len(),
         }
+    }
+
+    /// True if two arrays share bytes.
+    pub(crate) fn overlaps(&self, other: &Imported) -> bool {
+        let (a, b) = (self.addresses(), other.addresses());
+        self.device() == other.device() && a.start < b.end && b.start < a.end
+    }
+
+    /// The addresses of the data.
+    pub(crate) fn addresses(&self) -> Range<u64> {
+        let start = match &self.place {
+            Place::Host(memory) => memory.start as u64,
+            Place::Device(slice) => slice.offset(),
+        };
+        start..start + self.len() as u64
     }
 
     /// The device of the data; None for the host.

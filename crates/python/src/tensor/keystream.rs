@@ -1,6 +1,6 @@
 //! Random bytes in memory of a device.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use lockstep::Engine;
 use lockstep::hazmat::backend::{DeviceBuffer, DeviceId};
@@ -31,8 +31,9 @@ struct Zeros {
 
 impl Zeros {
     fn of(engine: &Engine, device: DeviceId) -> CoreResult<Arc<Zeros>> {
-        let lock = || CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = lock().clone().filter(|zeros| {
+        // A thread that did not survive a fork may hold the lock.
+        let known = CURRENT.try_lock().ok().and_then(|current| current.clone());
+        let known = known.filter(|zeros| {
             zeros.slice.device() == device && Arc::ptr_eq(zeros.engine.planner(), engine.planner())
         });
         if let Some(zeros) = known {
@@ -41,7 +42,9 @@ impl Zeros {
         let owner = engine.planner().memory(device)?.allocate(ZEROS)?;
         let (engine, slice) = (engine.clone(), owner.slice());
         let zeros = Arc::new(Zeros { engine, slice, _owner: Mutex::new(owner) });
-        *lock() = Some(Arc::clone(&zeros));
+        if let Ok(mut current) = CURRENT.try_lock() {
+            *current = Some(Arc::clone(&zeros));
+        }
         Ok(zeros)
     }
 }
@@ -79,4 +82,11 @@ pub(crate) fn random_bytes(
         submitted();
         completion.wait()
     })
+}
+
+/// Runs in the child of a fork, which must not use memory of the parent's device.
+pub(super) fn after_fork_in_child() {
+    if let Ok(mut current) = CURRENT.try_lock() {
+        std::mem::forget(current.take());
+    }
 }

@@ -1,7 +1,7 @@
 //! Memory of a device that Lockstep has allocated.
 
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use dlpark::ffi::{DLDataType, DLDevice, DLDeviceType, DLManagedTensor, DLManagedTensorVersioned};
 use dlpark::metadata::Dynamic;
@@ -31,8 +31,19 @@ struct Allocation {
     engine: Engine,
     slice: DeviceSlice,
     shape: Vec<usize>,
-    /// Held until it is dropped.
-    _owner: Mutex<Box<dyn DeviceBuffer>>,
+    /// The process that has allocated the memory. The child of a fork cannot use the driver, so it does not free the memory.
+    process: u32,
+    /// Some until it is dropped.
+    owner: Mutex<Option<Box<dyn DeviceBuffer>>>,
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        let owner = self.owner.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if std::process::id() != self.process {
+            std::mem::forget(owner);
+        }
+    }
 }
 
 impl DeviceArray {
@@ -156,7 +167,8 @@ impl DeviceArray {
                 "the memory of {id} has no addresses: use a device with CUDA"
             )));
         }
-        Ok(DeviceArray(Arc::new(Allocation { engine, slice, shape, _owner: Mutex::new(owner) })))
+        let (process, owner) = (std::process::id(), Mutex::new(Some(owner)));
+        Ok(DeviceArray(Arc::new(Allocation { engine, slice, shape, process, owner })))
     }
 }
 
