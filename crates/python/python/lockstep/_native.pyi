@@ -1,7 +1,7 @@
 """The native part of the package: types. The documentation is in the docstrings at run time and in docs/python.md."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, BinaryIO, Protocol, final, overload
 

@@ -14,6 +14,7 @@ use lockstep::hazmat::mode::Executor;
 use lockstep::hazmat::work::Stream;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict};
 use pyo3::{ffi, intern};
 
@@ -198,7 +199,8 @@ impl Imported {
         writes: bool,
     ) -> PyResult<Imported> {
         let py = array.py();
-        py.import(intern!(py, "lockstep._arrays"))?.call_method1(intern!(py, "check"), (array, writes))?;
+        static CHECK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        CHECK.import(py, "lockstep._arrays", "check")?.call1((array, writes))?;
         let request = ImportRequest::new(array.as_borrowed())?;
         let device = request.device()?;
         let id = device_of(py, device)?;
