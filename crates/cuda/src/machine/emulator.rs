@@ -208,7 +208,6 @@ impl Emulator {
     }
 
     /// The allocation that contains a range. The memory stays allocated while the caller owns the result.
-    /// The allocation of a range of device memory.
     fn allocation(&self, address: u64, len: usize) -> Outcome<Arc<Allocation>> {
         let wild = || Fault::Failed(format!("{len} bytes at address {address:#x} are not allocated"));
         allocation_in(&lock(&self.memory), address, len).ok_or_else(wild)

@@ -5,6 +5,8 @@
 | `lockstep.aead` | authenticated encryption of messages, with the interface of pyca cryptography, and batches |
 | `open`, `encrypt_file`, `decrypt_file` | encrypted files (C2SP chunked encryption, "Cobblestone") with random access |
 | `lockstep.fsspec` | these files for everything that opens files by fsspec |
+| `lockstep.tensor`, `lockstep.torch` | arrays on the host and on GPUs; operators for PyTorch |
+| `lockstep.random` | random numbers from AES-256-CTR |
 | `lockstep.hazmat` | raw modes |
 | `use`, `devices`, `missing_devices`, `selftest` | the devices that do the work |
 | `InvalidTag` | the exception for data that are not authentic |
