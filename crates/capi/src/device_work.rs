@@ -6,6 +6,7 @@ use lockstep::hazmat::Block;
 use lockstep::hazmat::data::Data;
 use lockstep::hazmat::mode::Executor;
 use lockstep::hazmat::mode::aead::Message as AeadMessage;
+use lockstep::hazmat::planner::OnStream;
 use lockstep::hazmat::work::{Status, Tag};
 
 use crate::aead::Key;
@@ -14,7 +15,6 @@ use crate::device::{DeviceRange, handle};
 use crate::engine::Engine;
 use crate::error::Outcome;
 use crate::ffi::{self, MemoryRange};
-use crate::on_stream::OnStream;
 
 /// Runs a mode without authentication on memory of a device, on a stream of the device (NULL: the default stream), and waits.
 /// The direction is LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT. `iv` has 16 bytes on the host (NULL in ECB) and is updated. `from`

@@ -10,7 +10,6 @@
 //! | [`file_key`], [`buffer`], [`stream`], [`mod@file`], [`reader`] | the file format: keys, buffers, streams, files, random access |
 //! | [`device`], [`device_work`], [`device_table`] | device memory; work on it; messages that arrays in device memory describe |
 //! | `ffi` | pointers of C as references and slices; panics as error codes |
-//! | `on_stream` | an executor that runs work on a stream of the caller |
 //!
 //! Each function catches panics, checks its pointers and lengths, and returns a code of [`error`]. The only state of the
 //! library is the message of the last error of each thread.
@@ -36,7 +35,6 @@ pub mod file_key;
 pub mod hctr2;
 pub mod key_wrap;
 pub mod mac;
-mod on_stream;
 pub mod reader;
 pub mod stream;
 

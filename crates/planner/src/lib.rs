@@ -6,6 +6,7 @@
 //! - [`calibrate`]: the measurement of operations on this machine.
 //! - [`selftest`]: the known-answer tests that a kernel passes before it is used.
 //! - [`group`]: several devices of one backend that share work.
+//! - [`OnStream`]: the executor for work on a stream of the caller.
 //! - [`verify`]: the comparison of results of devices with results of the CPU.
 #![deny(unsafe_code)]
 
@@ -13,6 +14,7 @@ pub mod calibrate;
 mod candidates;
 mod executor;
 pub mod group;
+mod on_stream;
 mod planner;
 mod selection;
 pub mod selftest;
@@ -21,5 +23,6 @@ pub mod timing;
 pub mod verify;
 
 pub use candidates::MIN_SPEEDUP;
+pub use on_stream::OnStream;
 pub use planner::{Considered, Decision, Discover, Plan, Planner};
 pub use selection::Selection;

@@ -6,6 +6,7 @@
 use lockstep::hazmat::data::{Data, DeviceSlice};
 use lockstep::hazmat::mode::Aead;
 use lockstep::hazmat::mode::aead::Message;
+use lockstep::hazmat::planner::OnStream;
 use lockstep::hazmat::work::{Status, Stream, Tag};
 use lockstep::hazmat::{Error as CoreError, Result as CoreResult};
 use pyo3::exceptions::PyValueError;
@@ -15,7 +16,7 @@ use super::Cipher;
 use super::call::{Header, check_output, invalid, too_long};
 use crate::engine;
 use crate::error::from_core;
-use crate::tensor::{Imported, OnStream, Place, empty_like};
+use crate::tensor::{Imported, Place, empty_like};
 
 /// The parts of an encrypted message in memory of a device, and the stream.
 struct Parts {
@@ -137,7 +138,7 @@ impl Cipher {
             let executor = OnStream::new(engine.planner(), to.device(), parts.stream)?;
             let mut tag = vec![0; self.tag];
             if !seals {
-                executor.memory().download(&parts.tag, &mut tag, parts.stream)?;
+                executor.stream_memory().download(&parts.tag, &mut tag, parts.stream)?;
             }
             let data = Data::on_device(from.clone(), to.clone())?;
             let (nonce, aad, status) = (header.nonce, header.aad, Status::Pending);
@@ -147,7 +148,7 @@ impl Cipher {
                 return self.mode().open(&executor, &mut messages);
             }
             self.mode().seal(&executor, &mut messages)?;
-            executor.memory().upload(&tag, &parts.tag, parts.stream)
+            executor.stream_memory().upload(&tag, &parts.tag, parts.stream)
         };
         py.detach(work).map_err(|error| match error {
             // No message of this length can be authentic.

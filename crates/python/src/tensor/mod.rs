@@ -7,7 +7,6 @@
 //! | `batch` | `lockstep.tensor.seal` and `open` |
 //! | `keystream` | random bytes in memory of a device |
 //! | `background` | work that goes on after the call has returned |
-//! | `on_stream` | the executor of modes for memory of a device |
 //!
 //! Work on device memory runs on the caller's stream. The references to the arrays are held until the work has ended.
 
@@ -16,11 +15,9 @@ mod batch;
 mod import;
 mod keystream;
 mod memory;
-mod on_stream;
 
 pub(crate) use background::{after_fork_in_child, synchronize};
 pub(crate) use batch::tensor_batch;
 pub(crate) use import::{Imported, Place, array_size, empty_like, is_tensor};
 pub(crate) use keystream::random_bytes;
 pub(crate) use memory::DeviceArray;
-pub(crate) use on_stream::OnStream;

@@ -1,24 +1,33 @@
-//! An executor that runs work on device memory on a stream of the caller.
+//! The executor for work on device memory on a stream of the caller.
 
-use lockstep::hazmat::backend::{DeviceBuffer, DeviceId, DeviceMemory, Fetch};
-use lockstep::hazmat::data::{DeviceSlice, PinnedBuffer};
-use lockstep::hazmat::mode::Executor;
-use lockstep::hazmat::planner::Planner;
-use lockstep::hazmat::timing::Shape;
-use lockstep::hazmat::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Stream, Task, Work};
-use lockstep::hazmat::{Error, Result};
+use lockstep_core::backend::{DeviceBuffer, DeviceId, DeviceMemory, Fetch};
+use lockstep_core::data::{DeviceSlice, PinnedBuffer};
+use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Stream, Task, Work};
+use lockstep_core::{Error, Result};
+use lockstep_modes::Executor;
 
-/// The executor. Work on host memory, such as the blocks that a mode encrypts on the host, has no stream: the planner runs it.
-pub(crate) struct OnStream<'p> {
+use crate::planner::Planner;
+use crate::timing::Shape;
+
+/// An executor that runs work on the memory of a device on one stream, and waits for it. Work on host memory, such as the
+/// blocks that a mode encrypts on the host, has no stream: the planner runs it.
+pub struct OnStream<'p> {
     planner: &'p Planner,
     memory: StreamMemory<'p>,
 }
 
 impl<'p> OnStream<'p> {
+    /// An executor for the memory of this device.
+    ///
     /// # Errors
     /// [`Error::UnknownDevice`], or [`Error::OutOfReach`] if the device has no memory of its own.
-    pub(crate) fn new(planner: &'p Planner, device: DeviceId, stream: Stream) -> Result<OnStream<'p>> {
+    pub fn new(planner: &'p Planner, device: DeviceId, stream: Stream) -> Result<OnStream<'p>> {
         Ok(OnStream { planner, memory: StreamMemory { device, stream, inner: planner.memory(device)? } })
+    }
+
+    /// The memory of the device. Its copies run on the stream.
+    pub fn stream_memory(&self) -> &dyn DeviceMemory {
+        &self.memory
     }
 }
 
