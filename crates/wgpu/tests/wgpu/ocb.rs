@@ -8,7 +8,7 @@ use lockstep_core::work::{AeadMessage, FusedAead, Operation, Status, Stream, Tag
 use lockstep_core::{Error, Key, KeySize};
 use lockstep_reference::{Aes, ocb};
 use lockstep_testkit::suite::{noise, test_key};
-use lockstep_wgpu::{LaunchOptions, WgpuDevice};
+use lockstep_wgpu::{LaunchOptions, SOFTWARE_GL, WgpuDevice};
 
 /// A message and its results by the oracle.
 struct Case {
@@ -190,6 +190,16 @@ fn messages_of_any_length() {
     let options = LaunchOptions { chunk: Some(4096), wide: Some(true), ..LaunchOptions::default() };
     let device = software::device().unwrap().with_launches(options);
     check(&device, KeySize::Aes128, &[(12, 1, 5 * 16_384 + 35, 16); 2], &[Where::InPlace]);
+}
+
+/// The same shaders by OpenGL ES.
+#[test]
+fn opengl_gives_the_same_results() {
+    let Some(device) = software::by_name(&SOFTWARE_GL.to_string()) else { return };
+    check(&device, KeySize::Aes256, &SHAPES[..8], &[Where::InPlace]);
+    let options = LaunchOptions { wide: Some(true), ..LaunchOptions::default() };
+    let device = software::by_name(&SOFTWARE_GL.to_string()).unwrap().with_launches(options);
+    check(&device, KeySize::Aes128, &SHAPES[8..11], &[Where::InPlace]);
 }
 
 /// The first offset depends on the last six bits of the nonce, which are the number of bits of a shift.
