@@ -14,7 +14,7 @@ struct Tile {
     blocks: u32,  // number of blocks; for serial modes, partial blocks and tags the number of bytes
     key: u32,     // number of the key
     // XTS: the place of the encrypted tweak. CTR: the place of the status. CBC and CFB decryption: see `block_before`.
-    // GHASH: the place of the result. Serial modes: the place of the register. Tags and tails: see those files.
+    // GHASH: the place of the result. Serial modes: the place of the register. Tags, tails and OCB3: see those files.
     extra: u32,
     // XTS: the power of x for the first block. CTR: the counter. CBC and CFB decryption: the preceding ciphertext block.
     // GHASH: the state. Tags: the expected tag.
@@ -29,7 +29,7 @@ struct Launch {
     to: u32,       // distance from the place of a block to the place of its result
     scratch: u32,  // the first block of additional memory; what it contains depends on the program
     step: u32,     // serial modes: the first step; CTR: 1 if messages with a wrong tag are zeroed; GHASH: 1 for POLYVAL
-    steps: u32,    // serial modes: maximum number of steps
+    steps: u32,    // serial modes: maximum number of steps; OCB3: the number of masks L_i of a key
 }
 
 @group(0) @binding(0) var<storage, read_write> data: array<vec4<u32>>;

@@ -1,10 +1,10 @@
-// Computes the tags of GCM when sealing (`option` is 0), and compares them when opening (`option` is 1).
+// Computes the tags of GCM and of OCB3 when sealing (`option` is 0), and compares them when opening (`option` is 1).
 //
 // A tile is a message:
 //
-// - `at` is the place of its hash,
+// - `at` is the place of its hash; OCB3: of the encrypted block that OcbEnd has made,
 // - `blocks` is the length of its tag in bytes,
-// - `extra` is the place of the mask of its tag,
+// - `extra` is the place of the mask of its tag; OCB3: of the hash of its associated data,
 // - `reg` is the tag to compare with.
 //
 // The results start at `launch.scratch`: a tag for each message (written only when sealing), then a status for each message.

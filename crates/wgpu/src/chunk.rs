@@ -13,6 +13,7 @@ use crate::encode::{Chunk, Found, Staged};
 use crate::gpu::{Gpu, lock};
 use crate::kernel::{Family, ROWS, WIDE};
 use crate::memory::{download, zero};
+use crate::ocb_long::{self, Offsets};
 use crate::staging::{Pool, Staging};
 
 /// Maximum number of pieces of a chunk, so that the descriptions of the pieces stay smaller than the chunk.
@@ -23,8 +24,8 @@ const MOST_PIECES: usize = 16 * 1024;
 const HASHED_AT_ONCE: usize = 32 << 20;
 const HASHED_CHUNKS: usize = 8;
 
-/// Blocks that a message of GCM takes in addition to its data.
-const OVERHEAD_BLOCKS: usize = 6;
+/// Blocks that a message of an AEAD takes in addition to its data.
+const OVERHEAD_BLOCKS: usize = 8;
 
 /// Maximum number of bytes of a message in one chunk, for serial modes. This limits the number of launches of the chunk.
 const CHAINED_AT_ONCE: usize = 32 << 10;
@@ -47,6 +48,8 @@ pub(crate) struct Task {
     /// True if 32 invocations share each tile.
     pub(crate) wide: bool,
     pub(crate) chunks: Chunks,
+    /// For chunks of a long message of OCB3: the offsets that an ECB pass adds to the blocks before and after.
+    pub(crate) offsets: Option<Arc<Offsets>>,
 }
 
 impl Task {
@@ -123,8 +126,10 @@ impl Pipeline for Task {
         let resident = matches!(message.data, Data::Device { .. });
         let is_long = message.aad.len().saturating_add(message.data.len()) > self.most_hashed(resident);
         if is_long {
-            let opens = matches!(self.kind(), Kind::Gcm { opens: true });
-            compose::gcm(self, opens, message, begun)?;
+            match self.kind() {
+                Kind::Ocb { opens } => ocb_long::seal_or_open(self, opens, message, begun)?,
+                kind => compose::gcm(self, kind == Kind::Gcm { opens: true }, message, begun)?,
+            }
         }
         Ok(is_long)
     }
@@ -177,6 +182,9 @@ impl Pipeline for Task {
                 }
                 if found.states {
                     results.set_chaining_state(piece.segment, block(index));
+                }
+                if let Some(offsets) = &self.offsets {
+                    offsets.add(&block(index));
                 }
                 if found.tags {
                     results.set_status(piece.segment, block(pieces.len() + index)[0], &block(index));

@@ -7,7 +7,7 @@ use lockstep_core::backend::{
     Completion, Cost, Counter, Device, DeviceId, DeviceMemory, DeviceProperties, HardwareId, KernelId,
     KernelInfo,
 };
-use lockstep_core::work::{Operation, Pass, Segment, Task as CoreTask, Work};
+use lockstep_core::work::{FusedAead, Operation, Pass, Segment, Task as CoreTask, Work};
 use lockstep_core::{KeySize, Result};
 use lockstep_gpu_host::table::run_on_host;
 use lockstep_gpu_host::{Messages, Overhead, submit};
@@ -146,7 +146,7 @@ impl WgpuDevice {
             Chunks { host: CHUNK, device: if is_large { DEVICE_CHUNK } else { SMALL_DEVICE_CHUNK } }
         };
         let chunks = self.options.chunk.map_or(chunks, |bytes| Chunks { host: bytes, device: bytes });
-        submit(Task { pool: self.pool()?, family, operation, size, wide, chunks }, messages)
+        submit(Task { pool: self.pool()?, family, operation, size, wide, chunks, offsets: None }, messages)
     }
 }
 
@@ -157,7 +157,12 @@ fn does(family: &Family, operation: Operation, size: KeySize) -> bool {
     }
     match operation {
         Operation::Pass(pass) => !pass.is_serial() || family.constant_time,
-        Operation::Fused(fused) => fused.is_gcm(),
+        Operation::Fused(fused) => match fused.sealing() {
+            FusedAead::GcmSeal => true,
+            // OCB3 has bitsliced programs only.
+            FusedAead::OcbSeal => family.constant_time,
+            _ => false,
+        },
     }
 }
 

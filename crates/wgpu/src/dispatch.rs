@@ -39,13 +39,16 @@ pub(crate) struct DispatchList {
 pub(crate) struct Places {
     /// Chaining states, one for each piece.
     pub(crate) states: usize,
+    /// For chunks of a long message of OCB3: the first offset and the masks.
+    pub(crate) offsets: usize,
     /// Zero blocks, one for each key, which are encrypted to hash keys. Empty for POLYVAL.
     pub(crate) zeros: usize,
-    /// For GCM: `masks` has the first counter of each piece, which is encrypted to the mask of its tag. `tags` has the tags
-    /// and then the statuses, which are copied back.
+    /// For GCM: `masks` has the first counter of each piece, which is encrypted to the mask of its tag. For OCB3 it has the
+    /// nonce blocks, which the first offsets replace. `tags` has the tags and then the statuses, which are copied back. For
+    /// chunks of a long message of OCB3, `tags` has the checksums of the pieces.
     pub(crate) masks: usize,
     pub(crate) tags: usize,
-    /// For GCM, the input of GHASH for each piece, which starts with the associated data.
+    /// For GCM, the input of GHASH for each piece, which starts with the associated data. For OCB3, the associated data.
     pub(crate) hashed: Vec<usize>,
     /// The data of each piece.
     pub(crate) data: Vec<usize>,
@@ -79,7 +82,7 @@ pub(crate) struct Work<'a, 'w, 'd> {
 }
 
 impl Work<'_, '_, '_> {
-    fn launch(&self, program: Program, first: usize, tiles: usize, invocations: usize) -> Launch {
+    pub(crate) fn launch(&self, program: Program, first: usize, tiles: usize, invocations: usize) -> Launch {
         Launch {
             program,
             first: first as u32,
@@ -95,16 +98,28 @@ impl Work<'_, '_, '_> {
         }
     }
 
-    fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.pieces.iter().map(|piece| piece.range.len() as u64).sum()
     }
 
     /// Encrypts consecutive blocks; `keys` has the key of each block.
-    fn prelude(&self, list: &mut DispatchList, at: usize, keys: impl IntoIterator<Item = u32>) {
+    pub(crate) fn prelude(&self, list: &mut DispatchList, at: usize, keys: impl IntoIterator<Item = u32>) {
+        self.encrypt_blocks(list, keys.into_iter().enumerate().map(|(index, key)| (at + index, key)));
+    }
+
+    /// Encrypts single blocks: the place of each block, and the number of its key.
+    pub(crate) fn encrypt_blocks(
+        &self,
+        list: &mut DispatchList,
+        blocks: impl IntoIterator<Item = (usize, u32)>,
+    ) {
         let first = list.tiles.len();
-        let tile = |(index, key)| Tile { at: (at + index) as u32, blocks: 1, key, ..Tile::default() };
-        list.tiles.extend(keys.into_iter().enumerate().map(tile));
+        let tile = |(at, key)| Tile { at: at as u32, blocks: 1, key, ..Tile::default() };
+        list.tiles.extend(blocks.into_iter().map(tile));
         let tiles = list.tiles.len() - first;
+        if tiles == 0 {
+            return;
+        }
         let invocations = tiles.div_ceil(CHAIN_MESSAGES);
         list.launches.push(self.launch(Program::Blocks, first, tiles, invocations));
     }
@@ -196,28 +211,34 @@ impl Work<'_, '_, '_> {
             output: hashes + index,
         });
         self.hash(list, layout, hashed.collect())?;
-        let first = list.tiles.len();
+        self.tags(list, opens, |index| (hashes + index, self.places.masks + index));
+        if opens {
+            self.tiles(list, Part::Ctr, true);
+        }
+        Ok(())
+    }
+
+    /// Computes or compares the tags. The tag of a message is the sum of the blocks at the two places that `places` returns.
+    pub(crate) fn tags(
+        &self,
+        list: &mut DispatchList,
+        opens: bool,
+        places: impl Fn(usize) -> (usize, usize),
+    ) {
+        let (first, count) = (list.tiles.len(), self.pieces.len());
         for (index, piece) in self.pieces.iter().enumerate() {
             let Some(message) = self.messages.aead(piece.segment) else { continue };
             let mut state = Block::default();
             if let Tag::Expect(tag) = &message.tag {
                 state[..tag.len()].copy_from_slice(tag);
             }
-            list.tiles.push(Tile {
-                at: (hashes + index) as u32,
-                blocks: message.tag.len() as u32,
-                key: 0,
-                extra: (self.places.masks + index) as u32,
-                state,
-            });
+            let (at, extra) = places(index);
+            let (at, extra) = (at as u32, extra as u32);
+            list.tiles.push(Tile { at, blocks: message.tag.len() as u32, key: 0, extra, state });
         }
         let launch = self.launch(Program::GcmTags, first, count, count);
         let (scratch, option) = (self.places.tags as u32, u32::from(opens));
         list.launches.push(Launch { scratch, option, ..launch });
-        if opens {
-            self.tiles(list, Part::Ctr, true);
-        }
-        Ok(())
     }
 
     /// Pads ciphertexts with zeros to whole blocks, for GHASH.

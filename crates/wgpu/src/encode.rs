@@ -7,7 +7,8 @@ use lockstep_core::Result;
 use lockstep_core::chaining::ChainingState;
 use lockstep_core::data::Data;
 use lockstep_core::gcm::{counter_block, lengths_block};
-use lockstep_core::work::AeadMessage;
+use lockstep_core::ocb::nonce_block;
+use lockstep_core::work::{AeadMessage, Pass};
 use lockstep_gpu_host::{Kind, Messages, Piece, PieceKeys, with_input};
 use wgpu::{CommandEncoder, CommandEncoderDescriptor};
 
@@ -18,6 +19,7 @@ use crate::kernel::{Part, Program};
 use crate::launch::Tile;
 use crate::lookup;
 use crate::memory::{Place, WORD};
+use crate::ocb_long::Offsets;
 use crate::staging::{Room, Staging};
 
 /// A chunk that is ready to be submitted.
@@ -111,7 +113,7 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
             outputs: (self.writes() && !self.is_resident()).then(|| places.data.iter().map(output).collect()),
             states: self.computes_states(),
             last_blocks: description.last_blocks.then_some(back.len()),
-            tags: self.is_gcm(),
+            tags: self.is_aead(),
             len: room.download,
         };
         let writes_parts_of_words = self.pieces.iter().any(|piece| self.ends_in_word(piece));
@@ -124,6 +126,14 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
 
     fn is_gcm(&self) -> bool {
         matches!(self.task.kind(), Kind::Gcm { .. })
+    }
+
+    fn is_ocb(&self) -> bool {
+        matches!(self.task.kind(), Kind::Ocb { .. })
+    }
+
+    fn is_aead(&self) -> bool {
+        self.is_gcm() || self.is_ocb()
     }
 
     fn writes(&self) -> bool {
@@ -165,15 +175,25 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
         let count = self.pieces.len();
         let states = layout.section(if self.has_states() { count } else { 0 });
         let kind = self.task.kind();
-        let encrypts_zeros = kind.hashes() && kind != Kind::Polyval;
+        let encrypts_zeros = kind.hashes() && kind != Kind::Polyval || self.is_ocb();
         let zeros = layout.section(if encrypts_zeros { self.keys.all.len() } else { 0 });
-        let masks = layout.section(if self.is_gcm() { count } else { 0 });
-        let tags = layout.section(if self.is_gcm() { 2 * count } else { 0 });
-        let begin = layout.blocks;
+        let offsets = layout.section(if self.task.offsets.is_some() { Offsets::BLOCKS } else { 0 });
+        let masks = layout.section(if self.is_aead() { count } else { 0 });
         let (mut hashed, mut data) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let aad_blocks = |piece: &Piece| {
+            self.messages.aead(piece.segment).map_or(0, |message| message.aad.len().div_ceil(16))
+        };
+        if self.is_ocb() {
+            // OCB3 encrypts the associated data, so they are not among the sections that are copied back.
+            hashed.extend(self.pieces.iter().map(|piece| layout.section(aad_blocks(piece))));
+        }
+        let sums = if self.task.offsets.is_some() { count } else { 0 };
+        let tags = layout.section(if self.is_aead() { 2 * count } else { sums });
+        let begin = layout.blocks;
         for piece in self.pieces {
-            let aad = self.messages.aead(piece.segment).map_or(0, |message| message.aad.len());
-            hashed.push(layout.section(aad.div_ceil(16)));
+            if !self.is_ocb() {
+                hashed.push(layout.section(aad_blocks(piece)));
+            }
             // If the data are in device memory, the host cannot read the block before a piece, so that block is copied too.
             layout.section(if self.is_resident() { self.edge(piece) } else { 0 });
             data.push(layout.section(piece.range.len().div_ceil(16)));
@@ -184,7 +204,7 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
         let to = if is_apart { layout.section(input.len()) - begin } else { 0 };
         let tails = layout.section(self.pieces.iter().filter(|piece| self.ends_in_word(piece)).count());
         let resident = self.is_resident();
-        (Places { states, zeros, masks, tags, hashed, data, to, tails, resident }, input)
+        (Places { states, offsets, zeros, masks, tags, hashed, data, to, tails, resident }, input)
     }
 
     fn dispatch(&self, places: &Places, layout: &mut Layout) -> Result<DispatchList> {
@@ -194,11 +214,14 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
         let keys = self.keys.all.len();
         let work = Work { task: self.task, family, pieces, messages: self.messages, numbers, keys, places };
         match self.task.kind() {
+            Kind::Tiles(pass) if self.task.offsets.is_some() => {
+                work.ocb_part(&mut list, layout, pass == Pass::EcbDecrypt);
+            }
             Kind::Tiles(pass) => work.tiles(&mut list, Part::of(pass), false),
             Kind::Ghash | Kind::Polyval => work.ghash(&mut list, layout)?,
             Kind::Chain(chain) => work.chain(&mut list, layout, chain),
             Kind::Gcm { opens } => work.gcm(&mut list, layout, opens)?,
-            Kind::Ocb { .. } => return Err(self.task.operation.unsupported_by(family.name)),
+            Kind::Ocb { opens } => work.ocb(&mut list, layout, opens),
         }
         if self.is_resident() && self.writes() {
             work.tails(&mut list);
@@ -232,7 +255,8 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
         let data_end = if resident { input.start } else { input.end };
         let back = match self.task.kind() {
             _ if !self.writes() => places.states..places.states + count,
-            Kind::Gcm { .. } => places.tags..data_end,
+            Kind::Gcm { .. } | Kind::Ocb { .. } => places.tags..data_end,
+            _ if self.task.offsets.is_some() => places.tags..data_end,
             _ if self.computes_states() => places.states..data_end,
             _ if resident => 0..0,
             _ => input.start + places.to..input.end + places.to,
@@ -243,7 +267,7 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
         let room = Room {
             parameters: parameters.len,
             work_in: 16 * data_end,
-            extra: if resident { messages.map(extra_bytes).sum() } else { 0 },
+            extra: if resident && self.is_gcm() { messages.map(extra_bytes).sum() } else { 0 },
             work: 16 * layout.blocks,
             download: back.len() + if last_blocks { 16 * count } else { 0 },
         };
@@ -271,12 +295,23 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
                 put(parameters.tables + lookup::BYTES * index, &lookup::bytes(decrypts));
             }
             let work = |block: usize| parameters.len + 16 * block;
+            for (index, block) in self.task.offsets.iter().flat_map(|offsets| offsets.blocks()).enumerate() {
+                put(work(places.offsets + index), block);
+            }
             let mut extra_at = parameters.len + room.work_in;
             for (index, piece) in self.pieces.iter().enumerate() {
                 if self.has_states() {
                     put(work(places.states + index), &piece.state);
                 }
-                if let Some(message) = self.messages.aead(piece.segment) {
+                let aead = self.messages.aead(piece.segment);
+                if let Some(message) = aead.filter(|_| self.is_ocb()) {
+                    put(work(places.masks + index), &nonce_block(message.nonce, message.tag.len()).0);
+                    let at = work(places.hashed[index]);
+                    put(at, message.aad);
+                    if !message.aad.len().is_multiple_of(16) {
+                        put(at + message.aad.len(), &[0x80]);
+                    }
+                } else if let Some(message) = aead {
                     put(work(places.masks + index), &counter_block(message.nonce, 1));
                     let (aad, lengths) = if self.is_resident() {
                         (extra_at, extra_at + message.aad.len().next_multiple_of(16))
@@ -371,7 +406,8 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
             }
         }
         let mut extra_at = parameters.len + room.work_in;
-        for (index, piece) in self.pieces.iter().enumerate().filter(|_| self.is_resident()) {
+        let has_extra = self.is_resident() && self.is_gcm();
+        for (index, piece) in self.pieces.iter().enumerate().filter(|_| has_extra) {
             let Some(message) = self.messages.aead(piece.segment) else { continue };
             let end = places.data[index] + piece.range.len().div_ceil(16);
             let aad = message.aad.len().next_multiple_of(16);

@@ -13,6 +13,9 @@ pub(crate) enum Part {
     CfbDecrypt,
     XtsEncrypt,
     XtsDecrypt,
+    /// The whole blocks of OCB3, with their checksums.
+    OcbEncrypt,
+    OcbDecrypt,
 }
 
 impl Part {
@@ -36,7 +39,7 @@ impl Part {
 
     /// True if the function uses the inverse cipher.
     pub(crate) fn decrypts(self) -> bool {
-        matches!(self, Part::EcbDecrypt | Part::CbcDecrypt | Part::XtsDecrypt)
+        matches!(self, Part::EcbDecrypt | Part::CbcDecrypt | Part::XtsDecrypt | Part::OcbDecrypt)
     }
 
     pub(crate) fn counts(self) -> bool {
@@ -45,6 +48,11 @@ impl Part {
 
     pub(crate) fn tweaks(self) -> bool {
         matches!(self, Part::XtsEncrypt | Part::XtsDecrypt)
+    }
+
+    /// True for the functions of OCB3.
+    pub(crate) fn sums(self) -> bool {
+        matches!(self, Part::OcbEncrypt | Part::OcbDecrypt)
     }
 
     /// True if the output must not overwrite the input, because another invocation still reads the input.
@@ -69,7 +77,14 @@ pub(crate) enum Program {
     GhashPowers,
     GhashRuns,
     GcmPads,
+    /// Compares or writes the tags of GCM and of OCB3.
     GcmTags,
+    OcbKeys,
+    OcbBegin,
+    OcbHash,
+    OcbSums,
+    OcbEnd,
+    OcbZero,
     Tails,
     ChainKeys {
         decrypts: bool,
@@ -87,6 +102,8 @@ pub(crate) const WIDE: usize = 32;
 pub(crate) const GHASH_RUN: usize = 64;
 /// Number of levels of GHASH. With runs of 64 blocks, four levels are enough for 64^4 blocks, which are 2^28 bytes.
 pub(crate) const GHASH_LEVELS: usize = 4;
+/// Maximum number of blocks that an invocation of `Program::OcbSums` adds.
+pub(crate) const SUM_RUN: usize = 64;
 /// Number of messages that an invocation of a serial mode processes. Also the number of blocks that an invocation of
 /// `Program::Blocks` encrypts.
 pub(crate) const CHAIN_MESSAGES: usize = 8;
@@ -117,6 +134,8 @@ impl Program {
                     Part::CfbDecrypt => concat!($family, "_cfb_decrypt"),
                     Part::XtsEncrypt => concat!($family, "_xts_encrypt"),
                     Part::XtsDecrypt => concat!($family, "_xts_decrypt"),
+                    Part::OcbEncrypt => concat!($family, "_ocb_encrypt"),
+                    Part::OcbDecrypt => concat!($family, "_ocb_decrypt"),
                 }
             };
         }
@@ -130,6 +149,12 @@ impl Program {
             Program::GhashRuns => "ghash_runs",
             Program::GcmPads => "gcm_pads",
             Program::GcmTags => "gcm_tags",
+            Program::OcbKeys => "ocb_keys",
+            Program::OcbBegin => "ocb_begin",
+            Program::OcbHash => "ocb_hash",
+            Program::OcbSums => "ocb_sums",
+            Program::OcbEnd => "ocb_end",
+            Program::OcbZero => "ocb_zero",
             Program::Tails => "tails",
             Program::ChainKeys { decrypts: false } => "chain_keys_encrypt",
             Program::ChainKeys { decrypts: true } => "chain_keys_decrypt",

@@ -9,6 +9,7 @@
 //! | `shader` | the source of the programs |
 //! | `lookup` | the T-tables of `wgpu/table` |
 //! | `chunk`, `encode`, `dispatch` | the chunks of a call: layout, launches and submission |
+//! | `ocb`, `ocb_long` | the launches of OCB3, and messages that are too long for a chunk |
 //! | `staging` | staging buffers on both sides |
 //! | `memory` | device memory that callers allocate |
 //! | `launch` | parameters of programs |
@@ -29,6 +30,8 @@ mod kernel;
 mod launch;
 mod lookup;
 mod memory;
+mod ocb;
+mod ocb_long;
 mod shader;
 mod staging;
 

@@ -130,7 +130,7 @@ fn at_once(gpu: &Gpu) -> usize {
 }
 
 /// Copies to the device, and waits.
-fn upload(pool: &Arc<Pool>, from: &[u8], to: &Place) -> Result<()> {
+pub(crate) fn upload(pool: &Arc<Pool>, from: &[u8], to: &Place) -> Result<()> {
     if from.is_empty() {
         return Ok(());
     }

@@ -18,6 +18,16 @@ const GHASH_RUNS: &str = include_str!("../shaders/ghash_runs.wgsl");
 const GCM: &str = include_str!("../shaders/gcm.wgsl");
 const GCM_PADS: &str = include_str!("../shaders/gcm_pads.wgsl");
 const GCM_TAGS: &str = include_str!("../shaders/gcm_tags.wgsl");
+const OCB: &str = include_str!("../shaders/ocb.wgsl");
+const OCB_ROWS: &str = include_str!("../shaders/ocb_rows.wgsl");
+const OCB_LANE: &str = include_str!("../shaders/ocb_lane.wgsl");
+const OCB_WIDE: &str = include_str!("../shaders/ocb_wide.wgsl");
+const OCB_KEYS: &str = include_str!("../shaders/ocb_keys.wgsl");
+const OCB_BEGIN: &str = include_str!("../shaders/ocb_begin.wgsl");
+const OCB_HASH: &str = include_str!("../shaders/ocb_hash.wgsl");
+const OCB_SUMS: &str = include_str!("../shaders/ocb_sums.wgsl");
+const OCB_END: &str = include_str!("../shaders/ocb_end.wgsl");
+const OCB_ZERO: &str = include_str!("../shaders/ocb_zero.wgsl");
 const TAILS: &str = include_str!("../shaders/tails.wgsl");
 const COLUMNS: &str = include_str!("../shaders/columns.wgsl");
 const BLOCKS: &str = include_str!("../shaders/blocks.wgsl");
@@ -29,6 +39,15 @@ const CHAIN_STEPS: &str = include_str!("../shaders/chain_steps.wgsl");
 pub(crate) fn source(program: Program) -> String {
     let mut text = String::from(COMMON);
     match program {
+        Program::Bitslice { part, wide } if part.sums() => {
+            text += &constants(wide, part.decrypts());
+            planes(&mut text, part.decrypts());
+            text += &cipher(part.decrypts());
+            text += OCB;
+            text += OCB_ROWS;
+            text += &rows_of_ocb(part);
+            text += if wide { OCB_WIDE } else { OCB_LANE };
+        }
         Program::Bitslice { part, wide } => {
             text += &constants(wide, part.decrypts());
             planes(&mut text, part.decrypts());
@@ -52,6 +71,12 @@ pub(crate) fn source(program: Program) -> String {
             text += GCM;
             text += if program == Program::GcmPads { GCM_PADS } else { GCM_TAGS };
         }
+        Program::OcbKeys => text.extend([OCB, OCB_KEYS]),
+        Program::OcbBegin => text.extend([OCB, OCB_BEGIN]),
+        Program::OcbHash => text.extend([OCB, OCB_HASH]),
+        Program::OcbSums => text += OCB_SUMS,
+        Program::OcbEnd => text.extend([GCM, OCB, OCB_END]),
+        Program::OcbZero => text += OCB_ZERO,
         Program::Tails => text += TAILS,
         Program::Blocks => {
             columns(&mut text, false);
@@ -225,6 +250,7 @@ fn rows(text: &mut String, part: Part) {
         Part::CtrLittle32 => ("vec4(tile.reg.x + index, tile.reg.yzw)", "block_at(tile, index)"),
         Part::CbcDecrypt => ("block_at(tile, index)", "block_before(tile, index)"),
         Part::CfbDecrypt => ("block_before(tile, index)", "block_at(tile, index)"),
+        Part::OcbEncrypt | Part::OcbDecrypt => unreachable!("OCB3 has its own rows, and no T-tables"),
     };
     if part.counts() {
         *text += COUNTER;
@@ -341,6 +367,43 @@ fn finish(part: Part) -> String {
         }
         format!("store(tile, {index}, {block} ^ key ^ row_out(tile, {index}));")
     })
+}
+
+/// `start` and `finish` of OCB3. The checksum is that of the plaintext: of the input when encrypting, otherwise of the output.
+fn rows_of_ocb(part: Part) -> String {
+    let encrypts = part == Part::OcbEncrypt;
+    let walk = "    var walk = first_row(tile, lane);\n";
+    // The sum is declared, added to and stored in the function that has the plaintext.
+    let only = |is_here: bool, text: String| if is_here { text } else { String::new() };
+    let declared = |is_here| only(is_here, "    var sum = vec4(0u);\n".into());
+    let added = |is_here, index: &str, block: &str| {
+        only(is_here, format!("        sum ^= counted(tile, {index}, {block});\n"))
+    };
+    let stored = |is_here| only(is_here, "    set_checksum(tile, lane, sum);\n".into());
+    let index = |i: usize| format!("lane + LANES * (row + {i}u)");
+
+    let mut text = String::from("fn start(tile: Tile, lane: u32, schedule: u32) -> State {\n");
+    text += "    let key = schedules[schedule];\n";
+    text += &[walk, &declared(encrypts), "    var s: State;\n", GROUPS].concat();
+    for i in 0..4 {
+        text += &format!("        let p{i} = row_at(tile, {});\n", index(i));
+        text += &added(encrypts, &index(i), &format!("p{i}"));
+        text += &format!("        let r{i} = p{i} ^ key ^ walk.offset;\n        walk = next_row(walk);\n");
+    }
+    text += "        s = with_group(s, transpose_bytes(Group(r0, r1, r2, r3)));\n    }\n";
+    text += &[&stored(encrypts), "    return transposed(s);\n}\n"].concat();
+
+    text += "fn finish(tile: Tile, lane: u32, schedule: u32, state: State) {\n";
+    text += "    let key = schedules[schedule + launch.rounds];\n    var s = transposed(state);\n";
+    text += &[walk, &declared(!encrypts), GROUPS, "        let g = first_group(s);\n"].concat();
+    for i in 0..4 {
+        text += &format!("        let r{i} = g.b{i} ^ key ^ walk.offset;\n        walk = next_row(walk);\n");
+        text += &added(!encrypts, &index(i), &format!("r{i}"));
+        text += &format!("        store(tile, {}, r{i});\n", index(i));
+    }
+    text += "        s = without_group(s);\n    }\n";
+    text += &[&stored(!encrypts), "}\n"].concat();
+    text
 }
 
 #[cfg(test)]

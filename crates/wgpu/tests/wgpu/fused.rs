@@ -6,7 +6,7 @@ use lockstep_core::backend::{Device, KernelId};
 use lockstep_core::data::Data;
 use lockstep_core::work::{AeadMessage, FusedAead, Status, Tag, Task};
 use lockstep_core::{Key, KeySize, Result};
-use lockstep_reference::{Aes, gcm};
+use lockstep_reference::{Aes, gcm, ocb};
 use lockstep_testkit::suite::{noise, test_key};
 use lockstep_wgpu::{LaunchOptions, WgpuDevice};
 
@@ -138,25 +138,34 @@ fn a_batch_takes_few_submissions() {
 /// A call that fails leaves no statuses, tags or data.
 #[test]
 fn nothing_counts_of_a_call_that_fails() {
-    let Some(device) = software::device() else { return };
-    let device = device.with_launches(LaunchOptions { chunk: Some(4096), ..LaunchOptions::default() });
-    let key = test_key(1, KeySize::Aes128);
-    let (mut one, mut other, mut tags) = (noise(1, 40_000), noise(2, 500), [[7; 16]; 2]);
-    let [first, second] = &mut tags;
-    let mut messages = [(&mut one, first), (&mut other, second)].map(|(data, tag)| AeadMessage {
-        key: &key,
-        nonce: &[1; 12],
-        aad: b"",
-        data: Data::in_place(data),
-        tag: Tag::Write(tag),
-        status: Status::Pending,
-    });
-    // The long one has ended when the other is in flight.
-    let completion =
-        device.submit(KernelId(0), Task::Fused(FusedAead::GcmSeal, &mut messages).into()).unwrap();
-    device.lose().unwrap();
-    completion.wait().unwrap_err();
-    assert!(messages.iter().all(|message| message.status == Status::Pending));
-    assert_eq!(tags, [[0; 16]; 2]);
-    assert!(one.iter().all(|&byte| byte == 0) && other.iter().all(|&byte| byte == 0), "a part of a result");
+    for fused in [FusedAead::GcmSeal, FusedAead::OcbSeal, FusedAead::OcbOpen] {
+        let Some(device) = software::device() else { return };
+        let device = device.with_launches(LaunchOptions { chunk: Some(4096), ..LaunchOptions::default() });
+        let key = test_key(1, KeySize::Aes128);
+        let (mut one, mut other, mut tags) = (noise(1, 40_000), noise(2, 500), [[7; 16]; 2]);
+        if fused.opens() {
+            let sealed = ocb::seal(&Aes::new(key.bytes()), &[1; 12], b"", &one, 16);
+            one = sealed.0;
+            tags[0].copy_from_slice(&sealed.1);
+        }
+        let [first, second] = &mut tags;
+        let mut messages = [(&mut one, first), (&mut other, second)].map(|(data, tag)| AeadMessage {
+            key: &key,
+            nonce: &[1; 12],
+            aad: b"",
+            data: Data::in_place(data),
+            tag: if fused.opens() { Tag::Expect(tag) } else { Tag::Write(tag) },
+            status: Status::Pending,
+        });
+        // The long one has ended when the other is in flight.
+        let completion = device.submit(KernelId(0), Task::Fused(fused, &mut messages).into()).unwrap();
+        device.lose().unwrap();
+        completion.wait().unwrap_err();
+        assert!(messages.iter().all(|message| message.status == Status::Pending), "{fused:?}");
+        if !fused.opens() {
+            assert_eq!(tags, [[0; 16]; 2], "{fused:?}");
+        }
+        let is_zero = |data: &[u8]| data.iter().all(|&byte| byte == 0);
+        assert!(is_zero(&one) && is_zero(&other), "{fused:?}: a part of a result");
+    }
 }

@@ -4,6 +4,7 @@ mod circuit;
 mod failures;
 mod fused;
 mod memory;
+mod ocb;
 mod shapes;
 mod software;
 mod suite;

@@ -1,0 +1,234 @@
+//! OCB3 of one message that is too long for a chunk (RFC 7253, sections 4.1 to 4.3). The whole blocks are cut into chunks that
+//! run the program of [`crate::ocb`]: a chunk can start at any block, and returns its checksum. The host computes the masks,
+//! adds the checksums, and processes the partial block and the tag by single blocks.
+
+use std::sync::{Arc, Mutex};
+
+use lockstep_core::data::Data;
+use lockstep_core::gcm::settle;
+use lockstep_core::ocb::{Masks, first_offset, nonce_block, xor};
+use lockstep_core::work::{AeadMessage, Operation, Pass, Segment, Status};
+use lockstep_core::{Block, Key, Result};
+use lockstep_gpu_host::compose::PassRunner;
+use lockstep_gpu_host::{Messages, submit, with_input, with_output};
+use zeroize::Zeroizing;
+
+use crate::chunk::Task;
+use crate::gpu::lock;
+use crate::memory::{download, upload};
+
+/// Bytes of associated data that are hashed at once.
+const HASHED_AT_ONCE: usize = 1 << 20;
+
+/// The offsets of a message, and the checksum of the chunks that have ended.
+pub(crate) struct Offsets {
+    masks: Masks,
+    first: Zeroizing<Block>,
+    checksum: Mutex<Zeroizing<Block>>,
+}
+
+impl Offsets {
+    /// The number of masks L_i: all that a message can need.
+    pub(crate) const LEVELS: usize = 48;
+    /// Number of blocks of [`Offsets::blocks`].
+    pub(crate) const BLOCKS: usize = 3 + Offsets::LEVELS;
+
+    /// The first offset, then the masks in the order of `shaders/ocb.wgsl`.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = &Block> {
+        let masks = &self.masks;
+        [&*self.first, &masks.star, &masks.dollar]
+            .into_iter()
+            .chain((0..Offsets::LEVELS as u32).map(|i| masks.l(i)))
+    }
+
+    /// Adds the checksum of a chunk.
+    pub(crate) fn add(&self, checksum: &Block) {
+        xor(&mut lock(&self.checksum), checksum);
+    }
+}
+
+/// Seals or opens a message. Sets `begun` when the output has been written. If this returns an error and `begun` is true, the
+/// output is invalid. If the tag is wrong, the output is zeroed.
+///
+/// # Errors
+/// Errors of the device.
+pub(crate) fn seal_or_open(
+    task: &Task,
+    opens: bool,
+    message: &mut AeadMessage<'_>,
+    begun: &mut bool,
+) -> Result<()> {
+    let (key, len) = (message.key, message.data.len());
+    let (nonce, bottom) = nonce_block(message.nonce, message.tag.len());
+    let mut blocks = Zeroizing::new([Block::default(), nonce]);
+    encrypt(task, key, blocks.as_flattened_mut())?;
+    let masks = Masks::new(&blocks[0]);
+    let first = Zeroizing::new(first_offset(&blocks[1], bottom));
+    let hash = hash(task, key, &masks, message.aad)?;
+    let offsets = Arc::new(Offsets { masks, first, checksum: Mutex::default() });
+    if len >= 16 {
+        whole_blocks(task, opens, message, &offsets)?;
+        *begun = true;
+    }
+    let Offsets { masks, first, checksum } = &*offsets;
+    let mut checksum = lock(checksum).clone();
+    let mut offset = Zeroizing::new(masks.offset(first, len as u64 / 16));
+    if !len.is_multiple_of(16) {
+        xor(&mut offset, &masks.star);
+        let mut pad = offset.clone();
+        encrypt(task, key, &mut pad[..])?;
+        let plaintext = partial_block(task, opens, message, &pad)?;
+        *begun = true;
+        xor(&mut checksum, &plaintext);
+        checksum[len % 16] ^= 0x80;
+    }
+    let mut tag = checksum;
+    xor(&mut tag, &offset);
+    xor(&mut tag, &masks.dollar);
+    encrypt(task, key, &mut tag[..])?;
+    xor(&mut tag, &hash);
+    message.status = settle(&mut message.tag, &tag);
+    if message.status == Status::Done {
+        return Ok(());
+    }
+    match &mut message.data {
+        Data::Device { to, .. } => PassRunner::zero(task, to),
+        data => {
+            with_output(data, |output| output.fill(0));
+            Ok(())
+        }
+    }
+}
+
+/// Encrypts blocks in place.
+fn encrypt(task: &Task, key: &Key, blocks: &mut [u8]) -> Result<()> {
+    let state = &mut Block::default();
+    task.run(Pass::EcbEncrypt, Segment { key, tweak: None, state, data: Data::in_place(blocks) })
+}
+
+/// Encrypts or decrypts the whole blocks with their offsets.
+fn whole_blocks(
+    task: &Task,
+    opens: bool,
+    message: &mut AeadMessage<'_>,
+    offsets: &Arc<Offsets>,
+) -> Result<()> {
+    let (key, whole, state) = (message.key, message.data.len() / 16 * 16, &mut Block::default());
+    let pass = if opens { Pass::EcbDecrypt } else { Pass::EcbEncrypt };
+    let task = Task { operation: Operation::Pass(pass), offsets: Some(Arc::clone(offsets)), ..task.clone() };
+    let (data, _) = message.data.reborrow().split_at(whole);
+    submit(task, Messages::Segments(&mut [Segment { key, tweak: None, state, data }]))?.wait()
+}
+
+/// Adds the pad to the partial block. Returns the plaintext, followed by zeros.
+fn partial_block(
+    task: &Task,
+    opens: bool,
+    message: &mut AeadMessage<'_>,
+    pad: &Block,
+) -> Result<Zeroizing<Block>> {
+    let (len, gpu) = (message.data.len(), task.gpu());
+    let (whole, tail) = (len / 16 * 16, len % 16);
+    let (mut input, mut output) = (Zeroizing::new(Block::default()), Zeroizing::new(Block::default()));
+    match &message.data {
+        Data::Device { from, .. } => {
+            download(&task.pool, &gpu.place(&from.slice(whole..len))?, &mut input[..tail])?;
+        }
+        data => with_input(data, |bytes| input[..tail].copy_from_slice(&bytes[whole..])),
+    }
+    for ((output, input), pad) in output.iter_mut().zip(&*input).zip(pad).take(tail) {
+        *output = input ^ pad;
+    }
+    match &mut message.data {
+        Data::Device { to, .. } => upload(&task.pool, &output[..tail], &gpu.place(&to.slice(whole..len))?)?,
+        data => with_output(data, |bytes| bytes[whole..].copy_from_slice(&output[..tail])),
+    }
+    Ok(if opens { output } else { input })
+}
+
+/// HASH of the associated data (RFC 7253, section 4.1).
+fn hash(task: &Task, key: &Key, masks: &Masks, aad: &[u8]) -> Result<Zeroizing<Block>> {
+    let (mut sum, mut offset) = (Zeroizing::new(Block::default()), Zeroizing::new(Block::default()));
+    let mut number = 0;
+    for part in aad.chunks(HASHED_AT_ONCE) {
+        let mut blocks = Zeroizing::new(vec![0; part.len().next_multiple_of(16)]);
+        blocks[..part.len()].copy_from_slice(part);
+        let (whole, last) = blocks.split_at_mut(part.len() / 16 * 16);
+        for block in whole.as_chunks_mut().0 {
+            number += 1;
+            masks.advance(&mut offset, number);
+            xor(block, &offset);
+        }
+        for block in last.as_chunks_mut().0 {
+            block[part.len() % 16] = 0x80;
+            xor(&mut offset, &masks.star);
+            xor(block, &offset);
+        }
+        encrypt(task, key, &mut blocks)?;
+        blocks.as_chunks().0.iter().for_each(|block| xor(&mut sum, block));
+    }
+    Ok(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::Chunks;
+    use crate::kernel::FAMILIES;
+    use crate::software;
+    use lockstep_core::KeySize;
+    use lockstep_core::work::Tweak;
+    use lockstep_reference::Aes;
+    use lockstep_testkit::suite::{noise, test_block, test_key};
+
+    /// Chunks far behind the beginning of a message, so that all masks are used.
+    #[test]
+    fn chunks_can_start_at_any_tile() {
+        let Some(device) = software::device() else { return };
+        let key = test_key(1, KeySize::Aes128);
+        let aes = Aes::new(key.bytes());
+        let (star, first) = (aes.encrypt([0; 16]), test_block(5));
+        for wide in [false, true] {
+            let blocks: u64 = if wide { 1024 } else { 32 };
+            // In the Gray codes of the blocks behind 0b1010...10 tiles, all upper bits are set. The last block of the tile behind
+            // 2^i - 1 tiles has number 2^i times the blocks of a tile: its offset differs by the mask of that number.
+            let all = (1 << 48) / blocks;
+            let few = [0, 31, 0xAAAA_AAAA_AAAA_AAAA % all, 0x1_2345_6789, all - 2];
+            let steps = (1..48 - blocks.trailing_zeros()).map(|i| (1 << i) - 1);
+            for (index, before) in few.into_iter().chain(steps).enumerate() {
+                let opens = index % 2 == 1;
+                let masks = Masks::new(&star);
+                let input = noise(before, 16 * blocks as usize - 16 * (index % 3));
+                let (mut expected, mut sum) = (input.clone(), Block::default());
+                for (number, block) in (before * blocks + 1..).zip(expected.as_chunks_mut::<16>().0) {
+                    let offset = masks.offset(&first, number);
+                    let plaintext = *block;
+                    xor(block, &offset);
+                    *block = if opens { aes.decrypt(*block) } else { aes.encrypt(*block) };
+                    xor(block, &offset);
+                    xor(&mut sum, if opens { block } else { &plaintext });
+                }
+                let offsets =
+                    Arc::new(Offsets { masks, first: Zeroizing::new(first), checksum: Mutex::default() });
+                let pass = if opens { Pass::EcbDecrypt } else { Pass::EcbEncrypt };
+                let task = Task {
+                    pool: device.pool().unwrap(),
+                    family: Some(&FAMILIES[0]),
+                    operation: Operation::Pass(pass),
+                    size: KeySize::Aes128,
+                    wide,
+                    chunks: Chunks { host: 1 << 20, device: 1 << 20 },
+                    offsets: Some(Arc::clone(&offsets)),
+                };
+                let (mut output, state) = (input, &mut Block::default());
+                // ECB has no tweak, but a piece counts the blocks before it from this position.
+                let tweak = Some(Tweak { key: &key, position: before * blocks });
+                let data = Data::in_place(&mut output);
+                let mut segments = [Segment { key: &key, tweak, state, data }];
+                submit(task, Messages::Segments(&mut segments)).unwrap().wait().unwrap();
+                assert!(output == expected, "{before} tiles before, wide {wide}, opens {opens}");
+                assert_eq!(**lock(&offsets.checksum), sum, "{before} tiles before, wide {wide}");
+            }
+        }
+    }
+}
