@@ -88,6 +88,7 @@ c-test: tools-present
 
 ## make deb               the Debian package of command, provider and C library: dist/lockstep_VERSION_ARCHITECTURE.deb
 deb: dist c-library
+	rm -f dist/lockstep_*.deb
 	tools/deb.sh $(DIST) dist
 
 ## make deb-check         make deb, and use the package in a clean folder

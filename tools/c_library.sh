@@ -21,7 +21,8 @@ version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' "$r
 soname=liblockstep.so.0
 libs="-lpthread -lm -ldl"
 # Only a library with the emulator of GPUs contains C++.
-! nm -u "$static" 2>/dev/null | grep -q '__cxa_throw\|_Zn[wa]m' || libs="-lstdc++ $libs"
+# grep reads to the end: nm fails if its reader closes the pipe.
+! nm -u "$static" 2>/dev/null | grep '__cxa_throw\|_Zn[wa]m' >/dev/null || libs="-lstdc++ $libs"
 
 mkdir -p "$folder/include" "$folder/$libdir/pkgconfig"
 install -m 644 "$root/crates/capi/include/lockstep.h" "$folder/include/"

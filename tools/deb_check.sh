@@ -37,8 +37,8 @@ for program in shared static; do
     ! LD_LIBRARY_PATH=$folder/$lib ./$program key plain $program.enc 2>error || fail "the example overwrote a file"
     grep -q 'choose another output' error || fail "no message"
 done
-readelf -d "$lib/liblockstep.so" | grep -q 'SONAME.*liblockstep.so.0' || fail "the soname is wrong"
-readelf -d shared | grep -q 'NEEDED.*liblockstep.so.0' || fail "the program does not use the shared library"
+grep -q 'SONAME.*liblockstep.so.0' <<<"$(readelf -d "$lib/liblockstep.so")" || fail "the soname is wrong"
+grep -q 'NEEDED.*liblockstep.so.0' <<<"$(readelf -d shared)" || fail "the program does not use the shared library"
 # All functions of the header have the symbol version, and there are no other symbols.
 exported=$(nm -D --defined-only "$lib/liblockstep.so" | awk '$2 != "A" { print $3 }' | sort)
 declared=$(grep -o '\blockstep_[a-z0-9_]*(' root/usr/include/lockstep.h | tr -d '(' | sort -u | sed 's/$/@@LOCKSTEP_0.1/')
@@ -47,7 +47,7 @@ declared=$(grep -o '\blockstep_[a-z0-9_]*(' root/usr/include/lockstep.h | tr -d 
 # The provider: `openssl` encrypts with it and decrypts without it.
 sed "s|^module = .*|module = $folder/$lib/ossl-modules/lockstep.so|" root/usr/share/lockstep/lockstep.cnf >openssl.cnf
 export OPENSSL_CONF=$folder/openssl.cnf
-openssl list -providers | grep -qi lockstep || fail "openssl does not load the provider"
+grep -qi lockstep <<<"$(openssl list -providers)" || fail "openssl does not load the provider"
 cipher=(openssl enc -aes-256-ctr -K "$(printf '2b%.0s' {1..32})" -iv "$(printf '01%.0s' {1..16})")
 "${cipher[@]}" -in plain -out ours
 unset OPENSSL_CONF
@@ -59,5 +59,6 @@ for file in share/man/man1/lockstep.1.gz share/man/man7/lockstep-provider.7.gz s
     [ -s "root/usr/$file" ] || fail "$file is missing"
 done
 bash -n root/usr/share/bash-completion/completions/lockstep
-dpkg-deb --field "$package" Depends | grep -q libc6 || fail "no dependency on the C library"
+grep -q libc6 <<<"$(dpkg-deb --field "$package" Depends)" || fail "no dependency on the C library"
+grep -q ldconfig <<<"$(dpkg-deb --info "$package" triggers)" || fail "the cache of the dynamic linker is not renewed"
 echo "deb-check: library, command and provider of $(basename "$package") work"

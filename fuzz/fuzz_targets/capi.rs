@@ -260,7 +260,7 @@ fn reader(
     key: *const FileKey,
     memory: &mut [u8],
 ) -> Result<c_int> {
-    unsafe extern "C" fn read_at(user: *mut c_void, offset: u64, buffer: *mut u8, len: usize) -> c_int {
+    unsafe extern "C-unwind" fn read_at(user: *mut c_void, offset: u64, buffer: *mut u8, len: usize) -> c_int {
         if user.is_null() {
             return 3;
         }

@@ -12,12 +12,12 @@
  * writes is separate from all memory that it uses. Overlap is LOCKSTEP_ERROR_OVERLAP.
  *
  * Objects. A function that makes an object stores its pointer, or NULL after an error. Each object is freed by
- * its own function, once. Keys and data that are passed are copied; an object never refers to memory or objects
- * of the caller after a call, except for the argument of the callback of a reader and for memory that
- * lockstep_device_wrap was given.
+ * its own function, once. An object has copies of the keys, contexts and paths that it was made from, and keeps the
+ * engine that it needs: these may be freed before it. It uses memory of the caller only where this is stated: the
+ * callback of a reader with its argument, and memory that lockstep_device_wrap was given.
  *
- * Callbacks must not throw exceptions of C++, must not leave by longjmp, and must not free objects that the
- * call uses.
+ * Callbacks may call functions of this library, also with the objects of the call. They must not free these
+ * objects, must not leave by longjmp, and must not throw exceptions of C++: an exception ends the program.
  */
 
 
@@ -111,7 +111,7 @@
 // Success.
 #define LOCKSTEP_OK 0
 
-// The data are not authentic: wrong key, nonce, associated data or tag, or changed data. The output is zeroed.
+// The data are not authentic: wrong key, nonce, associated data or tag, or changed data. No plaintext is in the output.
 #define LOCKSTEP_ERROR_AUTHENTICATION 1
 
 // The message of the file format was encrypted with another key or another context.
@@ -147,7 +147,7 @@
 // The output is too small.
 #define LOCKSTEP_ERROR_OUTPUT 12
 
-// The call is not permitted at this time, on this thread or with this object.
+// The call is not permitted at this time or on this thread.
 #define LOCKSTEP_ERROR_ORDER 13
 
 // There is no device of this name.
@@ -264,7 +264,8 @@ typedef struct lockstep_message {
   uint8_t *tag;
   // Bytes of the tag.
   size_t tag_len;
-  // The outcome, written by the call: one of the numbers LOCKSTEP_STATUS_.
+  // The outcome, written by the call: one of the numbers LOCKSTEP_STATUS_. After an error other than
+  // LOCKSTEP_ERROR_AUTHENTICATION it is LOCKSTEP_STATUS_PENDING for all messages.
   int status;
 } lockstep_message;
 
@@ -338,8 +339,9 @@ typedef struct lockstep_engine_options {
   int verify;
 } lockstep_engine_options;
 
-// Receives the number of plaintext bytes so far. A result other than 0 cancels the call. If all other bytes are being
-// processed at that time, the call succeeds nevertheless. The calls do not run at the same time, but they run on any thread.
+// Receives the number of plaintext bytes so far. A result other than 0 cancels the call before the next piece of the input
+// is processed; if there is no next piece, the call succeeds. The calls do not run at the same time, but they run on any
+// thread.
 typedef int (*lockstep_progress_fn)(void *user, uint64_t bytes);
 
 // Options of files. Zeros are the defaults.
@@ -356,6 +358,8 @@ typedef struct lockstep_file_options {
   int force;
   // Not 0: the output is on stable storage when the call returns.
   int sync;
+  // Zero.
+  uint32_t reserved;
 } lockstep_file_options;
 
 // The result of an encryption or decryption.
@@ -386,8 +390,8 @@ typedef int (*lockstep_read_at_fn)(void *user, uint64_t offset, uint8_t *buffer,
 // calls of one stream do not run at the same time, but they run on any thread.
 typedef ptrdiff_t (*lockstep_read_fn)(void *user, uint8_t *buffer, size_t len);
 
-// Writes up to `len` bytes of `buffer`. Returns the number of bytes, or a negative number for an error. The calls of one
-// stream do not run at the same time, but they run on any thread, and at the same time as a read.
+// Writes up to `len` bytes of `buffer`. Returns the number of bytes, which is at least 1, or a negative number for an error.
+// The calls of one stream do not run at the same time, but they run on any thread, and at the same time as a read.
 typedef ptrdiff_t (*lockstep_write_fn)(void *user, const uint8_t *buffer, size_t len);
 
 // Options of a stream. Zeros are the defaults.
@@ -401,6 +405,8 @@ typedef struct lockstep_stream_options {
   // The maximum number of threads for this call; 0: the number of the engine. With 1, all callbacks run on the calling
   // thread.
   uint32_t threads;
+  // Zero.
+  uint32_t reserved;
 } lockstep_stream_options;
 
 #ifdef __cplusplus
@@ -453,8 +459,8 @@ int lockstep_aead_open(const struct lockstep_engine *engine,
 
 // Encrypts and authenticates the messages of a batch, whose keys are of one mode. A batch is much faster than single calls.
 //
-// Errors: those of lockstep_aead_seal; LOCKSTEP_ERROR_ORDER for keys of several modes. After an error, all outputs are
-// invalid.
+// Errors: those of lockstep_aead_seal; LOCKSTEP_ERROR_KEY for keys of several modes, LOCKSTEP_ERROR_ARGUMENT for
+// several strings of associated data in a mode other than SIV. After an error, all outputs are invalid.
 int lockstep_aead_seal_batch(const struct lockstep_engine *engine,
                              struct lockstep_message *messages,
                              size_t count);
@@ -479,7 +485,8 @@ int lockstep_opened_len(uint64_t sealed_len, uint64_t *len);
 
 // Encrypts a buffer in the file format (C2SP chunked encryption, "Cobblestone"), with a random salt: no nonce is needed. The
 // context is data about the message that both sides know; it may be empty. `room` is the size of the output, which needs
-// lockstep_sealed_len bytes; the used length is stored. The output must not overlap the input.
+// lockstep_sealed_len bytes; the used length is stored. The output must not overlap the input. After an error each
+// byte of the output is zeroed or unchanged.
 //
 // Errors: LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OVERLAP, LOCKSTEP_ERROR_RANDOM, LOCKSTEP_ERROR_TOO_LONG; errors of devices.
 int lockstep_seal(const struct lockstep_engine *engine,
@@ -493,7 +500,8 @@ int lockstep_seal(const struct lockstep_engine *engine,
                   size_t *output_len);
 
 // Decrypts a message of the file format. `room` is the size of the output, which needs lockstep_opened_len bytes; the used
-// length is stored. The output must not overlap the input. After an error the output is unchanged.
+// length is stored. The output must not overlap the input. After an error the output has no plaintext: each byte is
+// zeroed or unchanged.
 //
 // Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_WRONG_KEY, LOCKSTEP_ERROR_TRUNCATED, LOCKSTEP_ERROR_OUTPUT,
 // LOCKSTEP_ERROR_OVERLAP; errors of devices.
@@ -510,7 +518,7 @@ int lockstep_open(const struct lockstep_engine *engine,
 // Encrypts a message of at least 16 bytes by CBC with ciphertext stealing, a number LOCKSTEP_CTS_. `iv` has 16 bytes and is
 // updated. `output` has `len` bytes and is `input` or separate memory. The key is of any mode except XTS.
 //
-// Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_ORDER for a key of XTS;
+// Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_KEY for a key of XTS;
 // errors of devices.
 int lockstep_cbc_cts_encrypt(const struct lockstep_engine *engine,
                              int variant,
@@ -602,8 +610,8 @@ int lockstep_device_wrap(const struct lockstep_engine *engine,
                          size_t len,
                          struct lockstep_device_buffer **buffer);
 
-// Wipes and frees memory that lockstep_device_allocate has allocated, after all work on it; forgets memory of the caller.
-// No call may be using the buffer. NULL is permitted.
+// Waits for all work on memory that lockstep_device_allocate has allocated, and wipes and frees it. Memory that
+// lockstep_device_wrap was given stays as it is. No call may be using the buffer. NULL is permitted.
 void lockstep_device_buffer_free(struct lockstep_device_buffer *buffer);
 
 // Returns the length of a buffer in bytes; 0 if it is NULL.
@@ -811,7 +819,7 @@ void lockstep_file_key_free(struct lockstep_file_key *key);
 
 // Makes a key for HCTR2 from a key of any mode except XTS.
 //
-// Errors: LOCKSTEP_ERROR_ORDER for a key of XTS; errors of devices.
+// Errors: LOCKSTEP_ERROR_KEY for a key of XTS; errors of devices.
 int lockstep_hctr2_key_new(const struct lockstep_engine *engine,
                            const struct lockstep_cipher_key *key,
                            struct lockstep_hctr2_key **hctr2_key);
@@ -843,7 +851,7 @@ int lockstep_hctr2_decrypt(const struct lockstep_engine *engine,
 // Wraps a key of a multiple of 8 bytes, at least 16 (KW, RFC 3394). The result has 8 bytes more. `room` is the size of the
 // output, whose used length is stored. The wrapping key is of any mode except XTS.
 //
-// Errors: LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_ORDER for a key of XTS; errors
+// Errors: LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_KEY for a key of XTS; errors
 // of devices.
 int lockstep_key_wrap(const struct lockstep_engine *engine,
                       const struct lockstep_cipher_key *key,
@@ -887,7 +895,7 @@ int lockstep_key_unwrap_padded(const struct lockstep_engine *engine,
 
 // Computes CMAC (SP 800-38B) of data: 16 bytes. The key is of any mode except XTS. Compare a MAC by lockstep_is_equal.
 //
-// Errors: LOCKSTEP_ERROR_ORDER for a key of XTS; LOCKSTEP_ERROR_OVERLAP; errors of devices.
+// Errors: LOCKSTEP_ERROR_KEY for a key of XTS; LOCKSTEP_ERROR_OVERLAP; errors of devices.
 int lockstep_cmac(const struct lockstep_engine *engine,
                   const struct lockstep_cipher_key *key,
                   const uint8_t *input,
@@ -903,7 +911,7 @@ int lockstep_cmac_batch(const struct lockstep_engine *engine,
 
 // Computes GMAC (SP 800-38D) of data under a key of LOCKSTEP_AEAD_GCM. A nonce must never be used twice with one key.
 //
-// Errors: LOCKSTEP_ERROR_NONCE, LOCKSTEP_ERROR_TAG, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_ORDER for a key of another mode;
+// Errors: LOCKSTEP_ERROR_NONCE, LOCKSTEP_ERROR_TAG, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_KEY for a key of another mode;
 // errors of devices.
 int lockstep_gmac(const struct lockstep_engine *engine,
                   const struct lockstep_key *key,
@@ -949,7 +957,7 @@ int lockstep_reader_open(const struct lockstep_engine *engine,
 uint64_t lockstep_reader_len(const struct lockstep_reader *reader);
 
 // Reads plaintext from an offset to a buffer until the buffer is full or the message ends, and stores the number of bytes.
-// Each byte is verified. After an error the buffer is zeroed.
+// Each byte is verified. After an error the buffer is zeroed, or unchanged if nothing was read.
 //
 // Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_READ; errors of devices.
 int lockstep_reader_read(const struct lockstep_reader *reader,

@@ -6,7 +6,7 @@ use lockstep::hazmat::mode::aead::{Aead, AeadKey, Message as AeadMessage};
 use lockstep::hazmat::work::{Status, Tag};
 
 use crate::engine::Engine;
-use crate::error::{Failure, LOCKSTEP_ERROR_ORDER, Outcome};
+use crate::error::{Failure, LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_KEY, Outcome};
 use crate::ffi::{self, MemoryRange};
 
 /// GCM (SP 800-38D). Keys of 16, 24 or 32 bytes, nonces of 12 or any other number of bytes, tags of 16 (4, 8, 12 to 15) bytes.
@@ -68,7 +68,8 @@ pub struct Message {
     pub tag: *mut u8,
     /// Bytes of the tag.
     pub tag_len: usize,
-    /// The outcome, written by the call: one of the numbers LOCKSTEP_STATUS_.
+    /// The outcome, written by the call: one of the numbers LOCKSTEP_STATUS_. After an error other than
+    /// LOCKSTEP_ERROR_AUTHENTICATION it is LOCKSTEP_STATUS_PENDING for all messages.
     pub status: c_int,
 }
 
@@ -98,7 +99,7 @@ pub unsafe extern "C" fn lockstep_key_new(
     len: usize,
     key: *mut *mut Key,
 ) -> c_int {
-    ffi::guarded(|| {
+    ffi::guarded_key(|| {
         // SAFETY: the pointers are valid, as the header demands.
         unsafe {
             ffi::produce(key, || {
@@ -210,8 +211,8 @@ pub unsafe extern "C" fn lockstep_aead_open(
 
 /// Encrypts and authenticates the messages of a batch, whose keys are of one mode. A batch is much faster than single calls.
 ///
-/// Errors: those of lockstep_aead_seal; LOCKSTEP_ERROR_ORDER for keys of several modes. After an error, all outputs are
-/// invalid.
+/// Errors: those of lockstep_aead_seal; LOCKSTEP_ERROR_KEY for keys of several modes, LOCKSTEP_ERROR_ARGUMENT for
+/// several strings of associated data in a mode other than SIV. After an error, all outputs are invalid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_aead_seal_batch(
     engine: *const Engine,
@@ -241,6 +242,9 @@ pub unsafe extern "C" fn lockstep_aead_open_batch(
 unsafe fn batch(engine: *const Engine, messages: *mut Message, count: usize, seals: bool) -> Outcome<()> {
     // SAFETY: the pointers are valid, says the caller. The copies of the structures are not affected by writes of the call.
     let (engine, list) = unsafe {
+        ffi::check_memory(messages, count, "the array of messages")?;
+        // A status of an earlier call must not look like an outcome of this call.
+        set_statuses(messages, (0..count).map(|_| Status::Pending));
         (ffi::object(engine, "the engine")?, ffi::input(messages, count, "the array of messages")?.to_vec())
     };
     let mut ranges = Vec::with_capacity(5 * count + 1);
@@ -264,15 +268,34 @@ unsafe fn batch(engine: *const Engine, messages: *mut Message, count: usize, sea
     let converted = list.iter().zip(&strings).map(|(message, aad)| unsafe { convert(message, aad, seals) });
     let mut converted = converted.collect::<Outcome<Vec<_>>>()?;
     let Some(mode) = converted.first().map(|message| message.key.mode()) else { return Ok(()) };
+    if mode != Aead::Siv && converted.iter().any(|message| message.aad.len() > 1) {
+        let message = format!("{mode} has one string of associated data at most: set `aad_count` to 0 or 1");
+        return Err(Failure::argument(message));
+    }
+    if let Some(other) = converted.iter().map(|message| message.key.mode()).find(|other| *other != mode) {
+        let message = format!("the batch has keys of {mode} and {other}: use keys of one mode in a batch");
+        return Err(Failure::new(LOCKSTEP_ERROR_KEY, message));
+    }
     let outcome = engine.run_mode(|executor| match seals {
         true => mode.seal(executor, &mut converted),
         false => mode.open(executor, &mut converted),
     });
-    for (index, message) in converted.iter().enumerate() {
-        // SAFETY: the index is inside the array, which is valid for writes and overlaps nothing else.
-        unsafe { (*messages.add(index)).status = message.status as c_int };
+    let are_known =
+        outcome.as_ref().err().is_none_or(|failure| failure.code() == LOCKSTEP_ERROR_AUTHENTICATION);
+    if are_known {
+        // SAFETY: the array is valid for writes and overlaps nothing else.
+        unsafe { set_statuses(messages, converted.iter().map(|message| message.status)) };
     }
     outcome
+}
+
+/// # Safety
+/// The pointer is valid for writes of as many messages as there are statuses.
+unsafe fn set_statuses(messages: *mut Message, statuses: impl Iterator<Item = Status>) {
+    for (index, status) in statuses.enumerate() {
+        // SAFETY: the index is inside the array, says the caller.
+        unsafe { (*messages.add(index)).status = status as c_int };
+    }
 }
 
 /// # Safety
@@ -310,7 +333,7 @@ impl Key {
     /// The AES key of a GCM key, for GMAC.
     pub(crate) fn of_gcm(&self) -> Outcome<&lockstep::hazmat::Key> {
         self.key.key().filter(|_| self.key.mode() == Aead::Gcm).ok_or_else(|| {
-            Failure::new(LOCKSTEP_ERROR_ORDER, "GMAC takes a key of GCM: make the key with LOCKSTEP_AEAD_GCM")
+            Failure::new(LOCKSTEP_ERROR_KEY, "GMAC takes a key of GCM: make the key with LOCKSTEP_AEAD_GCM")
         })
     }
 }

@@ -3,7 +3,6 @@
 use std::ffi::c_int;
 
 use lockstep::hazmat::Error;
-use zeroize::Zeroizing;
 
 use crate::engine::Engine;
 use crate::error::Outcome;
@@ -34,7 +33,8 @@ pub unsafe extern "C" fn lockstep_opened_len(sealed_len: u64, len: *mut u64) -> 
 
 /// Encrypts a buffer in the file format (C2SP chunked encryption, "Cobblestone"), with a random salt: no nonce is needed. The
 /// context is data about the message that both sides know; it may be empty. `room` is the size of the output, which needs
-/// lockstep_sealed_len bytes; the used length is stored. The output must not overlap the input.
+/// lockstep_sealed_len bytes; the used length is stored. The output must not overlap the input. After an error each
+/// byte of the output is zeroed or unchanged.
 ///
 /// Errors: LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OVERLAP, LOCKSTEP_ERROR_RANDOM, LOCKSTEP_ERROR_TOO_LONG; errors of devices.
 #[unsafe(no_mangle)]
@@ -52,12 +52,13 @@ pub unsafe extern "C" fn lockstep_seal(
     ffi::guarded(|| {
         let call = Call { engine, key, context, context_len, input, len, output, room, output_len };
         // SAFETY: the pointers are valid, as the header demands.
-        unsafe { call.run(lockstep::ciphertext_len(len as u64)?, lockstep::seal) }
+        unsafe { call.run(lockstep::ciphertext_len(len as u64)?, lockstep::seal_into) }
     })
 }
 
 /// Decrypts a message of the file format. `room` is the size of the output, which needs lockstep_opened_len bytes; the used
-/// length is stored. The output must not overlap the input. After an error the output is unchanged.
+/// length is stored. The output must not overlap the input. After an error the output has no plaintext: each byte is
+/// zeroed or unchanged.
 ///
 /// Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_WRONG_KEY, LOCKSTEP_ERROR_TRUNCATED, LOCKSTEP_ERROR_OUTPUT,
 /// LOCKSTEP_ERROR_OVERLAP; errors of devices.
@@ -76,12 +77,12 @@ pub unsafe extern "C" fn lockstep_open(
     ffi::guarded(|| {
         let call = Call { engine, key, context, context_len, input, len, output, room, output_len };
         // SAFETY: the pointers are valid, as the header demands.
-        unsafe { call.run(lockstep::plaintext_len(len as u64)?, lockstep::open) }
+        unsafe { call.run(lockstep::plaintext_len(len as u64)?, lockstep::open_into) }
     })
 }
 
 /// A function of the Rust library that processes a buffer.
-type Process = fn(&lockstep::Engine, &lockstep::FileKey, &[u8], &[u8]) -> lockstep::Result<Vec<u8>>;
+type Process = fn(&lockstep::Engine, &lockstep::FileKey, &[u8], &[u8], &mut [u8]) -> lockstep::Result<usize>;
 
 /// The arguments of a call.
 struct Call {
@@ -115,12 +116,12 @@ impl Call {
         }
         // SAFETY: the pointers are valid, says the caller, and written memory overlaps nothing else.
         unsafe {
-            ffi::check_memory(self.output, self.room, "the output")?;
             let (engine, key) = (ffi::object(self.engine, "the engine")?, file_key(self.key)?);
             let context = ffi::input(self.context, self.context_len, "the context")?;
             let input = ffi::input(self.input, self.len, "the input")?;
-            let result = engine.run(|engine| Ok(Zeroizing::new(process(engine, key, context, input)?)))?;
-            ffi::store_bytes(&result, self.output, self.room, self.output_len)
+            let output = ffi::output(self.output, self.room, "the output")?;
+            let len = engine.run(|engine| Ok(process(engine, key, context, input, output)?))?;
+            ffi::store(self.output_len, len, "the place for the length")
         }
     }
 }

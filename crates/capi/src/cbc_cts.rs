@@ -6,6 +6,8 @@ use lockstep::hazmat::Error;
 use lockstep::hazmat::mode::Direction;
 use lockstep::hazmat::mode::cbc_cts::{self, Variant};
 
+use zeroize::Zeroize;
+
 use crate::cipher::CipherKey;
 use crate::engine::Engine;
 use crate::error::{Failure, Outcome};
@@ -21,7 +23,7 @@ pub const LOCKSTEP_CTS_CS3: c_int = 3;
 /// Encrypts a message of at least 16 bytes by CBC with ciphertext stealing, a number LOCKSTEP_CTS_. `iv` has 16 bytes and is
 /// updated. `output` has `len` bytes and is `input` or separate memory. The key is of any mode except XTS.
 ///
-/// Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_ORDER for a key of XTS;
+/// Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_KEY for a key of XTS;
 /// errors of devices.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_cbc_cts_encrypt(
@@ -83,16 +85,26 @@ unsafe fn run(
         // A refused call does not change the output.
         return Err(Error::DataLength { mode: "CBC-CTS", expected: "at least 16 bytes", got: len }.into());
     }
-    // SAFETY: the pointers are valid, says the caller, and written memory overlaps nothing else. The input is copied to the
-    // output, because the mode works in place.
-    let (engine, key, iv, data) = unsafe {
+    // SAFETY: the pointers are valid, says the caller, and written memory overlaps nothing else.
+    let (engine, key, iv) = unsafe {
         let (engine, key) = (ffi::object(engine, "the engine")?, ffi::object(key, "the key")?.single()?);
-        let iv = ffi::block(iv, "the IV")?;
-        std::ptr::copy(input, output, len);
-        (engine, key, iv, ffi::output(output, len, "the output")?)
+        (engine, key, ffi::block(iv, "the IV")?)
     };
-    engine.run_mode(|executor| match direction {
-        Direction::Encrypt => cbc_cts::encrypt(executor, key, variant, iv, data),
-        Direction::Decrypt => cbc_cts::decrypt(executor, key, variant, iv, data),
+    engine.run_mode(|executor| {
+        // SAFETY: both pointers are valid for this length, and are the same or separate memory. The input is copied, because
+        // the mode works in place. The engine has been checked: a refused call does not change the output.
+        let data = unsafe {
+            std::ptr::copy(input, output, len);
+            std::slice::from_raw_parts_mut(output, len)
+        };
+        let outcome = match direction {
+            Direction::Encrypt => cbc_cts::encrypt(executor, key, variant, iv, data),
+            Direction::Decrypt => cbc_cts::decrypt(executor, key, variant, iv, data),
+        };
+        if outcome.is_err() {
+            // A copy of the input must not look like a result.
+            data.zeroize();
+        }
+        outcome
     })
 }

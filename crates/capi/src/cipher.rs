@@ -6,7 +6,7 @@ use lockstep::hazmat::Block;
 use lockstep::hazmat::mode::{Cipher, CipherKey as ModeKey, Direction, Message as ModeMessage};
 
 use crate::engine::Engine;
-use crate::error::{Failure, LOCKSTEP_ERROR_ORDER, Outcome};
+use crate::error::{Failure, LOCKSTEP_ERROR_KEY, Outcome};
 use crate::ffi::{self, MemoryRange};
 
 /// ECB (SP 800-38A). Whole blocks of 16 bytes. No IV. It reveals equal blocks.
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn lockstep_cipher_key_new(
     len: usize,
     key: *mut *mut CipherKey,
 ) -> c_int {
-    ffi::guarded(|| {
+    ffi::guarded_key(|| {
         // SAFETY: the pointers are valid, as the header demands.
         unsafe {
             ffi::produce(key, || {
@@ -261,7 +261,7 @@ impl CipherKey {
         match self.key.tweak() {
             None => Ok(self.key.data()),
             Some(_) => Err(Failure::new(
-                LOCKSTEP_ERROR_ORDER,
+                LOCKSTEP_ERROR_KEY,
                 "this is a pair of keys for XTS: make the key with another mode, such as LOCKSTEP_CIPHER_CTR",
             )),
         }

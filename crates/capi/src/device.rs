@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 
 use lockstep::hazmat::Error;
-use lockstep::hazmat::backend::{DeviceBuffer as Owner, DeviceMemory};
+use lockstep::hazmat::backend::{DeviceBuffer as Owner, DeviceId, DeviceMemory};
 use lockstep::hazmat::data::{BufferHandle, DeviceSlice};
 use lockstep::hazmat::mode::Executor;
 use lockstep::hazmat::work::Stream;
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn lockstep_device_allocate(
     len: usize,
     buffer: *mut *mut DeviceBuffer,
 ) -> c_int {
-    let allocate = |memory: &dyn DeviceMemory, _| {
+    let allocate = |_: &Engine, memory: &dyn DeviceMemory, _| {
         let owner = memory.allocate(len)?;
         Ok((owner.slice(), Some(Allocation(owner))))
     };
@@ -75,16 +75,17 @@ pub unsafe extern "C" fn lockstep_device_wrap(
     len: usize,
     buffer: *mut *mut DeviceBuffer,
 ) -> c_int {
-    let wrap = |memory: &dyn DeviceMemory, id| {
-        ffi::check_pointer(pointer, "the device memory")?;
+    let wrap = |engine: &Engine, memory: &dyn DeviceMemory, id| {
+        if len > 0 {
+            ffi::check_pointer(pointer, "the device memory")?;
+        }
         if (pointer as u64).checked_add(len as u64).is_none() || len > isize::MAX as usize {
             return Err(Failure::new(
                 LOCKSTEP_ERROR_LENGTH,
                 "the memory ends behind the last address: pass its length",
             ));
         }
-        // Memory that this device allocates shows whether its memory has addresses.
-        if memory.allocate(1)?.slice().buffer() != BufferHandle::ADDRESS_SPACE {
+        if !engine.has_addresses(memory, id)? {
             let what = "memory at an address: allocate by lockstep_device_allocate".into();
             return Err(Error::OutOfReach { device: id, what }.into());
         }
@@ -101,10 +102,7 @@ unsafe fn make(
     engine: *const Engine,
     device: *const c_char,
     buffer: *mut *mut DeviceBuffer,
-    make: impl FnOnce(
-        &dyn DeviceMemory,
-        lockstep::hazmat::backend::DeviceId,
-    ) -> Outcome<(DeviceSlice, Option<Allocation>)>,
+    make: impl FnOnce(&Engine, &dyn DeviceMemory, DeviceId) -> Outcome<(DeviceSlice, Option<Allocation>)>,
 ) -> Outcome<()> {
     // SAFETY: the pointers are valid, says the caller.
     unsafe {
@@ -113,15 +111,15 @@ unsafe fn make(
             let engine = ffi::object(engine, "the engine")?;
             let (slice, owner) = engine.run(|inner| {
                 let id = Engine::device(inner, name)?.id();
-                make(inner.planner().memory(id)?, id)
+                make(engine, inner.planner().memory(id)?, id)
             })?;
             Ok(DeviceBuffer { slice, _owner: owner, engine: engine.clone() })
         })
     }
 }
 
-/// Wipes and frees memory that lockstep_device_allocate has allocated, after all work on it; forgets memory of the caller.
-/// No call may be using the buffer. NULL is permitted.
+/// Waits for all work on memory that lockstep_device_allocate has allocated, and wipes and frees it. Memory that
+/// lockstep_device_wrap was given stays as it is. No call may be using the buffer. NULL is permitted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_device_buffer_free(buffer: *mut DeviceBuffer) {
     // SAFETY: the pointer is null or a buffer that is not used again, as the header demands.

@@ -115,6 +115,7 @@ pub unsafe extern "C" fn lockstep_completion_is_ready(completion: *const Complet
         // SAFETY: the pointer is null or valid, as the header demands.
         let completion = unsafe { ffi::object(completion, "the completion")? };
         completion.check_thread()?;
+        completion.engine.check_process()?;
         is_ready = completion.work.as_ref().is_none_or(WorkCompletion::is_ready);
         Ok(())
     });

@@ -2,10 +2,11 @@
 
 use std::ffi::{c_char, c_int};
 use std::process;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use lockstep::engine::Verify;
-use lockstep::hazmat::backend::{Device, DeviceSelector};
+use lockstep::hazmat::backend::{Device, DeviceId, DeviceMemory, DeviceSelector};
+use lockstep::hazmat::data::BufferHandle;
 use lockstep::hazmat::mode::Executor;
 
 use crate::error::{Failure, LOCKSTEP_ERROR_FORKED, LOCKSTEP_ERROR_UNKNOWN_DEVICE, Outcome};
@@ -26,6 +27,8 @@ pub struct Engine {
     inner: lockstep::Engine,
     /// The process in which the engine has opened devices other than the CPU.
     opened_in: Arc<OnceLock<u32>>,
+    /// Whether the memory of these devices has addresses.
+    addressing: Arc<Mutex<Vec<(DeviceId, bool)>>>,
 }
 
 /// Options of an engine. Zeros are the defaults.
@@ -93,7 +96,7 @@ fn build(device: Option<&str>, kernel: Option<&str>, threads: u32, verify: c_int
             return Err(Failure::argument(format!("`verify` is {other}: use a number LOCKSTEP_VERIFY_")));
         }
     };
-    Ok(Engine { inner: builder.build()?, opened_in: Arc::default() })
+    Ok(Engine { inner: builder.build()?, opened_in: Arc::default(), addressing: Arc::default() })
 }
 
 /// Frees an engine. No call may be using it. Objects that were made with the engine stay valid. NULL is permitted.
@@ -217,6 +220,18 @@ impl Engine {
         }
     }
 
+    /// Whether memory of the device has addresses. The first call allocates memory to find out; later calls do not: freeing
+    /// memory waits for all work on the device.
+    pub(crate) fn has_addresses(&self, memory: &dyn DeviceMemory, device: DeviceId) -> Outcome<bool> {
+        let mut known = self.addressing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, has_addresses)) = known.iter().find(|(known, _)| *known == device) {
+            return Ok(*has_addresses);
+        }
+        let has_addresses = memory.allocate(1)?.slice().buffer() == BufferHandle::ADDRESS_SPACE;
+        known.push((device, has_addresses));
+        Ok(has_addresses)
+    }
+
     /// The device of this name, or, without a name, the first device with memory of its own.
     pub(crate) fn device<'e>(engine: &'e lockstep::Engine, name: Option<&str>) -> Outcome<&'e dyn Device> {
         let mut devices = engine.devices().iter();
@@ -234,5 +249,61 @@ impl Engine {
             );
             Failure::new(LOCKSTEP_ERROR_UNKNOWN_DEVICE, message)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use lockstep::hazmat::backend::{DeviceBuffer, Fetch, Unit};
+    use lockstep::hazmat::data::DeviceSlice;
+    use lockstep::hazmat::work::Stream;
+    use lockstep::hazmat::{Error, Result};
+
+    use super::*;
+
+    const DEVICE: DeviceId = DeviceId { backend: "cuda", unit: Unit::Number(0) };
+
+    /// Counts allocations.
+    struct Counting(AtomicUsize);
+
+    struct Buffer;
+
+    impl DeviceBuffer for Buffer {
+        fn slice(&self) -> DeviceSlice {
+            // SAFETY: the slice is not given to any work.
+            unsafe { DeviceSlice::from_raw(DEVICE, 4096, 1) }
+        }
+    }
+
+    impl DeviceMemory for Counting {
+        fn allocate(&self, _: usize) -> Result<Box<dyn DeviceBuffer>> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Ok(Box::new(Buffer))
+        }
+
+        fn upload(&self, _: &[u8], _: &DeviceSlice, _: Stream) -> Result<()> {
+            Err(Error::NotSealed)
+        }
+
+        fn download(&self, _: &DeviceSlice, _: &mut [u8], _: Stream) -> Result<()> {
+            Err(Error::NotSealed)
+        }
+
+        fn fetch(&self, _: &[DeviceSlice], _: Stream) -> Result<Box<dyn Fetch>> {
+            Err(Error::NotSealed)
+        }
+    }
+
+    /// The release of memory of a device waits for all work on the device, which a wrapped pointer must not do each time.
+    #[test]
+    fn only_the_first_wrapped_pointer_allocates() {
+        let engine = build(Some("cpu"), None, 1, LOCKSTEP_VERIFY_DEFAULT).unwrap();
+        let memory = Counting(AtomicUsize::new(0));
+        for _ in 0..3 {
+            assert!(engine.clone().has_addresses(&memory, DEVICE).unwrap());
+        }
+        assert_eq!(memory.0.into_inner(), 1);
     }
 }

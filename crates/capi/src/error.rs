@@ -7,7 +7,7 @@ use lockstep::hazmat::Error as CoreError;
 
 /// Success.
 pub const LOCKSTEP_OK: c_int = 0;
-/// The data are not authentic: wrong key, nonce, associated data or tag, or changed data. The output is zeroed.
+/// The data are not authentic: wrong key, nonce, associated data or tag, or changed data. No plaintext is in the output.
 pub const LOCKSTEP_ERROR_AUTHENTICATION: c_int = 1;
 /// The message of the file format was encrypted with another key or another context.
 pub const LOCKSTEP_ERROR_WRONG_KEY: c_int = 2;
@@ -31,7 +31,7 @@ pub const LOCKSTEP_ERROR_LENGTH: c_int = 10;
 pub const LOCKSTEP_ERROR_TOO_LONG: c_int = 11;
 /// The output is too small.
 pub const LOCKSTEP_ERROR_OUTPUT: c_int = 12;
-/// The call is not permitted at this time, on this thread or with this object.
+/// The call is not permitted at this time or on this thread.
 pub const LOCKSTEP_ERROR_ORDER: c_int = 13;
 /// There is no device of this name.
 pub const LOCKSTEP_ERROR_UNKNOWN_DEVICE: c_int = 14;
@@ -124,7 +124,7 @@ const TEXTS: [(c_int, &CStr); 34] = [
     ),
     (
         LOCKSTEP_ERROR_CANCELLED,
-        c"the progress callback cancelled the call: nothing was written to the output file",
+        c"the progress callback cancelled the call: discard the output of a stream; an output file was not made",
     ),
     (LOCKSTEP_ERROR_KEY_FILE, c"this is not a key file: use a file that `lockstep keygen` has made"),
     (LOCKSTEP_ERROR_RANDOM, c"the operating system returned no random bytes: nothing was encrypted"),
@@ -192,6 +192,11 @@ impl Failure {
     /// An argument with a value that does not exist.
     pub(crate) fn argument(message: impl Into<String>) -> Failure {
         Failure::new(LOCKSTEP_ERROR_ARGUMENT, message)
+    }
+
+    /// The code of the interface.
+    pub(crate) fn code(&self) -> c_int {
+        self.code
     }
 
     /// Stores the message for the thread, and returns the code.

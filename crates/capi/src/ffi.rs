@@ -9,6 +9,7 @@ use std::{ptr, slice};
 
 use lockstep::hazmat::data::{Data, Span};
 use lockstep::hazmat::{Block, Error};
+use zeroize::Zeroize;
 
 use crate::error::{
     Failure, LOCKSTEP_ERROR_INTERNAL, LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_NULL, LOCKSTEP_ERROR_OVERLAP,
@@ -29,6 +30,26 @@ pub(crate) fn guarded(body: impl FnOnce() -> Outcome<()>) -> c_int {
         )
         .report(),
     }
+}
+
+/// Runs the body of a function that makes or copies a key, as [`guarded`] does, and then wipes the part of the stack that the
+/// body has used: moving a value leaves copies of it there.
+pub(crate) fn guarded_key(body: impl FnOnce() -> Outcome<()>) -> c_int {
+    #[inline(never)]
+    fn run(body: impl FnOnce() -> Outcome<()>) -> c_int {
+        guarded(body)
+    }
+    let code = run(body);
+    wipe_stack();
+    code
+}
+
+/// Overwrites 16 KiB of the stack below the caller. Functions that make keys use less.
+#[inline(never)]
+fn wipe_stack() {
+    let mut area = [0u64; 2048];
+    // Volatile writes: the compiler does not remove them.
+    area.zeroize();
 }
 
 /// Drops an object that C frees. Does nothing if the pointer is null. A panic in the drop is not reported.
@@ -220,10 +241,18 @@ pub(crate) unsafe fn text<'a>(text: *const c_char, name: &str) -> Outcome<Option
 pub(crate) unsafe trait Options: Copy {
     /// The name in messages.
     const NAME: &'static str;
+
+    /// The member that fills the end of the structure, if there is one. It must be zero, so that a later version can give it
+    /// a meaning.
+    fn reserved(&self) -> u32 {
+        0
+    }
 }
 
 /// Reads options. A null pointer stands for the defaults. A shorter structure, of an older header, is completed with zeros.
-/// In a longer structure, of a newer header, the bytes that this library does not know must be zero.
+/// In a longer structure, of a newer header, the bytes that this library does not know must be zero, and so must the reserved
+/// member. Structures of options have no padding: a later member in its place would have the size of the older structure, and
+/// an older program leaves it uninitialised.
 ///
 /// # Safety
 /// The pointer is null or valid for reads of as many bytes as its first member states.
@@ -246,14 +275,16 @@ pub(crate) unsafe fn options<T: Options>(pointer: *const T) -> Outcome<T> {
     unsafe { ptr::copy_nonoverlapping(pointer.cast::<u8>(), known.as_mut_ptr().cast(), shared) };
     // SAFETY: the source has `size` bytes.
     let unknown = unsafe { slice::from_raw_parts(pointer.cast::<u8>().add(shared), size - shared) };
-    if unknown.iter().any(|byte| *byte != 0) {
+    let has_unknown = unknown.iter().any(|byte| *byte != 0);
+    // SAFETY: bytes of the caller's structure, or zeros, are valid for the type.
+    let known = unsafe { known.assume_init() };
+    if has_unknown || known.reserved() != 0 {
         let name = T::NAME;
         return Err(Failure::argument(format!(
-            "{name} has options that this library does not know: use a newer library"
+            "{name} has options that this library does not know: set unused members to zero, or use a newer library"
         )));
     }
-    // SAFETY: bytes of the caller's structure, or zeros, are valid for the type.
-    Ok(unsafe { known.assume_init() })
+    Ok(known)
 }
 
 /// No structure of options is larger. A larger value is an uninitialised member.

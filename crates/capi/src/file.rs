@@ -26,11 +26,17 @@ pub struct FileOptions {
     pub force: c_int,
     /// Not 0: the output is on stable storage when the call returns.
     pub sync: c_int,
+    /// Zero.
+    pub reserved: u32,
 }
 
 // SAFETY: the structure is `repr(C)`, its first member is a `usize`, and zeros are valid.
 unsafe impl ffi::Options for FileOptions {
     const NAME: &'static str = "lockstep_file_options";
+
+    fn reserved(&self) -> u32 {
+        self.reserved
+    }
 }
 
 /// Encrypts a file to a file in the file format. The output appears complete or not at all. `options` and `summary` may be

@@ -26,7 +26,7 @@ pub unsafe extern "C" fn lockstep_file_key_generate(bits: c_int, key: *mut *mut 
         Ok(FileKey { key: lockstep::FileKey::generate_for(suite)? })
     };
     // SAFETY: the pointer is valid, as the header demands.
-    ffi::guarded(|| unsafe { ffi::produce(key, generate) })
+    ffi::guarded_key(|| unsafe { ffi::produce(key, generate) })
 }
 
 /// Makes a key from its 32 or 16 bytes, which must be uniformly random: not a password, and not the hash of one.
@@ -38,7 +38,7 @@ pub unsafe extern "C" fn lockstep_file_key_new(
     len: usize,
     key: *mut *mut FileKey,
 ) -> c_int {
-    ffi::guarded(|| {
+    ffi::guarded_key(|| {
         // SAFETY: the pointers are valid, as the header demands.
         unsafe {
             ffi::produce(key, || {
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn lockstep_file_key_new(
 /// Errors: LOCKSTEP_ERROR_FILE, LOCKSTEP_ERROR_KEY_FILE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_file_key_read(path: *const c_char, key: *mut *mut FileKey) -> c_int {
-    ffi::guarded(|| {
+    ffi::guarded_key(|| {
         // SAFETY: the pointers are valid, as the header demands.
         unsafe { ffi::produce(key, || Ok(FileKey { key: keyfile::read(ffi::path(path, "the path")?)? })) }
     })
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn lockstep_file_key_read(path: *const c_char, key: *mut *
 /// Errors: LOCKSTEP_ERROR_EXISTS, LOCKSTEP_ERROR_FILE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_file_key_write(path: *const c_char, key: *const FileKey) -> c_int {
-    ffi::guarded(|| {
+    ffi::guarded_key(|| {
         // SAFETY: the pointers are valid, as the header demands.
         unsafe { Ok(keyfile::create(ffi::path(path, "the path")?, file_key(key)?)?) }
     })
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn lockstep_file_key_bytes(
     room: usize,
     output_len: *mut usize,
 ) -> c_int {
-    ffi::guarded(|| {
+    ffi::guarded_key(|| {
         ffi::check_pointer(output_len, "the place for the length")?;
         // SAFETY: the pointers are valid, as the header demands.
         unsafe { ffi::store_bytes(file_key(key)?.as_bytes(), output, room, output_len) }

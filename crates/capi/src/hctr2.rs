@@ -17,14 +17,14 @@ pub struct Hctr2Key {
 
 /// Makes a key for HCTR2 from a key of any mode except XTS.
 ///
-/// Errors: LOCKSTEP_ERROR_ORDER for a key of XTS; errors of devices.
+/// Errors: LOCKSTEP_ERROR_KEY for a key of XTS; errors of devices.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_hctr2_key_new(
     engine: *const Engine,
     key: *const CipherKey,
     hctr2_key: *mut *mut Hctr2Key,
 ) -> c_int {
-    ffi::guarded(|| {
+    ffi::guarded_key(|| {
         // SAFETY: the pointers are valid, as the header demands.
         unsafe {
             ffi::produce(hctr2_key, || {

@@ -14,7 +14,7 @@ use crate::ffi::{self, MemoryRange};
 /// Wraps a key of a multiple of 8 bytes, at least 16 (KW, RFC 3394). The result has 8 bytes more. `room` is the size of the
 /// output, whose used length is stored. The wrapping key is of any mode except XTS.
 ///
-/// Errors: LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_ORDER for a key of XTS; errors
+/// Errors: LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_KEY for a key of XTS; errors
 /// of devices.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_key_wrap(
@@ -30,7 +30,7 @@ pub unsafe extern "C" fn lockstep_key_wrap(
         key_wrap::wrap(executor, key, input).map(Zeroizing::new)
     };
     // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded(|| unsafe { run(wrap, engine, key, input, len, output, room, output_len) })
+    ffi::guarded_key(|| unsafe { run(wrap, engine, key, input, len, output, room, output_len) })
 }
 
 /// Unwraps a key (KW, RFC 3394). The result has 8 bytes less than the input.
@@ -47,7 +47,7 @@ pub unsafe extern "C" fn lockstep_key_unwrap(
     output_len: *mut usize,
 ) -> c_int {
     // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded(|| unsafe { run(key_wrap::unwrap, engine, key, input, len, output, room, output_len) })
+    ffi::guarded_key(|| unsafe { run(key_wrap::unwrap, engine, key, input, len, output, room, output_len) })
 }
 
 /// Wraps a key of 1 to 2^32 - 1 bytes (KWP, RFC 5649). The result has 8 bytes more, rounded up to a multiple of 8. The
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn lockstep_key_wrap_padded(
         key_wrap::wrap_padded(executor, key, input).map(Zeroizing::new)
     };
     // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded(|| unsafe { run(wrap, engine, key, input, len, output, room, output_len) })
+    ffi::guarded_key(|| unsafe { run(wrap, engine, key, input, len, output, room, output_len) })
 }
 
 /// Unwraps a key (KWP, RFC 5649). The output needs as many bytes as the unwrapped key has: at most 8 less than the input.
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn lockstep_key_unwrap_padded(
     output_len: *mut usize,
 ) -> c_int {
     // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded(|| unsafe {
+    ffi::guarded_key(|| unsafe {
         run(key_wrap::unwrap_padded, engine, key, input, len, output, room, output_len)
     })
 }

@@ -15,7 +15,7 @@ use crate::file_key::{FileKey, file_key};
 /// Fills a buffer with `len` bytes of the encrypted message from an offset. Returns 0, or another number for an error. Calls
 /// run on any thread, and at the same time.
 pub type ReadAtFn =
-    Option<unsafe extern "C" fn(user: *mut c_void, offset: u64, buffer: *mut u8, len: usize) -> c_int>;
+    Option<unsafe extern "C-unwind" fn(user: *mut c_void, offset: u64, buffer: *mut u8, len: usize) -> c_int>;
 
 /// A message of the file format with random access. All threads may use it at the same time.
 pub struct Reader {
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn lockstep_reader_len(reader: *const Reader) -> u64 {
 }
 
 /// Reads plaintext from an offset to a buffer until the buffer is full or the message ends, and stores the number of bytes.
-/// Each byte is verified. After an error the buffer is zeroed.
+/// Each byte is verified. After an error the buffer is zeroed, or unchanged if nothing was read.
 ///
 /// Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_READ; errors of devices.
 #[unsafe(no_mangle)]

@@ -13,15 +13,18 @@ use crate::file_key::{FileKey, file_key};
 
 /// Reads up to `len` bytes to `buffer`. Returns the number of bytes, 0 at the end, or a negative number for an error. The
 /// calls of one stream do not run at the same time, but they run on any thread.
-pub type ReadFn = Option<unsafe extern "C" fn(user: *mut c_void, buffer: *mut u8, len: usize) -> isize>;
+pub type ReadFn =
+    Option<unsafe extern "C-unwind" fn(user: *mut c_void, buffer: *mut u8, len: usize) -> isize>;
 
-/// Writes up to `len` bytes of `buffer`. Returns the number of bytes, or a negative number for an error. The calls of one
-/// stream do not run at the same time, but they run on any thread, and at the same time as a read.
-pub type WriteFn = Option<unsafe extern "C" fn(user: *mut c_void, buffer: *const u8, len: usize) -> isize>;
+/// Writes up to `len` bytes of `buffer`. Returns the number of bytes, which is at least 1, or a negative number for an error.
+/// The calls of one stream do not run at the same time, but they run on any thread, and at the same time as a read.
+pub type WriteFn =
+    Option<unsafe extern "C-unwind" fn(user: *mut c_void, buffer: *const u8, len: usize) -> isize>;
 
-/// Receives the number of plaintext bytes so far. A result other than 0 cancels the call. If all other bytes are being
-/// processed at that time, the call succeeds nevertheless. The calls do not run at the same time, but they run on any thread.
-pub type ProgressFn = Option<unsafe extern "C" fn(user: *mut c_void, bytes: u64) -> c_int>;
+/// Receives the number of plaintext bytes so far. A result other than 0 cancels the call before the next piece of the input
+/// is processed; if there is no next piece, the call succeeds. The calls do not run at the same time, but they run on any
+/// thread.
+pub type ProgressFn = Option<unsafe extern "C-unwind" fn(user: *mut c_void, bytes: u64) -> c_int>;
 
 /// Options of a stream. Zeros are the defaults.
 #[repr(C)]
@@ -36,11 +39,17 @@ pub struct StreamOptions {
     /// The maximum number of threads for this call; 0: the number of the engine. With 1, all callbacks run on the calling
     /// thread.
     pub threads: u32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 // SAFETY: the structure is `repr(C)`, its first member is a `usize`, and zeros are valid.
 unsafe impl ffi::Options for StreamOptions {
     const NAME: &'static str = "lockstep_stream_options";
+
+    fn reserved(&self) -> u32 {
+        self.reserved
+    }
 }
 
 /// The result of an encryption or decryption.

@@ -39,7 +39,7 @@ mod quoted;
 
 pub use cobblestone::{
     DecryptReader, EncryptWriter, FileKey, Options, ReadAt, Reader, Suite, Summary, ciphertext_len, decrypt,
-    encrypt, open, plaintext_len, seal,
+    encrypt, open, open_into, plaintext_len, seal, seal_into,
 };
 pub use engine::Engine;
 pub use envelope::Envelope;

@@ -93,8 +93,24 @@ static void mixed_keys(const lockstep_engine *engine)
     OK(lockstep_aead_seal_batch(engine, messages, 2));
     OK(lockstep_aead_open_batch(engine, messages, 2));
     CHECK(is_all(data[0], 32, 0));
+    CHECK(messages[0].status == LOCKSTEP_STATUS_DONE && messages[1].status == LOCKSTEP_STATUS_DONE);
+    /* A refused call does not leave the statuses of the previous call. */
+    messages[1].nonce = NULL;
+    FAILS(LOCKSTEP_ERROR_NULL, lockstep_aead_open_batch(engine, messages, 2));
+    CHECK(messages[0].status == LOCKSTEP_STATUS_PENDING && messages[1].status == LOCKSTEP_STATUS_PENDING);
+    messages[1].nonce = nonce;
+    OK(lockstep_aead_seal_batch(engine, messages, 2));
+    FAILS(LOCKSTEP_ERROR_NULL, lockstep_aead_open_batch(NULL, messages, 2));
+    CHECK(messages[0].status == LOCKSTEP_STATUS_PENDING && messages[1].status == LOCKSTEP_STATUS_PENDING);
+    OK(lockstep_aead_open_batch(engine, messages, 2));
+    lockstep_bytes strings[2] = {{nonce, 1}, {nonce, 2}};
+    messages[1].aad = strings;
+    messages[1].aad_count = 2;
+    FAILS(LOCKSTEP_ERROR_ARGUMENT, lockstep_aead_seal_batch(engine, messages, 2));
+    messages[1].aad_count = 0;
     messages[1].key = other;
-    FAILS(LOCKSTEP_ERROR_ORDER, lockstep_aead_seal_batch(engine, messages, 2));
+    FAILS(LOCKSTEP_ERROR_KEY, lockstep_aead_seal_batch(engine, messages, 2));
+    CHECK(strstr(lockstep_last_error_message(), "CCM") != NULL);
     CHECK(messages[0].status == LOCKSTEP_STATUS_PENDING && is_all(data[0], 32, 0));
     lockstep_key_free(small);
     lockstep_key_free(large);

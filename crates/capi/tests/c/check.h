@@ -38,6 +38,15 @@ static inline int is_all(const uint8_t *bytes, size_t len, uint8_t value)
     return 1;
 }
 
+/* Each byte has one of two values. */
+static inline int is_all_of(const uint8_t *bytes, size_t len, uint8_t one, uint8_t other)
+{
+    for (size_t i = 0; i < len; i++)
+        if (bytes[i] != one && bytes[i] != other)
+            return 0;
+    return 1;
+}
+
 static inline lockstep_key *new_key(int aead, size_t len)
 {
     uint8_t bytes[64];

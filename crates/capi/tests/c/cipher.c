@@ -40,7 +40,7 @@ static void one_mode(const lockstep_engine *engine, int cipher)
 static void other_modes(const lockstep_engine *engine)
 {
     lockstep_cipher_key *key = new_cipher_key(LOCKSTEP_CIPHER_CTR, 24), *pair = new_cipher_key(LOCKSTEP_CIPHER_XTS, 32);
-    lockstep_hctr2_key *hctr2;
+    lockstep_hctr2_key *hctr2, *none;
     uint8_t data[64], out[80], back[64], iv[16] = {0}, macs[2][16], tweak[3] = {1, 2, 3};
     size_t len;
     count_up(data, 64, 1, 1);
@@ -80,7 +80,12 @@ static void other_modes(const lockstep_engine *engine)
     CHECK(lockstep_is_equal(macs[0], out, 16) == 1 && lockstep_is_equal(macs[1], out, 16) == 1);
     out[15] ^= 1;
     CHECK(lockstep_is_equal(macs[0], out, 16) == 0 && lockstep_is_equal(NULL, out, 16) == 0);
-    FAILS(LOCKSTEP_ERROR_ORDER, lockstep_cmac(engine, pair, data, 64, out));
+    FAILS(LOCKSTEP_ERROR_KEY, lockstep_cmac(engine, pair, data, 64, out));
+    FAILS(LOCKSTEP_ERROR_KEY, lockstep_hctr2_key_new(engine, pair, &none));
+    CHECK(none == NULL);
+    lockstep_key *ccm = new_key(LOCKSTEP_AEAD_CCM, 16);
+    FAILS(LOCKSTEP_ERROR_KEY, lockstep_gmac(engine, ccm, iv, 12, data, 64, out, 16));
+    lockstep_key_free(ccm);
     FAILS(LOCKSTEP_ERROR_KEY, lockstep_cipher_encrypt(engine, LOCKSTEP_CIPHER_CTR, pair, iv, data, 16, out));
     FAILS(LOCKSTEP_ERROR_KEY, lockstep_cipher_encrypt(engine, LOCKSTEP_CIPHER_XTS, key, iv, data, 16, out));
     FAILS(LOCKSTEP_ERROR_LENGTH, lockstep_cipher_encrypt(engine, LOCKSTEP_CIPHER_CBC, key, iv, data, 17, out));

@@ -84,6 +84,17 @@ static void wrapped(const lockstep_engine *engine)
         CHECK(memcmp(got, data, 64) == 0);
         lockstep_device_buffer_free(wrapped);
         FAILS(LOCKSTEP_ERROR_NULL, lockstep_device_wrap(engine, NULL, NULL, 64, &wrapped));
+        FAILS(LOCKSTEP_ERROR_LENGTH, lockstep_device_wrap(engine, NULL, pointer, SIZE_MAX, &wrapped));
+        /* An empty tensor has no address. */
+        OK(lockstep_device_wrap(engine, NULL, NULL, 0, &wrapped));
+        lockstep_device_range empty = {wrapped, 0, 0};
+        lockstep_key *key = new_key(LOCKSTEP_AEAD_GCM, 16);
+        uint8_t nonce[12] = {0}, tag[16], tag_of_cpu[16];
+        OK(lockstep_device_seal(engine, key, nonce, 12, data, 9, &empty, &empty, tag, 16, NULL));
+        OK(lockstep_aead_seal(engine, key, nonce, 12, data, 9, NULL, 0, NULL, tag_of_cpu, 16));
+        CHECK(memcmp(tag, tag_of_cpu, 16) == 0);
+        lockstep_key_free(key);
+        lockstep_device_buffer_free(wrapped);
     }
     lockstep_device_buffer_free(owner);
 }
@@ -93,6 +104,34 @@ static void *wait_elsewhere(void *completion)
     CHECK(lockstep_completion_is_ready(completion) == 0);
     FAILS(LOCKSTEP_ERROR_ORDER, lockstep_completion_wait(completion));
     return NULL;
+}
+
+/* The buffers and the engine are freed before the work on them has ended: this waits for the work. */
+static void early_free(const char *device)
+{
+    enum { LONG = 1 << 16 };
+    uint8_t *zeros = calloc(1, LONG), status = 0;
+    uint64_t offset = 0, length = LONG;
+    lockstep_engine_options options = {sizeof options, device, NULL, 2, LOCKSTEP_VERIFY_SAMPLE};
+    lockstep_engine *engine;
+    lockstep_completion *completion;
+    OK(lockstep_engine_new(&options, &engine));
+    lockstep_device_buffer *buffers[] = {
+        upload(engine, zeros, 16), upload(engine, zeros, 16), upload(engine, &offset, 8), upload(engine, &length, 8),
+        upload(engine, zeros, LONG), upload(engine, zeros, 16), upload(engine, &status, 1),
+    };
+    lockstep_device_table table = {
+        .size = sizeof table, .messages = 1, .key_len = 16, .longest = LONG,
+        .keys = {buffers[0], 0, 16}, .states = {buffers[1], 0, 16}, .offsets = {buffers[2], 0, 8},
+        .lengths = {buffers[3], 0, 8}, .from = {buffers[4], 0, LONG}, .to = {buffers[4], 0, LONG},
+        .tags = {buffers[5], 0, 16}, .status = {buffers[6], 0, 1},
+    };
+    OK(lockstep_device_table_aead(engine, LOCKSTEP_AEAD_GCM, LOCKSTEP_ENCRYPT, &table, NULL, &completion));
+    for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++)
+        lockstep_device_buffer_free(buffers[i]);
+    lockstep_engine_free(engine);
+    OK(lockstep_completion_wait(completion));
+    free(zeros);
 }
 
 static void tables(const lockstep_engine *engine, const lockstep_engine *cpu)
@@ -172,6 +211,13 @@ static void forked(lockstep_engine *engine)
         lockstep_device_buffer *none;
         FAILS(LOCKSTEP_ERROR_FORKED, lockstep_aead_seal(engine, key, nonce, 12, NULL, 0, data, 16, data, tag, 16));
         FAILS(LOCKSTEP_ERROR_FORKED, lockstep_device_allocate(engine, NULL, 16, &none));
+        /* Plaintext is not copied to an output that is not encrypted. */
+        lockstep_cipher_key *cbc = new_cipher_key(LOCKSTEP_CIPHER_CBC, 16);
+        uint8_t out[16];
+        memset(data, 5, 16);
+        memset(out, 9, 16);
+        FAILS(LOCKSTEP_ERROR_FORKED, lockstep_cbc_cts_encrypt(engine, LOCKSTEP_CTS_CS1, cbc, tag, data, 16, out));
+        CHECK(is_all(out, 16, 9));
         lockstep_device_buffer_free(buffer);
         lockstep_engine_free(engine);
         OK(lockstep_engine_new(&options, &own));
@@ -201,6 +247,7 @@ void test_device(const char *device)
     modes(engine, cpu);
     wrapped(engine);
     tables(engine, cpu);
+    early_free(device);
     forked(engine);
     lockstep_engine_free(engine);
     lockstep_engine_free(cpu);

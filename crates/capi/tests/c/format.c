@@ -96,8 +96,14 @@ static void buffers(const lockstep_engine *engine, const lockstep_file_key *key,
     memset(opened, 3, LEN);
     sealed[300000] ^= 1;
     FAILS(LOCKSTEP_ERROR_AUTHENTICATION, lockstep_open(engine, key, context, 7, sealed, *sealed_len, opened, LEN, &len));
-    CHECK(is_all(opened, LEN, 3));
+    CHECK(is_all_of(opened, LEN, 0, 3));
     sealed[300000] ^= 1;
+    memset(opened, 3, LEN);
+    FAILS(LOCKSTEP_ERROR_AUTHENTICATION, lockstep_open(engine, key, context, 7, sealed, *sealed_len - 16400, opened, LEN, &len));
+    CHECK(is_all_of(opened, LEN, 0, 3) && is_all(opened, 16384, 0));
+    memset(opened, 3, LEN);
+    FAILS(LOCKSTEP_ERROR_OVERLAP, lockstep_open(engine, key, opened, 7, sealed, *sealed_len, opened, LEN, &len));
+    CHECK(is_all(opened, LEN, 3));
     FAILS(LOCKSTEP_ERROR_TRUNCATED, lockstep_open(engine, key, context, 7, sealed, 50, opened, LEN, &len));
     FAILS(LOCKSTEP_ERROR_OUTPUT, lockstep_open(engine, key, context, 7, sealed, *sealed_len, opened, LEN - 1, &len));
     FAILS(LOCKSTEP_ERROR_OUTPUT, lockstep_seal(engine, key, NULL, 0, data, 1, small, sizeof small, &len));
@@ -111,7 +117,7 @@ static void streams(const lockstep_engine *engine, const lockstep_file_key *key,
     uint8_t *out = malloc(sealed_len);
     uint64_t progress = 0;
     lockstep_summary summary;
-    lockstep_stream_options options = {sizeof options, count_progress, &progress, 0};
+    lockstep_stream_options options = {sizeof options, count_progress, &progress, 0, 0};
     for (unsigned threads = 0; threads < 3; threads++) {
         struct memory from = {data, LEN, 0, -1}, to = {out, sealed_len, 0, -1};
         options.threads = threads;
@@ -145,6 +151,65 @@ static void streams(const lockstep_engine *engine, const lockstep_file_key *key,
     free(out);
 }
 
+/* What the callbacks below use. */
+struct nested {
+    const lockstep_engine *engine;
+    const lockstep_file_key *key;
+    lockstep_reader *reader;
+    struct memory memory;
+    int depth;
+};
+
+/* Uses the engine, fails, and succeeds. */
+static int seal_in_callback(const struct nested *nested)
+{
+    uint8_t plain[100] = {1}, sealed[172];
+    size_t len;
+    FAILS(LOCKSTEP_ERROR_OUTPUT, lockstep_seal(nested->engine, nested->key, NULL, 0, plain, 100, sealed, 171, &len));
+    OK(lockstep_seal(nested->engine, nested->key, NULL, 0, plain, 100, sealed, 172, &len));
+    OK(lockstep_open(nested->engine, nested->key, NULL, 0, sealed, len, plain, 100, &len));
+    return len == 100 && plain[0] == 1 ? 0 : 1;
+}
+
+static int progress_and_seal(void *user, uint64_t bytes)
+{
+    (void)bytes;
+    return seal_in_callback(user);
+}
+
+static ptrdiff_t read_and_seal(void *user, uint8_t *buffer, size_t len)
+{
+    struct nested *nested = user;
+    return seal_in_callback(nested) == 0 ? read_memory(&nested->memory, buffer, len) : -1;
+}
+
+static int read_at_and_read(void *user, uint64_t offset, uint8_t *buffer, size_t len)
+{
+    struct nested *nested = user;
+    uint8_t part[10];
+    size_t got;
+    if (nested->reader != NULL && nested->depth++ == 0)
+        OK(lockstep_reader_read(nested->reader, 5, part, 10, &got));
+    return read_at_memory(&nested->memory, offset, buffer, len);
+}
+
+/* Callbacks may call the library, also with the objects of the call. */
+static void calls_in_callbacks(const lockstep_engine *engine, const lockstep_file_key *key, uint8_t *data, uint8_t *sealed,
+                               size_t sealed_len)
+{
+    struct nested nested = {engine, key, NULL, {data, LEN, 0, -1}, 0};
+    struct memory to = {sealed, sealed_len, 0, -1};
+    lockstep_stream_options options = {sizeof options, progress_and_seal, &nested, 1, 0};
+    uint8_t part[100];
+    size_t got;
+    OK(lockstep_encrypt_stream(engine, key, NULL, 0, read_and_seal, &nested, write_memory, &to, &options, NULL));
+    nested.memory = (struct memory){sealed, sealed_len, 0, -1};
+    OK(lockstep_reader_open(engine, key, NULL, 0, read_at_and_read, &nested, sealed_len, &nested.reader));
+    OK(lockstep_reader_read(nested.reader, LEN - 100, part, 100, &got));
+    CHECK(nested.depth > 0 && memcmp(part, data + LEN - 100, 100) == 0);
+    lockstep_reader_free(nested.reader);
+}
+
 static void write_file(const char *path, const uint8_t *bytes, size_t len)
 {
     FILE *file = fopen(path, "wb");
@@ -162,7 +227,7 @@ static int exists(const char *path)
 static void files(const lockstep_engine *engine, const lockstep_file_key *key, const uint8_t *data, const char *folder)
 {
     char plain[1024], secret[1024], back[1024];
-    lockstep_file_options options = {sizeof options, NULL, NULL, 0, 0, 0};
+    lockstep_file_options options = {sizeof options, NULL, NULL, 0, 0, 0, 0};
     lockstep_summary summary;
     snprintf(plain, sizeof plain, "%s/plain", folder);
     snprintf(secret, sizeof secret, "%s/secret", folder);
@@ -258,6 +323,7 @@ void test_format(const lockstep_engine *engine, const char *folder)
     OK(lockstep_file_key_new(bytes, 32, &key));
     buffers(engine, key, data, sealed, &sealed_len);
     streams(engine, key, data, copy, sealed_len);
+    calls_in_callbacks(engine, key, data, copy, sealed_len);
     reader_of_callback(engine, key, data, sealed, sealed_len);
     files(engine, key, data, folder);
     key_files(folder);

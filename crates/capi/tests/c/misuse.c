@@ -122,19 +122,44 @@ static void texts(void)
     CHECK(strcmp(lockstep_strerror(LOCKSTEP_OK), "success") == 0);
     /* Structures in arrays have no size: they never change. */
     CHECK(sizeof(lockstep_message) == 11 * sizeof(void *) && sizeof(lockstep_cipher_message) == 5 * sizeof(void *));
+    /* Options end with their last member. Padding would be taken for a member of a later version. */
+    CHECK(offsetof(lockstep_engine_options, verify) + sizeof(int) == sizeof(lockstep_engine_options));
+    CHECK(offsetof(lockstep_stream_options, reserved) + sizeof(uint32_t) == sizeof(lockstep_stream_options));
+    CHECK(offsetof(lockstep_file_options, reserved) + sizeof(uint32_t) == sizeof(lockstep_file_options));
+    CHECK(offsetof(lockstep_device_table, status) + sizeof(lockstep_device_range) == sizeof(lockstep_device_table));
     CHECK(sizeof(lockstep_mac_message) == 4 * sizeof(void *) && sizeof(lockstep_bytes) == 2 * sizeof(void *));
+}
+
+static ptrdiff_t no_bytes(void *user, uint8_t *buffer, size_t len)
+{
+    (void)user, (void)buffer, (void)len;
+    return 0;
+}
+
+static ptrdiff_t all_bytes(void *user, const uint8_t *buffer, size_t len)
+{
+    (void)user, (void)buffer;
+    return (ptrdiff_t)len;
 }
 
 /* Options of the other calls, and paths. */
 static void options_and_paths(const lockstep_engine *engine, const char *folder)
 {
-    lockstep_file_options options = {1, NULL, NULL, 0, 0, 0};
+    lockstep_file_options options = {1, NULL, NULL, 0, 0, 0, 0};
+    lockstep_stream_options stream = {sizeof stream, NULL, NULL, 0, 1};
     lockstep_file_key *key;
     lockstep_reader *reader;
     size_t got;
     uint64_t len;
     OK(lockstep_file_key_generate(256, &key));
     FAILS(LOCKSTEP_ERROR_ARGUMENT, lockstep_encrypt_file(engine, key, NULL, 0, folder, folder, &options, NULL));
+    /* Reserved members are zero: a later version gives them a meaning. */
+    options.size = sizeof options;
+    options.reserved = 1;
+    FAILS(LOCKSTEP_ERROR_ARGUMENT, lockstep_encrypt_file(engine, key, NULL, 0, folder, folder, &options, NULL));
+    FAILS(LOCKSTEP_ERROR_ARGUMENT, lockstep_encrypt_stream(engine, key, NULL, 0, no_bytes, NULL, all_bytes, NULL, &stream, NULL));
+    stream.reserved = 0;
+    OK(lockstep_encrypt_stream(engine, key, NULL, 0, no_bytes, NULL, all_bytes, NULL, &stream, NULL));
     FAILS(LOCKSTEP_ERROR_FILE, lockstep_encrypt_file(engine, key, NULL, 0, folder, "/tmp", NULL, NULL));
     FAILS(LOCKSTEP_ERROR_NULL, lockstep_encrypt_file(engine, key, NULL, 0, NULL, folder, NULL, NULL));
     FAILS(LOCKSTEP_ERROR_NULL, lockstep_encrypt_file(engine, NULL, NULL, 0, folder, folder, NULL, NULL));

@@ -110,6 +110,26 @@ fn a_program_in_cpp() {
     run(&mut command(&program));
 }
 
+/// Moved values leave copies on the stack: functions that make keys wipe them.
+#[test]
+fn no_keys_on_the_stack() {
+    let folder = folder();
+    // Lazy binding would save vector registers to the stack at the first call of each function.
+    let options = ["-std=c11", "-Wl,-z,now"];
+    let program = compile(folder.path(), "stack", &["tests/c/stack.c"], &options, Linked::Shared);
+    assert_passed(command(&program));
+}
+
+/// An exception in a callback ends the program. It neither passes through the library nor makes a call succeed.
+#[test]
+fn exceptions_do_not_cross() {
+    let folder = folder();
+    let program = compile(folder.path(), "throw", &["tests/c/throw.cc"], &["-std=c++17"], Linked::Shared);
+    let output = command(&program).output().expect("the program starts");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "called\n");
+    assert_eq!(output.status.code(), None, "a signal ends the program: {}", output.status);
+}
+
 /// The example encrypts what the reference implementation decrypts, and reports errors.
 #[test]
 fn the_example() {

@@ -10,7 +10,7 @@ use super::format::{
     CHUNK, ENCRYPTED_CHUNK, HEADER, check_full_chunks, chunk_offset, ciphertext_len, plaintext_len,
 };
 use super::header::{self, MessageKey};
-use super::io::{Sink, Source, piece_chunks, read_full, rest_of_file, workers};
+use super::io::{Sink, Source, into_buffer, piece_chunks, read_full, rest_of_file, workers};
 use super::key::FileKey;
 use super::options::{Options, Summary};
 use super::pipeline::{self, ReadState, Stage};
@@ -57,6 +57,24 @@ pub fn open(engine: &Engine, key: &FileKey, context: &[u8], message: &[u8]) -> R
             Err(error)
         }
     }
+}
+
+/// Decrypts a buffer to a buffer of at least [`plaintext_len`] bytes, without another buffer of that size. Returns the number of
+/// bytes. After an error each byte of the output is zeroed or unchanged.
+///
+/// # Errors
+/// Those of [`open`]; `OutputLength` in [`Error::Core`] if the output is too small.
+pub fn open_into(
+    engine: &Engine,
+    key: &FileKey,
+    context: &[u8],
+    message: &[u8],
+    output: &mut [u8],
+) -> Result<usize> {
+    let len = message.len() as u64;
+    into_buffer(plaintext_len(len)?, output, |writer| {
+        decrypt_stream(engine, key, context, &mut &message[..], Some(len), writer, Options::new())
+    })
 }
 
 /// Decrypts like [`decrypt`], from the position of an open file to its end.

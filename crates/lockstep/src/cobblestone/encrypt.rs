@@ -7,7 +7,8 @@ use super::chunks::Piece;
 use super::format::{CHUNK, check_full_chunks, ciphertext_len};
 use super::header::{self, MessageKey};
 use super::io::{
-    Sink, Source, WholeFile, piece_chunks, read_full, read_full_at, rest_of_file, workers, write_all,
+    Sink, Source, WholeFile, into_buffer, piece_chunks, read_full, read_full_at, rest_of_file, workers,
+    write_all,
 };
 use super::key::FileKey;
 use super::options::{Options, Summary};
@@ -50,6 +51,24 @@ pub fn seal(engine: &Engine, key: &FileKey, context: &[u8], plaintext: &[u8]) ->
     let (mut reader, options) = (plaintext, Options::new());
     encrypt_stream(engine, key, context, &mut reader, Some(len), &mut output, options)?;
     Ok(output)
+}
+
+/// Encrypts a buffer to a buffer of at least [`ciphertext_len`] bytes, without another buffer of that size. Returns the number
+/// of bytes. After an error each byte of the output is zeroed or unchanged.
+///
+/// # Errors
+/// Those of [`seal`]; `OutputLength` in [`Error::Core`] if the output is too small.
+pub fn seal_into(
+    engine: &Engine,
+    key: &FileKey,
+    context: &[u8],
+    plaintext: &[u8],
+    output: &mut [u8],
+) -> Result<usize> {
+    let len = plaintext.len() as u64;
+    into_buffer(ciphertext_len(len)?, output, |writer| {
+        encrypt_stream(engine, key, context, &mut &plaintext[..], Some(len), writer, Options::new())
+    })
 }
 
 /// Encrypts like [`encrypt`], from the position of an open file to its end.

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read, Seek, Write};
 use std::os::unix::fs::FileExt;
 
+use zeroize::Zeroize;
+
 use super::format::ENCRYPTED_CHUNK;
 use super::options::Options;
 use crate::engine::Engine;
@@ -28,6 +30,49 @@ pub(super) fn workers(engine: &Engine, options: &Options<'_>) -> usize {
 pub(super) fn piece_chunks(workers: usize, chunks: Option<u64>) -> usize {
     let chunks = chunks.map_or(usize::MAX, |chunks| usize::try_from(chunks).unwrap_or(usize::MAX));
     chunks.min(PIECE_CHUNKS).min(MEMORY / ENCRYPTED_CHUNK / workers).max(1)
+}
+
+/// Runs `process` with a writer to the first `needed` bytes of a buffer, all of which it writes; returns their number. After an
+/// error the bytes that were written are zeroed. A buffer that is too small is unchanged.
+pub(super) fn into_buffer<T>(
+    needed: u64,
+    output: &mut [u8],
+    process: impl FnOnce(&mut (dyn Write + Send)) -> Result<T>,
+) -> Result<usize> {
+    let needed = usize::try_from(needed).map_err(|_| Error::TooLong)?;
+    let got = output.len();
+    let place = output.get_mut(..needed).ok_or(lockstep_core::Error::OutputLength { needed, got })?;
+    let mut writer = BufferWriter { place, written: 0, is_complete: false };
+    process(&mut writer)?;
+    writer.is_complete = true;
+    Ok(needed)
+}
+
+/// Writes to a buffer. The written bytes are zeroed after an error or a panic.
+struct BufferWriter<'a> {
+    place: &'a mut [u8],
+    written: usize,
+    is_complete: bool,
+}
+
+impl Write for BufferWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = (&mut self.place[self.written..]).write(bytes)?;
+        self.written += written;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for BufferWriter<'_> {
+    fn drop(&mut self) {
+        if !self.is_complete {
+            self.place[..self.written].zeroize();
+        }
+    }
 }
 
 /// Sequential input.

@@ -8,7 +8,7 @@
 //! | for | functions |
 //! |---|---|
 //! | a reader and a writer | [`encrypt()`], [`decrypt()`]: parallel, in bounded memory |
-//! | a buffer | [`seal`], [`open`] |
+//! | a buffer | [`seal`], [`open`], [`seal_into`], [`open_into`] |
 //! | code that pushes or pulls | [`EncryptWriter`], [`DecryptReader`] |
 //! | a part of a file | [`Reader`] |
 //!
@@ -27,8 +27,8 @@ mod random_access;
 mod reader;
 mod writer;
 
-pub use decrypt::{decrypt, open};
-pub use encrypt::{encrypt, seal};
+pub use decrypt::{decrypt, open, open_into};
+pub use encrypt::{encrypt, seal, seal_into};
 pub use format::{
     CHUNK, ENCRYPTED_CHUNK, HEADER, MAX_CHUNKS, MAX_PLAINTEXT, Suite, TAG, ciphertext_len, plaintext_len,
 };

@@ -3,7 +3,10 @@
 use crate::common;
 
 use common::*;
-use lockstep::{Error, FileKey, Options, Reader, Suite, decrypt, encrypt, open, seal};
+use lockstep::{
+    Error, FileKey, Options, Reader, Suite, ciphertext_len, decrypt, encrypt, open, open_into, seal,
+    seal_into,
+};
 
 #[test]
 fn the_reference_decrypts_our_messages() {
@@ -23,6 +26,32 @@ fn the_reference_decrypts_our_messages() {
                 oracle_open(suite, b"", &seal(engine(2), &key(suite), b"", &plain).unwrap()).unwrap()
                     == plain
             );
+        }
+    }
+}
+
+/// Buffers of the caller, which are longer than the result.
+#[test]
+fn into_buffers() {
+    for suite in SUITES {
+        for len in LENGTHS {
+            let (plain, key) = (plaintext(len), key(suite));
+            let size = ciphertext_len(len as u64).unwrap() as usize;
+            let mut message = vec![9; size + 5];
+            assert_eq!(seal_into(engine(2), &key, b"ctx", &plain, &mut message).unwrap(), size);
+            assert_eq!(message[size..], [9; 5]);
+            assert!(oracle_open(suite, b"ctx", &message[..size]).unwrap() == plain, "{suite} {len}");
+            let mut opened = vec![9; len + 5];
+            assert_eq!(open_into(engine(2), &key, b"ctx", &message[..size], &mut opened).unwrap(), len);
+            assert!(opened[..len] == plain && opened[len..] == [9; 5], "{suite} {len}");
+            // A buffer that is too small is unchanged.
+            let mut small = vec![9; size - 1];
+            assert!(seal_into(engine(2), &key, b"ctx", &plain, &mut small).is_err());
+            assert!(small.iter().all(|byte| *byte == 9));
+            if len > 0 {
+                let error = open_into(engine(2), &key, b"ctx", &message[..size], &mut small[..len - 1]);
+                assert!(matches!(error, Err(Error::Core(_))) && small.iter().all(|byte| *byte == 9));
+            }
         }
     }
 }

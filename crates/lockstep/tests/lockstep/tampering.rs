@@ -4,7 +4,7 @@
 use crate::common;
 
 use common::*;
-use lockstep::{DecryptReader, Error, FileKey, Options, Reader, Suite, decrypt, open};
+use lockstep::{DecryptReader, Error, FileKey, Options, Reader, Suite, decrypt, open, open_into};
 use proptest::prelude::*;
 use std::io::Read;
 
@@ -28,6 +28,10 @@ fn refuse(message: &[u8], plain: &[u8]) -> Error {
         );
     }
     assert!(open(engine(2), &key, b"", message).unwrap_err().is_authentication_failure());
+    let mut output = vec![7; plain.len() + (1 << 20)];
+    assert!(open_into(engine(2), &key, b"", message, &mut output).unwrap_err().is_authentication_failure());
+    let zeros = output.iter().take_while(|byte| **byte == 0).count();
+    assert!(output[zeros..].iter().all(|byte| *byte == 7), "plaintext after an error");
 
     let mut output = Vec::new();
     let pulled = DecryptReader::new(engine(1), &key, b"", message).and_then(|mut reader| {
