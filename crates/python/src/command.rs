@@ -1,6 +1,7 @@
 //! `python -m lockstep`: the command.
 
 use std::ffi::OsString;
+use std::io::Write;
 
 use pyo3::prelude::*;
 
@@ -9,5 +10,10 @@ use pyo3::prelude::*;
 #[pyfunction]
 pub(crate) fn run_command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
     let arguments = std::iter::once(OsString::from("lockstep")).chain(arguments).collect();
-    py.detach(|| lockstep_cli::run(arguments, None))
+    py.detach(|| {
+        let code = lockstep_cli::run(arguments, None);
+        // A program in Rust does this at its end. Its errors are ignored there too.
+        let _ = std::io::stdout().flush();
+        code
+    })
 }

@@ -93,7 +93,9 @@ pub(crate) fn inline_kernel() -> Option<InlineKernel> {
         BY_PLANNER => None,
         _ => {
             let kernel = InlineKernel::best();
-            let is_inline = lock().settings.is_automatic() && is_proven(kernel);
+            // Locked until the store, so that the answer for an earlier selection cannot replace that for a new one.
+            let current = lock();
+            let is_inline = current.settings.is_automatic() && is_proven(kernel);
             SMALL_CALLS.store(if is_inline { INLINE } else { BY_PLANNER }, Ordering::Relaxed);
             is_inline.then_some(kernel)
         }

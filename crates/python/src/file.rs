@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use lockstep::cobblestone::Tail;
 use lockstep::envelope::Start;
@@ -18,6 +17,7 @@ use crate::error::from_library;
 use crate::keys::{FromStart, Given, MessageKey};
 use crate::source::{Object, Sink, Source};
 use crate::task;
+use crate::turn::Turn;
 
 /// Reads of more bytes than this run on a thread of their own, so that the calling thread can run signal handlers.
 const LONG_READ: usize = 4 << 20;
@@ -92,17 +92,20 @@ impl NativeReader {
 #[pyclass(frozen, module = "lockstep._native")]
 pub(crate) struct NativeWriter {
     /// None after the end.
-    writer: Mutex<Option<EncryptWriter<Sink>>>,
+    writer: Turn<Option<EncryptWriter<Sink>>>,
 }
 
 impl NativeWriter {
     /// Calls a function with the place of the writer, detached: the writer may wait for the interpreter.
+    ///
+    /// # Errors
+    /// `RuntimeError` in a call from the file object that the writer writes to.
     fn with<T: Send>(
         &self,
         py: Python<'_>,
         action: impl FnOnce(&mut Option<EncryptWriter<Sink>>) -> T + Send,
-    ) -> T {
-        py.detach(|| action(&mut self.writer.lock().unwrap_or_else(PoisonError::into_inner)))
+    ) -> PyResult<T> {
+        py.detach(|| self.writer.with(action))
     }
 }
 
@@ -139,14 +142,14 @@ impl NativeWriter {
             EncryptWriter::new(&engine, &key, &context, sink)
         };
         let writer = py.detach(start).map_err(from_library)?;
-        Ok(NativeWriter { writer: Mutex::new(Some(writer)) })
+        Ok(NativeWriter { writer: Turn::new(Some(writer)) })
     }
 
     /// Encrypts and writes the bytes of a buffer; returns their number.
     fn write(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<usize> {
         let mut export = Export::new();
         let data = export.read(data)?;
-        let written = self.with(py, |writer| Some(writer.as_mut()?.write_all(data)));
+        let written = self.with(py, |writer| Some(writer.as_mut()?.write_all(data)))?;
         written.ok_or_else(ended)?.map_err(|error| from_library(lockstep::Error::read(error)))?;
         Ok(data.len())
     }
@@ -158,13 +161,13 @@ impl NativeWriter {
                 Sink::File(file) => file.commit(),
                 Sink::Object(_) => Ok(()),
             }))
-        });
+        })?;
         finished.ok_or_else(ended)?.map_err(from_library)
     }
 
     /// Ends the work without a file. What a file object has received remains there; it is not a complete message.
-    fn discard(&self, py: Python<'_>) {
-        self.with(py, |writer| drop(writer.take()));
+    fn discard(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |writer| drop(writer.take()))
     }
 }
 
@@ -185,7 +188,8 @@ fn open_output(input: &File, destination: &Path, overwrite: bool) -> lockstep::R
 /// key: recipients, a list of age recipients ("age1...") and SSH public keys, or a passphrase.
 ///
 /// progress: a function that is called at most 20 times a second, and at the end, with the number of bytes of plaintext that are
-/// done; if it raises an exception, the work stops and the exception is raised here. overwrite: replace an existing destination.
+/// done; if it raises an exception, the work stops and the exception is raised here. An exception of the last call leaves the complete
+/// destination. overwrite: replace an existing destination.
 ///
 /// Returns the length of the plaintext in bytes. Raises FileExistsError, OSError, or ValueError for a key of a wrong length and for
 /// what is not a recipient. Ctrl-C stops the work.

@@ -36,6 +36,7 @@ impl Given {
         identities: Option<Vec<PathBuf>>,
         passphrase: Option<String>,
     ) -> PyResult<Given> {
+        let passphrase = passphrase.map(Zeroizing::new);
         let context =
             context.map(|context| Ok::<_, PyErr>(Export::new().read(context)?.to_vec())).transpose()?;
         let context = context.unwrap_or_default();
@@ -63,10 +64,7 @@ impl Given {
                 Err(PyTypeError::new_err("give recipients, or a passphrase, not both"))
             }
             Some(recipients) => Ok(Given::Recipients(recipients)),
-            None => Ok(Given::Age {
-                identities: identities.unwrap_or_default(),
-                passphrase: passphrase.map(Zeroizing::new),
-            }),
+            None => Ok(Given::Age { identities: identities.unwrap_or_default(), passphrase }),
         }
     }
 

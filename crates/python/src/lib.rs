@@ -7,6 +7,7 @@
 //! | `command` | the command, for `python -m lockstep` |
 //! | `engine` | the engine of the process: selection of devices, forks |
 //! | `file`, `keys`, `source`, `task` | encrypted files; their keys; files and file objects; long work with signals and progress |
+//! | `turn` | a lock for work that calls Python |
 //! | `hazmat` | the raw modes |
 //! | `tensor` | arrays of other libraries, on the host or on a device |
 //! | `random` | AES-256-CTR as a source of random numbers |
@@ -30,6 +31,7 @@ mod random;
 mod source;
 mod task;
 mod tensor;
+mod turn;
 
 use pyo3::prelude::*;
 

@@ -2,12 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::sync::{Mutex, PoisonError};
 
 use lockstep::{OutputFile, ReadAt};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+
+use crate::turn::Turn;
 
 /// What an encrypted message is read from.
 pub(crate) enum Source {
@@ -18,18 +19,17 @@ pub(crate) enum Source {
 /// A binary file object that can seek. Threads take turns: a seek and the reads after it belong together.
 pub(crate) struct Object {
     file: Py<PyAny>,
-    turn: Mutex<()>,
+    turn: Turn<()>,
 }
 
 impl Object {
     pub(crate) fn new(file: Py<PyAny>) -> Object {
-        Object { file, turn: Mutex::new(()) }
+        Object { file, turn: Turn::new(()) }
     }
 
     /// Calls a function with the file. The calling thread is detached from the interpreter.
     fn with<T>(&self, action: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> io::Result<T> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        attached(|py| action(self.file.bind(py)))
+        self.turn.with(|()| attached(|py| action(self.file.bind(py))))?
     }
 }
 

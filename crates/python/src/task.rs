@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use lockstep::Options;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 
 use crate::error::from_library;
@@ -36,6 +36,9 @@ pub(crate) fn run<T: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(Options<'_>) -> lockstep::Result<T> + Send,
 ) -> PyResult<T> {
+    if progress.is_some_and(|callback| !callback.is_callable()) {
+        return Err(PyTypeError::new_err("progress must be a function"));
+    }
     let (interrupt, bytes) = (AtomicBool::new(false), AtomicU64::new(0));
     let report = |done| bytes.store(done, Ordering::Relaxed);
     let (result, ready) = (Mutex::new(None), Condvar::new());

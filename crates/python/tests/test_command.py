@@ -1,8 +1,11 @@
 """`python -m lockstep` is the command."""
 
 import json
+import signal
 import subprocess
 import sys
+
+import pytest
 
 import lockstep
 
@@ -34,3 +37,27 @@ def test_help_version_and_mistakes():
     done = run("encrypt", "--nonsense")
     assert done.returncode == 2 and b"--nonsense" in done.stderr
     assert run().returncode == 2
+
+
+def test_a_closed_standard_output():
+    """The exit codes are those of the command, without a traceback."""
+    command = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "lockstep"]
+    for arguments, code in ((["--version"], 0), (["encrypt", "--nonsense"], 2)):
+        done = subprocess.run([*command, *arguments], stderr=subprocess.PIPE, timeout=60)
+        assert done.returncode == code and b"Traceback" not in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_command(tmp_path, number):
+    """The exit code is that of the command, and no file remains: Python's own handler is not in use."""
+    key, file = tmp_path / "key", tmp_path / "file"
+    assert run("keygen", "-o", key).returncode == 0
+    command = [sys.executable, "-m", "lockstep", "encrypt", "-k", str(key), "-o", str(file)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        # More than a pipe holds: the command reads when this returns, and has its handlers.
+        process.stdin.write(bytes(1 << 20))
+        process.stdin.flush()
+        process.send_signal(number)
+        assert process.wait(timeout=30) == 128 + number
+        assert process.stdout.read() == b"" and b"Traceback" not in process.stderr.read()
+    assert [path.name for path in tmp_path.iterdir()] == ["key"]

@@ -7,7 +7,7 @@ import random
 
 import fsspec
 import pytest
-from conftest import data
+from conftest import data, run_python
 from cryptography import cobblestone
 
 import lockstep
@@ -197,7 +197,7 @@ def test_file_objects(key):
     source.limit = -1
     with pytest.raises(ConnectionResetError):
         file.read(10)
-    with pytest.raises(AttributeError):
+    with pytest.raises(TypeError):
         lockstep.open(object(), key=key)
 
 
@@ -281,3 +281,112 @@ def test_the_environment_chooses_no_key(tmp_path):
     assert "LOCKSTEP_KEY" not in os.environ
     with pytest.raises(TypeError):
         lockstep.open(tmp_path / "file", "wb")
+
+
+@pytest.mark.parametrize("file", [None, 0, b"path", bytearray(100)])
+@pytest.mark.parametrize("mode", ["rb", "wb"])
+def test_what_is_not_a_file(key, file, mode):
+    with pytest.raises(TypeError, match="file is a"):
+        lockstep.open(file, mode, key=key)
+
+
+def test_a_closed_reader_has_closed_its_file(tmp_path, key):
+    path = tmp_path / "file"
+    with lockstep.open(path, "wb", key=key) as file:
+        file.write(bytes(100))
+
+    def is_open():
+        links = [os.path.join("/proc/self/fd", name) for name in os.listdir("/proc/self/fd")]
+        return str(path) in [os.readlink(link) for link in links if os.path.islink(link)]
+
+    file = lockstep.open(path, key=key)
+    raw = file.raw
+    assert file.read(5) == bytes(5) and is_open()
+    file.close()
+    file.close()
+    assert not is_open(), "close keeps the file and the key"
+    for call in (raw.tell, raw.readall, lambda: raw.seek(0), lambda: raw.readinto(bytearray(1)), lambda: file.read(1)):
+        with pytest.raises(ValueError, match="closed"):
+            call()
+
+
+def test_a_refused_file_causes_no_other_error(tmp_path):
+    """Python in development mode, and each from 3.13 on, reports exceptions of `close` in the collection of garbage."""
+    done = run_python(
+        """
+        import sys, lockstep
+        with lockstep.open(sys.argv[1], "wb", key=bytes(32)) as file:
+            file.write(b"data")
+        for arguments in ({"key": bytes(16)}, {}, {"recipients": ["age1"]}, {"key": bytes(7)}):
+            for mode in ("rb", "xb"):
+                try:
+                    lockstep.open(sys.argv[1], mode, **arguments)
+                except (lockstep.InvalidTag, ValueError, TypeError, FileExistsError):
+                    continue
+                raise SystemExit("opened")
+        """,
+        tmp_path / "file",
+        environment={"PYTHONDEVMODE": "1"},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("what", ["close", "discard", "read"])
+def test_a_file_object_that_uses_the_encrypted_file(what):
+    """RuntimeError, not a deadlock."""
+    done = run_python(
+        """
+        import io, sys, lockstep
+
+        class Object(io.BytesIO):
+            action = None
+
+            def act(self):
+                action, self.action = self.action, None
+                if action is not None:
+                    try:
+                        action()
+                    except RuntimeError as error:
+                        print("reentrant" in str(error))
+
+            def write(self, data):
+                self.act()
+                return super().write(data)
+
+            def read(self, size=-1):
+                self.act()
+                return super().read(size)
+
+        plain, what = bytes(1 << 20), sys.argv[1]
+        object = Object()
+        file = lockstep.open(object, "wb", key=bytes(32))
+        if what != "read":
+            object.action = getattr(file, what)
+        file.write(plain)
+        file.close()
+        file = lockstep.open(object, key=bytes(32))
+        if what == "read":
+            object.action = lambda: file.raw.readinto(bytearray(5))
+        assert file.read() == plain
+        """,
+        what,
+        timeout=20,
+    )
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
+def test_progress_that_is_not_a_function(tmp_path, key):
+    source, destination = tmp_path / "source", tmp_path / "destination"
+    source.write_bytes(bytes(100))
+    with pytest.raises(TypeError, match="progress"):
+        lockstep.encrypt_file(source, destination, key, progress=5)
+    assert os.listdir(tmp_path) == ["source"]
+
+
+def test_keys_are_not_printed(key):
+    """Debuggers and reports of errors print local variables."""
+    keys = lockstep._files.Keys(key=key, context=b"shown-nowhere", passphrase="a secret")
+    text = repr((keys, lockstep.aead.AESGCM(key), lockstep.fsspec.LockstepFileSystem(key=key, target_protocol="memory")))
+    for secret in (repr(key)[2:-1], key.hex(), "shown-nowhere", "a secret"):
+        assert secret not in text
+    assert "key" in repr(keys) and "identities" not in repr(keys)

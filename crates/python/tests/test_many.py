@@ -129,6 +129,12 @@ def test_bad_batches(key):
         (TypeError, lambda: encrypt_many(aead.AESGCM, key, nonces, ["a", "b"])),
         (TypeError, lambda: encrypt_many(aead.AESGCM, key, nonces, b"ab")),
         (TypeError, lambda: encrypt_many(dict, key, nonces, messages)),
+        (TypeError, lambda: encrypt_many(aead.AESGCM(key), key, nonces, messages)),
+        (TypeError, lambda: encrypt_many("AESGCM", key, nonces, messages)),
+        (TypeError, lambda: encrypt_many(type("AESGCM", (), {}), key, nonces, messages)),
+        # An empty message in place of one that is missing.
+        (TypeError, lambda: encrypt_many(aead.AESGCM, key, nonces, [b"a", None])),
+        (TypeError, lambda: encrypt_many(aead.AESSIV, key, [None, b""], messages)),
         (TypeError, lambda: encrypt_many(aead.AESGCM, key, nonces, messages, offsets=[0, 1, 2])),
         (ValueError, lambda: encrypt_many(aead.AESGCM, key, nonces, b"ab", offsets=[0, 2, 1])),
         (ValueError, lambda: encrypt_many(aead.AESGCM, key, nonces, b"ab", offsets=[0, 1, 3])),
@@ -138,6 +144,23 @@ def test_bad_batches(key):
     ]:
         with pytest.raises(error):
             call()
+
+
+@pytest.mark.parametrize("name", MODES)
+@pytest.mark.parametrize("length", [-1, 0, 1, 5, 15, 17, 2**40])
+def test_a_part_of_a_tag_is_not_verified(key, name, length):
+    """A tag of one byte would be forged in 256 attempts."""
+    kind, nonces = getattr(aead, name), [bytes(MODES[name] or 0)]
+    encrypted = encrypt_many(kind, key, nonces, [b"message"])
+    assert decrypt_many(kind, key, nonces, encrypted) == ([b"message"], [True])
+    shorter = [encrypted[0][: 7 + max(0, length)]]
+    for call in (encrypt_many, decrypt_many):
+        with pytest.raises(ValueError, match=f"{name} has no tags"):
+            call(kind, key, nonces, shorter, tag_length=length)
+    if 0 <= length < 2**40:
+        # The native part does not rely on this check.
+        with pytest.raises(ValueError, match=f"{name} has no tags"):
+            lockstep._native.many_in_list(name, False, length, key, nonces, shorter, None)
 
 
 def test_batches_on_a_named_kernel(key):

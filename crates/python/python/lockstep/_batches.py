@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ._native import many_in_buffer, many_in_list
+from ._native import AESCCM, AESGCM, AESGCMSIV, AESOCB3, AESSIV, XAES256GCM, many_in_buffer, many_in_list
 
 if TYPE_CHECKING:
     import numpy
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     Bytes = NDArray[numpy.uint8]
 
 _TAG = 16
+_MODES = (AESCCM, AESGCM, AESGCMSIV, AESOCB3, AESSIV, XAES256GCM)
 
 
 def _numpy() -> Any:
@@ -49,6 +50,10 @@ def _run(
     encrypts: bool, mode: type, keys: Any, nonces: Any, data: Any, associated_data: Any, offsets: Any, tag_length: int
 ) -> tuple[Any, Any, Any]:
     """Outputs, their offsets (None for lists and rows), statuses."""
+    if mode not in _MODES:
+        raise TypeError("mode must be a class of lockstep.aead, such as AESGCM")
+    if tag_length not in (range(4, 17, 2) if mode is AESCCM else (_TAG,)):
+        raise ValueError(f"{mode.__name__} has no tags of {tag_length} bytes")
     head = (mode.__name__, encrypts, tag_length)
     keys = _strings(keys, "keys", True)
     nonces = _strings(nonces, "nonces", False)

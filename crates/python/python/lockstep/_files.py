@@ -27,11 +27,19 @@ class Keys(NamedTuple):
     identities: list[Path] | None = None
     passphrase: str | None = None
 
+    def __repr__(self) -> str:
+        """Without the secrets: debuggers and reports of errors print local variables."""
+        given = [name for name, value in self._asdict().items() if value]
+        return f"<Keys: {', '.join(given)}>"
+
 
 class _RawReader(io.RawIOBase):
     """The plaintext of an encrypted file."""
 
     def __init__(self, file: Path | BinaryIO, keys: Keys, closes: BinaryIO | None) -> None:
+        # `close` is called even if this raises an exception.
+        self._closes: BinaryIO | None = None
+        self._native: _native.NativeReader | None = None
         if keys.recipients is not None:
             raise TypeError("recipients are for writing: give identities for reading")
         self._native = _native.NativeReader(file, keys.key, keys.context, keys.identities, keys.passphrase)
@@ -44,13 +52,13 @@ class _RawReader(io.RawIOBase):
     def seekable(self) -> bool:
         return True
 
-    def _check_open(self) -> None:
-        if self.closed:
+    def _open(self) -> _native.NativeReader:
+        if self._native is None:
             raise ValueError("the file is closed")
+        return self._native
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        self._check_open()
-        starts = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._native.size()}
+        starts = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._open().size()}
         if whence not in starts:
             raise ValueError(f"whence is {whence}: it must be 0, 1 or 2")
         position = starts[whence] + offset
@@ -60,25 +68,27 @@ class _RawReader(io.RawIOBase):
         return position
 
     def tell(self) -> int:
-        self._check_open()
+        self._open()
         return self._position
 
     def readinto(self, buffer: Any, /) -> int:
-        self._check_open()
-        count = self._native.readinto(self._position, buffer)
+        count = self._open().readinto(self._position, buffer)
         self._position += count
         return count
 
     def readall(self) -> bytes:
-        self._check_open()
-        rest = bytearray(max(0, self._native.size() - self._position))
+        rest = bytearray(max(0, self._open().size() - self._position))
         self.readinto(rest)
         return bytes(rest)
 
     def close(self) -> None:
-        if not self.closed and self._closes is not None:
-            self._closes.close()
-        super().close()
+        # This closes the file of a path, and wipes the key.
+        self._native = None
+        try:
+            if not self.closed and self._closes is not None:
+                self._closes.close()
+        finally:
+            super().close()
 
 
 class _RawWriter(io.RawIOBase):
@@ -242,6 +252,9 @@ def open_with(
     ends: Callable[[bool], None] | None = None,
 ) -> io.BufferedReader | Writer:
     """`open`, which also closes a file object after reading, and calls a function after writing."""
+    needed = "read" if mode == "rb" else "write"
+    if not isinstance(file, (str, os.PathLike)) and not hasattr(file, needed):
+        raise TypeError(f"file is a {type(file).__name__}: it must be a path (str or os.PathLike) or a binary file object")
     if mode == "rb":
         return io.BufferedReader(_RawReader(file, keys, closes), _BUFFER)
     if mode in ("wb", "xb"):

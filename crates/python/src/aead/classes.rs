@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
 use super::call::Header;
-use super::{Cipher, TAG, generate_key};
+use super::{CCM_TAGS, Cipher, TAG, generate_key};
 use crate::buffer::{Export, Memory};
 use crate::tensor::is_tensor;
 
@@ -177,7 +177,7 @@ class! {
     ///
     /// A nonce must never be used twice with one key. With a nonce of n bytes, a message has less than 2 ** (8 * (15 - n)) bytes.
     AESCCM, Aead::Ccm, (tag_length: Option<usize> = None), match tag_length.unwrap_or(TAG) {
-        tag @ (4 | 6 | 8 | 10 | 12 | 14 | 16) => tag,
+        tag if CCM_TAGS.contains(&tag) => tag,
         _ => return Err(PyValueError::new_err("Invalid tag_length")),
     },
 }

@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use zeroize::Zeroize;
 
-use super::{Cipher, gcm, name};
+use super::{CCM_TAGS, Cipher, TAG, gcm, name};
 use crate::buffer::{Export, Memory, slice, slice_mut};
 use crate::engine;
 use crate::error::from_core;
@@ -88,7 +88,13 @@ impl<'py> Kept<'py> {
     }
 
     /// The strings of an argument: None, a buffer for all messages, a tuple of a buffer with rows and their width, or a list.
+    /// In a list, None is a `TypeError`, because an empty message would hide a mistake.
     fn strings(&mut self, given: &Bound<'py, PyAny>) -> PyResult<Strings<'_>> {
+        self.strings_or(given, false)
+    }
+
+    /// As `strings`; None in a list is an empty string if `none_is_empty`.
+    fn strings_or(&mut self, given: &Bound<'py, PyAny>, none_is_empty: bool) -> PyResult<Strings<'_>> {
         if given.is_none() {
             return Ok(Strings::Shared(&[]));
         }
@@ -106,7 +112,7 @@ impl<'py> Kept<'py> {
         let mut strings = Vec::with_capacity(list.len());
         self.objects.reserve(list.len());
         for object in list {
-            let memory = if object.is_none() { Memory::of(&[]) } else { self.read(object)? };
+            let memory = if none_is_empty && object.is_none() { Memory::of(&[]) } else { self.read(object)? };
             // SAFETY: as above.
             strings.push(unsafe { slice(memory) });
         }
@@ -136,6 +142,11 @@ impl Batch {
     fn new(class: &str, encrypts: bool, tag: usize) -> PyResult<Batch> {
         let mode = Aead::ALL.into_iter().find(|mode| name(*mode) == class);
         let mode = mode.ok_or_else(|| PyTypeError::new_err("the mode must be a class of lockstep.aead"))?;
+        // The other modes could verify a part of a tag, which is easy to forge.
+        let has_tag = if mode == Aead::Ccm { CCM_TAGS.contains(&tag) } else { tag == TAG };
+        if !has_tag {
+            return Err(PyValueError::new_err(format!("{class} has no tags of {tag} bytes")));
+        }
         Ok(Batch { mode, encrypts, tag })
     }
 
@@ -319,7 +330,7 @@ pub(crate) fn many_in_list<'py>(
     let data = kept_data.strings(data)?;
     let Strings::List(data) = data else { unreachable!("a list was given") };
     let (keys, nonces, aad) =
-        (kept_keys.strings(keys)?, kept_nonces.strings(nonces)?, kept_aad.strings(aad)?);
+        (kept_keys.strings(keys)?, kept_nonces.strings(nonces)?, kept_aad.strings_or(aad, true)?);
     check(&keys, &nonces, &aad, data.len())?;
     let mut outputs: Vec<Option<Bound<'py, PyBytes>>> = Vec::with_capacity(data.len());
     let mut items = Vec::with_capacity(data.len());
@@ -400,7 +411,7 @@ pub(crate) fn many_in_buffer(
     let data = data_export.read(data)?;
     let count = places.count();
     let (keys, nonces, aad) =
-        (kept_keys.strings(keys)?, kept_nonces.strings(nonces)?, kept_aad.strings(aad)?);
+        (kept_keys.strings(keys)?, kept_nonces.strings(nonces)?, kept_aad.strings_or(aad, true)?);
     check(&keys, &nonces, &aad, count)?;
     let (output, statuses) = (output_export.write(output)?, status_export.write(statuses)?);
     // SAFETY: exported writable buffers, which the Python part of this package has just made.

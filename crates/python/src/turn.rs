@@ -1,0 +1,52 @@
+//! A lock for work that calls Python, which can call the owner of the lock again.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+/// A value that one thread uses at a time. A thread that asks for it while it uses it gets an exception, not a deadlock.
+pub(crate) struct Turn<T> {
+    value: Mutex<T>,
+    /// The thread that uses the value.
+    user: Mutex<Option<ThreadId>>,
+}
+
+impl<T> Turn<T> {
+    pub(crate) const fn new(value: T) -> Turn<T> {
+        Turn { value: Mutex::new(value), user: Mutex::new(None) }
+    }
+
+    /// Calls a function with the value, when other threads have finished with it. The calling thread is detached from the
+    /// interpreter.
+    ///
+    /// # Errors
+    /// `RuntimeError` in a call from a function that this thread runs with the value.
+    pub(crate) fn with<R>(&self, action: impl FnOnce(&mut T) -> R) -> PyResult<R> {
+        let this = Some(std::thread::current().id());
+        if *lock(&self.user) == this {
+            return Err(PyRuntimeError::new_err(
+                "a reentrant call: the file object must not use the encrypted file that reads or writes it",
+            ));
+        }
+        let mut value = lock(&self.value);
+        *lock(&self.user) = this;
+        // Dropped before the value is unlocked.
+        let _end = End(&self.user);
+        Ok(action(&mut value))
+    }
+}
+
+/// Clears the user at the end, also after a panic.
+struct End<'a>(&'a Mutex<Option<ThreadId>>);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        *lock(self.0) = None;
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
