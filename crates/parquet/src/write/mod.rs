@@ -1,0 +1,1 @@
+//! Encryption of a plain file.
