@@ -72,7 +72,7 @@ pub enum Error {
     #[error("the file is encrypted already: decrypt it first")]
     AlreadyEncrypted,
     /// Something that this implementation or the format does not support.
-    #[error("{what}: this is not supported, and nothing was written")]
+    #[error("{what}: this is not supported")]
     Unsupported {
         /// What the file has.
         what: String,

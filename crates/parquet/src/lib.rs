@@ -26,9 +26,13 @@ mod keys;
 mod modules;
 mod page;
 mod read;
+#[cfg(test)]
+mod tests;
 mod thrift;
+mod write;
 
 pub use error::{Error, Result};
 pub use format::Algorithm;
 pub use keys::{KeySource, Keys};
 pub use read::{PlainView, ReadOptions};
+pub use write::{ColumnKey, Policy, encrypt};

@@ -8,8 +8,9 @@
 //! | `engine` | the engine of the process: selection of devices, forks |
 //! | `file`, `keys`, `source`, `task` | encrypted files; their keys; files and file objects; long work with signals and progress |
 //! | `hazmat` | the raw modes |
-//! | `tensor` | arrays of other libraries, on the host or on a device |
+//! | `parquet` | encrypted Parquet files |
 //! | `random` | AES-256-CTR as a source of random numbers |
+//! | `tensor` | arrays of other libraries, on the host or on a device |
 //! | `error` | `InvalidTag`, and the exception for each error |
 //!
 //! Python's part of the package is in `python/lockstep`. Rules for this crate:
@@ -26,6 +27,7 @@ mod error;
 mod file;
 mod hazmat;
 mod keys;
+mod parquet;
 mod random;
 mod source;
 mod task;
@@ -50,6 +52,9 @@ mod native {
 
     #[pymodule_export]
     use hazmat::{cmac, gmac, hctr2, raw, raw_into, unwrap, wrap};
+
+    #[pymodule_export]
+    use parquet::{NativeParquet, parquet_encrypt};
 
     #[pymodule_export]
     use command::run_command;

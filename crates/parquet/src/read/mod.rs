@@ -21,7 +21,6 @@ use crate::format::{MAGIC, TAIL};
 use crate::keys::KeySource;
 use crate::modules::Kind;
 use cache::Cache;
-use chunk::Chunk;
 use layout::{Content, Region};
 
 /// Options for reading.
