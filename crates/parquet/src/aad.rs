@@ -36,12 +36,18 @@ impl Module {
 /// The part of the associated data that all modules of a file share: the AAD prefix and the file's identifier.
 #[derive(Debug, Clone)]
 pub(crate) struct FileAad {
-    bytes: Vec<u8>,
+    /// None if modules have no associated data.
+    bytes: Option<Vec<u8>>,
 }
 
 impl FileAad {
     pub(crate) fn new(prefix: &[u8], file_unique: &[u8]) -> FileAad {
-        FileAad { bytes: [prefix, file_unique].concat() }
+        FileAad { bytes: Some([prefix, file_unique].concat()) }
+    }
+
+    /// No associated data, as in files of DuckDB.
+    pub(crate) fn missing() -> FileAad {
+        FileAad { bytes: None }
     }
 
     pub(crate) fn footer(&self) -> Vec<u8> {
@@ -59,8 +65,9 @@ impl FileAad {
     }
 
     fn with(&self, module: Module, ordinals: &[i16]) -> Vec<u8> {
-        let mut aad = Vec::with_capacity(self.bytes.len() + 7);
-        aad.extend_from_slice(&self.bytes);
+        let Some(bytes) = &self.bytes else { return Vec::new() };
+        let mut aad = Vec::with_capacity(bytes.len() + 7);
+        aad.extend_from_slice(bytes);
         aad.push(module as u8);
         ordinals.iter().for_each(|ordinal| aad.extend_from_slice(&ordinal.to_le_bytes()));
         aad

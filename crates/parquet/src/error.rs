@@ -68,6 +68,12 @@ pub enum Error {
         /// What is wrong, and what to do.
         what: &'static str,
     },
+    /// The modules of the file have no associated data.
+    #[error(
+        "the modules of the file have no associated data, as in files of DuckDB, so that pages can be exchanged without notice: \
+         allow missing associated data if that is acceptable"
+    )]
+    MissingAad,
     /// The input of an encryption is encrypted already.
     #[error("the file is encrypted already: decrypt it first")]
     AlreadyEncrypted,

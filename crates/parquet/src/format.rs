@@ -128,7 +128,8 @@ pub(crate) struct Encryption {
     pub(crate) algorithm: Algorithm,
     /// The AAD prefix that the file stores.
     pub(crate) aad_prefix: Option<Vec<u8>>,
-    pub(crate) file_unique: Vec<u8>,
+    /// The identifier of the file.
+    pub(crate) file_unique: Option<Vec<u8>>,
     /// True if the reader must supply the prefix.
     pub(crate) needs_prefix: bool,
 }
@@ -147,7 +148,7 @@ impl Encryption {
         Ok(Encryption {
             algorithm,
             aad_prefix: fields.binary(Self::AAD_PREFIX).map(<[u8]>::to_vec),
-            file_unique: fields.binary(Self::AAD_FILE_UNIQUE).unwrap_or_default().to_vec(),
+            file_unique: fields.binary(Self::AAD_FILE_UNIQUE).map(<[u8]>::to_vec),
             needs_prefix: fields.bool(Self::SUPPLY_AAD_PREFIX) == Some(true),
         })
     }
@@ -157,7 +158,9 @@ impl Encryption {
         if let Some(prefix) = &self.aad_prefix {
             fields.set(Self::AAD_PREFIX, Value::Binary(prefix.clone()));
         }
-        fields.set(Self::AAD_FILE_UNIQUE, Value::Binary(self.file_unique.clone()));
+        if let Some(unique) = &self.file_unique {
+            fields.set(Self::AAD_FILE_UNIQUE, Value::Binary(unique.clone()));
+        }
         if self.needs_prefix {
             fields.set(Self::SUPPLY_AAD_PREFIX, Value::Bool(true));
         }
@@ -216,7 +219,11 @@ pub(crate) fn leaves(footer: &Struct) -> Result<Vec<Leaf>> {
 /// The place of a column chunk's pages: offset and length in bytes.
 pub(crate) fn chunk_range(meta: &Struct) -> Result<(u64, u64)> {
     let data = meta.int(column::DATA_PAGE_OFFSET).ok_or_else(|| missing("the offset of a column chunk"))?;
-    let start = dictionary_offset(meta).unwrap_or(data).min(data);
+    // A chunk without data pages may have the offset 0 for them.
+    let start = match dictionary_offset(meta) {
+        Some(dictionary) if data <= 0 || dictionary < data => dictionary,
+        _ => data,
+    };
     let len = meta.int(column::TOTAL_COMPRESSED_SIZE).ok_or_else(|| missing("the size of a column chunk"))?;
     match (u64::try_from(start), u64::try_from(len)) {
         (Ok(start), Ok(len)) => Ok((start, len)),

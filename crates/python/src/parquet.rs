@@ -86,11 +86,12 @@ impl NativeParquet {
         resolve: Py<PyAny>,
         expected: Vec<String>,
         aad_prefix: Option<Vec<u8>>,
+        allows_missing_aad: bool,
     ) -> PyResult<NativeParquet> {
         let engine = engine::current(py)?;
         let source = open_source(py, file)?;
         let keys = Resolver { function: resolve, expected };
-        let options = ReadOptions { aad_prefix: aad_prefix.as_deref() };
+        let options = ReadOptions { aad_prefix: aad_prefix.as_deref(), allows_missing_aad };
         let view = py.detach(|| PlainView::open(&engine, source, &keys, options)).map_err(from_parquet)?;
         Ok(NativeParquet { view })
     }

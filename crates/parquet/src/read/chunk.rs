@@ -78,6 +78,12 @@ impl Chunk {
         Ok(page)
     }
 
+    /// The length of a module of the chunk, from the first bytes of the module.
+    fn module_len(&self, first: &[u8]) -> Result<usize> {
+        let what = || format!("a module of column {} has no valid length: it is not encrypted, or damaged", self.column);
+        module_len(first).map_err(|_| malformed(what()))
+    }
+
     fn describe(&self, page: &Page, module: Module) -> String {
         let Place { row_group, .. } = self.place;
         format!("{} (page {} of column {} in row group {row_group})", module.name(), page.number, self.column)
@@ -150,12 +156,11 @@ impl<S: ReadAt> PlainView<S> {
             let start = found.last().map_or(region.start, Page::end);
             let mut length = [0; LENGTH];
             self.source.read_exact_at(&mut length, start).map_err(read)?;
-            let header = module_len(&length)?;
-            if header as u64 + LENGTH as u64 > region.end - start {
-                return Err(chunk.page(region, found.len(), start, header, LENGTH).err().unwrap_or_else(|| malformed("")));
-            }
+            let header = chunk.module_len(&length)?;
+            // Checks that the second module starts in the chunk.
+            chunk.page(region, found.len(), start, header, LENGTH)?;
             self.source.read_exact_at(&mut length, start + header as u64).map_err(read)?;
-            let page = chunk.page(region, found.len(), start, header, module_len(&length)?)?;
+            let page = chunk.page(region, found.len(), start, header, chunk.module_len(&length)?)?;
             found.push(page);
             if page.end() > offset {
                 return Ok(page);
@@ -170,9 +175,10 @@ impl<S: ReadAt> PlainView<S> {
         loop {
             let start = last.end();
             let rest = &bytes[(start - first.start) as usize..];
-            let Some(header) = rest.first_chunk::<LENGTH>().map(|length| module_len(length)).transpose()? else { break };
+            let Some(first_length) = rest.first_chunk::<LENGTH>() else { break };
+            let header = chunk.module_len(first_length)?;
             let Some(second) = rest.get(header..).and_then(|rest| rest.first_chunk::<LENGTH>()) else { break };
-            let page = chunk.page(region, last.number + 1, start, header, module_len(second)?)?;
+            let page = chunk.page(region, last.number + 1, start, header, chunk.module_len(second)?)?;
             if page.len() > rest.len() {
                 break;
             }
@@ -262,11 +268,13 @@ impl<S: ReadAt> PlainView<S> {
         let fields = Struct::read_whole(header, "header of a page")?;
         let header = PageHeader::new(fields);
         let is_dictionary = chunk.has_dictionary && page.number == 0;
-        if header.is_dictionary()? != is_dictionary || header.size()? != page.body {
+        let body = page.body - self.pages.overhead();
+        // DuckDB states the length of the plain page.
+        let is_size_right = [page.body, body].contains(&header.size()?);
+        if header.is_dictionary()? != is_dictionary || !is_size_right {
             let (module, _) = chunk.module(page, true);
             return Err(malformed(format!("the {} contradicts the page", chunk.describe(page, module))));
         }
-        let body = page.body - self.pages.overhead();
         let room = whole.len() - body;
         let encoded = header.with_size(body)?.encode_padded(room);
         let encoded = encoded.ok_or_else(|| malformed("a page header cannot be written anew"))?;

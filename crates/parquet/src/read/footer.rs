@@ -73,7 +73,12 @@ pub(super) fn open(
         None if is_encrypted => return Err(missing("the encryption algorithm")),
         None => return Err(Error::NotEncrypted),
     };
-    let aad = FileAad::new(prefix(&encryption, options.aad_prefix)?, &encryption.file_unique);
+    let prefix = prefix(&encryption, options.aad_prefix)?;
+    let aad = match &encryption.file_unique {
+        Some(unique) => FileAad::new(prefix, unique),
+        None if options.allows_missing_aad => FileAad::missing(),
+        None => return Err(Error::MissingAad),
+    };
     let key = ModuleKey::new(&keys.footer_key(first.binary(metadata))?, "the footer")?;
     let rest = &bytes[used..];
     let footer = if is_encrypted {

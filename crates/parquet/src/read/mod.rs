@@ -28,6 +28,9 @@ use layout::{Content, Region};
 pub struct ReadOptions<'a> {
     /// The AAD prefix: required if the file was written with one and does not store it. If the file stores one, the two must be equal.
     pub aad_prefix: Option<&'a [u8]>,
+    /// Read files whose modules have no associated data, as DuckDB writes them, against the format. In such a file pages and columns
+    /// that are encrypted with the same key can be exchanged without notice.
+    pub allows_missing_aad: bool,
 }
 
 /// An encrypted Parquet file as a plain one. Threads can read it at the same time.

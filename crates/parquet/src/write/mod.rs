@@ -47,7 +47,7 @@ pub fn encrypt(engine: &Engine, source: &impl ReadAt, output: impl Write, policy
     let plan = policy::plan(policy, &leaves)?;
     let encryption = encryption(policy)?;
     let prefix = policy.aad_prefix.as_deref().unwrap_or_default();
-    let aad = FileAad::new(prefix, &encryption.file_unique);
+    let aad = FileAad::new(prefix, encryption.file_unique.as_deref().unwrap_or_default());
     let pages = Kind::of_pages(policy.algorithm);
     let mut writer = Writer { engine, source, output, at: 0, limit: start, aad, pages };
     writer.put(if policy.plaintext_footer { MAGIC } else { MAGIC_ENCRYPTED })?;
@@ -69,7 +69,7 @@ fn encryption(policy: &Policy) -> Result<Encryption> {
         (Some(prefix), true) => (Some(prefix.clone()), false),
         (Some(_), false) => (None, true),
     };
-    Ok(Encryption { algorithm: policy.algorithm, aad_prefix, file_unique, needs_prefix })
+    Ok(Encryption { algorithm: policy.algorithm, aad_prefix, file_unique: Some(file_unique), needs_prefix })
 }
 
 struct Writer<'a, S, W> {

@@ -67,7 +67,7 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
             let what = format!("column {} without the dictionary page that its metadata state", treatment.column);
             return Err(Error::Unsupported { what });
         }
-        meta.set(column::DATA_PAGE_OFFSET, Value::I64(pages.data.unwrap_or(begin as i64)));
+        meta.set(column::DATA_PAGE_OFFSET, Value::I64(pages.data.unwrap_or(0)));
         match pages.dictionary {
             Some(offset) => meta.set(column::DICTIONARY_PAGE_OFFSET, Value::I64(offset)),
             None => drop(meta.remove(column::DICTIONARY_PAGE_OFFSET)),

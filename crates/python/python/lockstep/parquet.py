@@ -139,6 +139,7 @@ def open(
     *,
     kms: Kms | None = None,
     aad_prefix: bytes | None = None,
+    allow_missing_aad: bool = False,
 ) -> PlainFile:
     """Opens an encrypted Parquet file; returns a file object with the same table as a plain Parquet file.
 
@@ -149,7 +150,8 @@ def open(
     keys: {"footer": key, "columns": {path: key}}, each key 16, 24 or 32 bytes. A path is the names of a column from the root, joined
     by dots. kms: instead of keys, a function of a master key's identifier and a wrapped key that returns the key; it is called for
     the key material that pyarrow and parquet-java store in the file. aad_prefix: required if the file was written with one and does
-    not store it; if the file stores one, the two must be equal.
+    not store it; if the file stores one, the two must be equal. allow_missing_aad: read files of DuckDB, whose modules have no
+    associated data, so that pages and columns of the file can be exchanged without notice.
 
     Columns whose key is not given can be seen, but not read: a read raises ValueError.
 
@@ -177,7 +179,7 @@ def open(
         def resolve(column: str | None, metadata: bytes | None) -> bytes | None:
             return footer if column is None else columns.get(column)
 
-    return PlainFile(_native.NativeParquet(file, resolve, expected, aad_prefix))
+    return PlainFile(_native.NativeParquet(file, resolve, expected, aad_prefix, allow_missing_aad))
 
 
 def encrypt(
@@ -235,6 +237,7 @@ def decrypt(
     *,
     kms: Kms | None = None,
     aad_prefix: bytes | None = None,
+    allow_missing_aad: bool = False,
     overwrite: bool = False,
 ) -> None:
     """Writes the plain form of an encrypted Parquet file to a path. The output appears complete or not at all.
@@ -242,5 +245,5 @@ def decrypt(
     The arguments and exceptions are those of `open`; also FileExistsError unless overwrite is true. Only the owner can read the
     output. A column without a key is not in it in a readable form.
     """
-    with open(input, keys, kms=kms, aad_prefix=aad_prefix) as plain:
+    with open(input, keys, kms=kms, aad_prefix=aad_prefix, allow_missing_aad=allow_missing_aad) as plain:
         plain._native.save(output, overwrite)
