@@ -62,7 +62,7 @@ def measure(folder, size):
             return pq.read_table(file)
 
     def by_duckdb():
-        return connection.execute(query).to_arrow_table()
+        return connection.sql(query).to_arrow_table()
 
     def decryption_only():
         with lockstep.parquet.open(path, {"footer": key}) as file:

@@ -50,6 +50,10 @@ impl FileAad {
         FileAad { bytes: None }
     }
 
+    pub(crate) fn is_missing(&self) -> bool {
+        self.bytes.is_none()
+    }
+
     pub(crate) fn footer(&self) -> Vec<u8> {
         self.with(Module::Footer, &[])
     }

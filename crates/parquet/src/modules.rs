@@ -46,7 +46,9 @@ pub(crate) fn module_len(first: &[u8]) -> Result<usize> {
     let length = first.first_chunk::<LENGTH>().ok_or_else(|| malformed("a module is cut off"))?;
     let len = u32::from_le_bytes(*length);
     if len > i32::MAX as u32 {
-        return Err(malformed("the length of a module is out of range: the module is not encrypted, or damaged"));
+        return Err(malformed(
+            "the length of a module is out of range: the module is not encrypted, or damaged",
+        ));
     }
     Ok(len as usize + LENGTH)
 }
@@ -92,13 +94,22 @@ fn open_all(engine: &Engine, openings: &mut [Opening<'_>]) -> Result<std::result
         aads.push([&opening.aad]);
         parts.push((opening.key, opening.kind, opening.sealed, &mut *opening.to));
     }
-    for (index, (((key, kind, sealed, to), aad), iv)) in parts.into_iter().zip(&aads).zip(&mut ivs).enumerate() {
+    for (index, (((key, kind, sealed, to), aad), iv)) in
+        parts.into_iter().zip(&aads).zip(&mut ivs).enumerate()
+    {
         match kind {
             Kind::Gcm => {
                 let (body, tag) = sealed[LENGTH + NONCE..].split_at(to.len());
                 let nonce = &sealed[LENGTH..LENGTH + NONCE];
                 let data = Data::copy(body, to)?;
-                gcm.push(Message { key: &key.gcm, nonce, aad, data, tag: Tag::Expect(tag), status: Status::Pending });
+                gcm.push(Message {
+                    key: &key.gcm,
+                    nonce,
+                    aad,
+                    data,
+                    tag: Tag::Expect(tag),
+                    status: Status::Pending,
+                });
                 places.push(index);
             }
             Kind::Ctr => {
@@ -123,9 +134,16 @@ fn open_all(engine: &Engine, openings: &mut [Opening<'_>]) -> Result<std::result
 }
 
 /// Decrypts one module of GCM. `what` names it in the error.
-pub(crate) fn open_one(engine: &Engine, key: &ModuleKey, aad: Vec<u8>, sealed: &[u8], what: &str) -> Result<Vec<u8>> {
+pub(crate) fn open_one(
+    engine: &Engine,
+    key: &ModuleKey,
+    aad: Vec<u8>,
+    sealed: &[u8],
+    what: &str,
+) -> Result<Vec<u8>> {
     let len = sealed.len().checked_sub(Kind::Gcm.overhead());
-    let mut plain = vec![0; len.ok_or_else(|| malformed(format!("the {what} is too short to be encrypted")))?];
+    let mut plain =
+        vec![0; len.ok_or_else(|| malformed(format!("the {what} is too short to be encrypted")))?];
     let mut opening = [Opening { key, kind: Kind::Gcm, aad, sealed, to: &mut plain }];
     match open(engine, &mut opening)? {
         Ok(()) => Ok(plain),
@@ -163,7 +181,8 @@ pub(crate) fn seal(engine: &Engine, sealings: &[Sealing<'_>], out: &mut Vec<u8>)
         let len = sealing.plain.len() + sealing.kind.overhead();
         let (module, after) = std::mem::take(&mut rest).split_at_mut(len);
         rest = after;
-        let stated = i32::try_from(len - LENGTH).map_err(|_| Error::Unsupported { what: "a page of 2 GiB or more".into() })?;
+        let stated = i32::try_from(len - LENGTH)
+            .map_err(|_| Error::Unsupported { what: "a page of 2 GiB or more".into() })?;
         module[..LENGTH].copy_from_slice(&stated.to_le_bytes());
         module[LENGTH..LENGTH + NONCE].copy_from_slice(nonce);
         let (body, tag) = module[LENGTH + NONCE..].split_at_mut(sealing.plain.len());
@@ -178,7 +197,9 @@ pub(crate) fn seal(engine: &Engine, sealings: &[Sealing<'_>], out: &mut Vec<u8>)
     }
     let outcome = if gcm.is_empty() { Ok(()) } else { Aead::Gcm.seal(engine.planner(), &mut gcm) };
     let outcome = match outcome {
-        Ok(()) if gcm.iter().any(|message| message.status != Status::Done) => Err(lockstep::hazmat::Error::NotSealed),
+        Ok(()) if gcm.iter().any(|message| message.status != Status::Done) => {
+            Err(lockstep::hazmat::Error::NotSealed)
+        }
         Ok(()) if !ctr.is_empty() => Cipher::Ctr.run(engine.planner(), Direction::Encrypt, &mut ctr),
         outcome => outcome,
     };
@@ -189,7 +210,13 @@ pub(crate) fn seal(engine: &Engine, sealings: &[Sealing<'_>], out: &mut Vec<u8>)
 }
 
 /// The tag of GCM for a plaintext: the signature of a plain footer (`Encryption.md`, section 5.5).
-pub(crate) fn sign(engine: &Engine, key: &ModuleKey, aad: &[u8], nonce: &[u8], plain: &[u8]) -> Result<[u8; TAG]> {
+pub(crate) fn sign(
+    engine: &Engine,
+    key: &ModuleKey,
+    aad: &[u8],
+    nonce: &[u8],
+    plain: &[u8],
+) -> Result<[u8; TAG]> {
     let (mut body, mut tag) = (vec![0; plain.len()], [0; TAG]);
     let mut message = [Message {
         key: &key.gcm,

@@ -21,7 +21,11 @@ fn fields(fields: &[(i16, Value)]) -> Struct {
 
 /// The pages of a column chunk: a dictionary, and data pages of some lengths, one of them empty.
 fn bodies(group: usize, column: usize) -> Vec<Vec<u8>> {
-    [30, 0, 100, 1].iter().enumerate().map(|(i, len)| vec![(group * 50 + column * 10 + i) as u8 + 1; *len]).collect()
+    [30, 0, 100, 1]
+        .iter()
+        .enumerate()
+        .map(|(i, len)| vec![(group * 50 + column * 10 + i) as u8 + 1; *len])
+        .collect()
 }
 
 /// A plain file with an offset index for each chunk. Its pages are not those of a table, which encryption does not notice.
@@ -40,7 +44,8 @@ fn plain_file() -> Vec<u8> {
                 let of_type = if index == 0 { 7 } else { 5 };
                 let inner = Value::Struct(fields(&[(1, Value::I32(1)), (9, Value::Bool(true))]));
                 let crc = Value::I32(-5);
-                let header = [(1, Value::I32(kind as i32)), (2, len.clone()), (3, len), (4, crc), (of_type, inner)];
+                let header =
+                    [(1, Value::I32(kind as i32)), (2, len.clone()), (3, len), (4, crc), (of_type, inner)];
                 out.extend(fields(&header).encode());
                 out.extend(body);
             }
@@ -52,7 +57,10 @@ fn plain_file() -> Vec<u8> {
                 (column::TOTAL_COMPRESSED_SIZE, Value::I64(size as i64)),
                 (column::DATA_PAGE_OFFSET, Value::I64(starts[1] as i64)),
                 (column::DICTIONARY_PAGE_OFFSET, Value::I64(start as i64)),
-                (column::STATISTICS, Value::Struct(fields(&[(1, Value::Binary(b"secret minimum".to_vec()))]))),
+                (
+                    column::STATISTICS,
+                    Value::Struct(fields(&[(1, Value::Binary(b"secret minimum".to_vec()))])),
+                ),
             ]);
             let mut ends = starts[1..].to_vec();
             ends.push(out.len());
@@ -76,7 +84,8 @@ fn plain_file() -> Vec<u8> {
         ]));
     }
     let name = |name: &str| (schema::NAME, Value::Binary(name.into()));
-    let mut elements = vec![fields(&[name("root"), (schema::NUM_CHILDREN, Value::I32(COLUMNS.len() as i32))])];
+    let mut elements =
+        vec![fields(&[name("root"), (schema::NUM_CHILDREN, Value::I32(COLUMNS.len() as i32))])];
     elements.extend(COLUMNS.iter().map(|column| fields(&[(schema::TYPE, Value::I32(1)), name(column)])));
     let footer = fields(&[
         (1, Value::I32(1)),

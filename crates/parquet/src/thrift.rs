@@ -137,7 +137,9 @@ impl Struct {
     pub(crate) fn structs(&self, id: i16) -> Option<&[Struct]> {
         match self.get(id)? {
             Value::Structs(value) => Some(value),
-            Value::Encoded(kind::LIST, bytes) if bytes.first().is_some_and(|first| first >> 4 == 0) => Some(&[]),
+            Value::Encoded(kind::LIST, bytes) if bytes.first().is_some_and(|first| first >> 4 == 0) => {
+                Some(&[])
+            }
             _ => None,
         }
     }
@@ -180,7 +182,8 @@ impl Struct {
             let id = if last < PADDING { PADDING } else { last.checked_add(1)? };
             // The field's header is a byte, since the difference of the numbers is from 1 to 15.
             let rest = missing.checked_sub(1)?;
-            let count = (1..=5).find_map(|size| rest.checked_sub(size).filter(|n| varint_len(*n as u64) == size))?;
+            let count =
+                (1..=5).find_map(|size| rest.checked_sub(size).filter(|n| varint_len(*n as u64) == size))?;
             write_field_header(&mut out, kind::BINARY, id, last);
             write_varint(&mut out, count as u64);
             out.resize(len - 1, 0);

@@ -26,7 +26,11 @@ struct Resolver {
 }
 
 impl Resolver {
-    fn call(&self, column: Option<&str>, metadata: Option<&[u8]>) -> lockstep_parquet::Result<Option<Zeroizing<Vec<u8>>>> {
+    fn call(
+        &self,
+        column: Option<&str>,
+        metadata: Option<&[u8]>,
+    ) -> lockstep_parquet::Result<Option<Zeroizing<Vec<u8>>>> {
         let found = Python::try_attach(|py| {
             let metadata = metadata.map(|metadata| PyBytes::new(py, metadata));
             let found = self.function.bind(py).call1((column, metadata))?;
@@ -122,7 +126,8 @@ impl NativeParquet {
     /// Writes the plain form to a path. The file appears complete or not at all.
     fn save(&self, py: Python<'_>, destination: PathBuf, overwrite: bool) -> PyResult<()> {
         let save = || {
-            let options = OutputOptions { force: overwrite, mode: FileMode::PRIVATE, ..OutputOptions::default() };
+            let options =
+                OutputOptions { force: overwrite, mode: FileMode::PRIVATE, ..OutputOptions::default() };
             let mut output = OutputFile::create(&destination, options)?;
             let mut buffer = Zeroizing::new(vec![0; PIECE]);
             let mut offset = 0;
@@ -160,9 +165,9 @@ pub(crate) fn parquet_encrypt(
         _ => return Err(PyValueError::new_err("algorithm must be 'AES_GCM_V1' or 'AES_GCM_CTR_V1'")),
     };
     let key = |given: &Bound<'_, PyAny>| PyResult::Ok(Zeroizing::new(Export::new().read(given)?.to_vec()));
-    let columns = columns.into_iter().map(|(path, given, key_metadata)| {
-        Ok(ColumnKey { path, key: key(&given)?, key_metadata })
-    });
+    let columns = columns
+        .into_iter()
+        .map(|(path, given, key_metadata)| Ok(ColumnKey { path, key: key(&given)?, key_metadata }));
     let policy = Policy {
         algorithm,
         footer_key: key(footer_key)?,

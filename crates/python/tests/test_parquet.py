@@ -266,10 +266,10 @@ def test_duckdb_and_polars(tmp_path):
     connection.execute(f"pragma add_parquet_key('key', '{key.decode()}')")
     ours, plain = tmp_path / "ours.parquet", tmp_path / "plain.parquet"
     lockstep.parquet.encrypt(io.BytesIO(write(table)), ours, footer_key=key)
-    rows = connection.execute(f"from read_parquet('{ours}', encryption_config={{footer_key: 'key'}})").to_arrow_table()
+    rows = connection.sql(f"from read_parquet('{ours}', encryption_config={{footer_key: 'key'}})").to_arrow_table()
     assert rows.to_pylist() == table.to_pylist()
     lockstep.parquet.decrypt(ours, plain, {"footer": key})
-    assert connection.execute(f"from read_parquet('{plain}')").to_arrow_table().to_pylist() == table.to_pylist()
+    assert connection.sql(f"from read_parquet('{plain}')").to_arrow_table().to_pylist() == table.to_pylist()
     theirs = tmp_path / "theirs.parquet"
     # Without an extension that is downloaded, DuckDB encrypts only if this is set.
     connection.execute("set force_mbedtls_unsafe = 'true'")
@@ -307,15 +307,15 @@ def test_damaged_files_are_refused(plaintext_footer):
     file = write(table, encryption_properties=properties, row_group_size=100)
     refused = (ValueError, lockstep.InvalidTag)
     numbers = random.Random(3)
-    for position in range(0, len(file), 23):
+    for position in range(0, len(file), 7):
         changed = bytearray(file)
         changed[position] ^= 1 << numbers.randrange(8)
         with pytest.raises(refused):
             read(bytes(changed), {"footer": FOOTER})
-    for size in [*range(0, 50), *range(50, len(file), 307)]:
+    for size in [*range(0, 50), *range(50, len(file), 101)]:
         with pytest.raises(refused):
             read(file[:size], {"footer": FOOTER})
-    for _ in range(100):
+    for _ in range(300):
         changed = bytearray(file)
         for _ in range(numbers.randrange(1, 6)):
             start = numbers.randrange(len(file))

@@ -73,14 +73,18 @@ impl Chunk {
         }
         if header > MAX_PAGE_HEADER || page.end() > region.end {
             let column = &self.column;
-            return Err(malformed(format!("a module of column {column} is longer than its column chunk: it is not encrypted, or damaged")));
+            return Err(malformed(format!(
+                "a module of column {column} is longer than its column chunk: it is not encrypted, or damaged"
+            )));
         }
         Ok(page)
     }
 
     /// The length of a module of the chunk, from the first bytes of the module.
     fn module_len(&self, first: &[u8]) -> Result<usize> {
-        let what = || format!("a module of column {} has no valid length: it is not encrypted, or damaged", self.column);
+        let what = || {
+            format!("a module of column {} has no valid length: it is not encrypted, or damaged", self.column)
+        };
         module_len(first).map_err(|_| malformed(what()))
     }
 
@@ -103,7 +107,13 @@ struct Destination<'a> {
 
 impl<S: ReadAt> PlainView<S> {
     /// Reads a part of a chunk. The part is within the region.
-    pub(super) fn read_chunk(&self, region: &Region, chunk: &Chunk, offset: u64, out: &mut [u8]) -> Result<()> {
+    pub(super) fn read_chunk(
+        &self,
+        region: &Region,
+        chunk: &Chunk,
+        offset: u64,
+        out: &mut [u8],
+    ) -> Result<()> {
         let mut buffer = self.buffer();
         let outcome = self.read_pages(region, chunk, offset, out, &mut buffer);
         self.keep_buffer(buffer);
@@ -177,7 +187,9 @@ impl<S: ReadAt> PlainView<S> {
             let rest = &bytes[(start - first.start) as usize..];
             let Some(first_length) = rest.first_chunk::<LENGTH>() else { break };
             let header = chunk.module_len(first_length)?;
-            let Some(second) = rest.get(header..).and_then(|rest| rest.first_chunk::<LENGTH>()) else { break };
+            let Some(second) = rest.get(header..).and_then(|rest| rest.first_chunk::<LENGTH>()) else {
+                break;
+            };
             let page = chunk.page(region, last.number + 1, start, header, chunk.module_len(second)?)?;
             if page.len() > rest.len() {
                 break;
@@ -195,16 +207,26 @@ impl<S: ReadAt> PlainView<S> {
     }
 
     /// Decrypts pages; writes the bytes of the view from an offset to `out`. The bytes start with the first page.
-    fn open_pages(&self, chunk: &Chunk, pages: &[Page], bytes: &[u8], offset: u64, out: &mut [u8]) -> Result<()> {
+    fn open_pages(
+        &self,
+        chunk: &Chunk,
+        pages: &[Page],
+        bytes: &[u8],
+        offset: u64,
+        out: &mut [u8],
+    ) -> Result<()> {
         let end = offset + out.len() as u64;
         let is_partial = |page: &Page| page.start < offset || page.end() > end;
-        let mut edges: Vec<Vec<u8>> =
-            pages.iter().map(|page| if is_partial(page) { vec![0; page.len()] } else { Vec::new() }).collect();
+        let mut edges: Vec<Vec<u8>> = pages
+            .iter()
+            .map(|page| if is_partial(page) { vec![0; page.len()] } else { Vec::new() })
+            .collect();
         let mut destinations = Vec::with_capacity(pages.len());
         let mut rest = out;
         for (page, edge) in pages.iter().zip(&mut edges) {
             let overhead = Kind::Gcm.overhead();
-            let header = page.header.checked_sub(overhead).ok_or_else(|| malformed("a page header is too short"))?;
+            let header =
+                page.header.checked_sub(overhead).ok_or_else(|| malformed("a page header is too short"))?;
             let (from, to) = (page.start.max(offset), page.end().min(end));
             let (mine, after) = std::mem::take(&mut rest).split_at_mut((to - from) as usize);
             rest = after;
@@ -243,7 +265,10 @@ impl<S: ReadAt> PlainView<S> {
         for Destination { page, whole, header, .. } in destinations {
             let at = (page.start - start) as usize;
             let (first, second) = bytes[at..at + page.len()].split_at(page.header);
-            let body = page.body.checked_sub(self.pages.overhead()).ok_or_else(|| malformed("a page is too short"))?;
+            let body = page
+                .body
+                .checked_sub(self.pages.overhead())
+                .ok_or_else(|| malformed("a page is too short"))?;
             let room = whole.len() - body;
             let key = &*chunk.key;
             openings.push(Opening { key, kind: Kind::Gcm, aad: aad(page, true), sealed: first, to: header });

@@ -111,11 +111,21 @@ fn prefix<'a>(encryption: &'a Encryption, supplied: Option<&'a [u8]>) -> Result<
     }
 }
 
-fn check_signature(engine: &Engine, key: &ModuleKey, aad: &FileAad, footer: &[u8], signature: &[u8]) -> Result<()> {
+fn check_signature(
+    engine: &Engine,
+    key: &ModuleKey,
+    aad: &FileAad,
+    footer: &[u8],
+    signature: &[u8],
+) -> Result<()> {
     let Ok(signature) = <&[u8; NONCE + TAG]>::try_from(signature) else {
         return Err(malformed("the footer has no signature of 28 bytes"));
     };
     let (nonce, tag) = signature.split_at(NONCE);
     let expected = modules::sign(engine, key, &aad.footer(), nonce, footer)?;
-    if bool::from(expected.ct_eq(tag)) { Ok(()) } else { Err(Error::NotAuthentic { module: "footer".into() }) }
+    if bool::from(expected.ct_eq(tag)) {
+        Ok(())
+    } else {
+        Err(Error::NotAuthentic { module: "footer".into() })
+    }
 }

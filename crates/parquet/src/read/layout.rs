@@ -53,14 +53,26 @@ impl Modules {
         let mut plain = Vec::with_capacity(sealed.len());
         let mut rest = sealed;
         for module in self.modules {
-            let what = format!("{} of column {} in row group {}", module.name(), self.column, self.place.row_group);
+            let what =
+                format!("{} of column {} in row group {}", module.name(), self.column, self.place.row_group);
             let len = module_len(rest)?;
-            let sealed = rest.get(..len).ok_or_else(|| malformed(format!("the {what} is longer than the file states")))?;
-            plain.extend(modules::open_one(engine, &self.key, aad.column(*module, self.place), sealed, &what)?);
+            let sealed = rest
+                .get(..len)
+                .ok_or_else(|| malformed(format!("the {what} is longer than the file states")))?;
+            plain.extend(modules::open_one(
+                engine,
+                &self.key,
+                aad.column(*module, self.place),
+                sealed,
+                &what,
+            )?);
             rest = &rest[len..];
         }
         if !rest.is_empty() {
-            return Err(malformed(format!("an index or a filter of column {} is shorter than the file states", self.column)));
+            return Err(malformed(format!(
+                "an index or a filter of column {} is shorter than the file states",
+                self.column
+            )));
         }
         plain.resize(sealed.len(), 0);
         Ok(plain)
@@ -99,8 +111,18 @@ pub(super) fn plan(
     let footer_key = Arc::new(key);
     let Encryption { algorithm, .. } = encryption;
     let found = BTreeMap::new();
-    let mut planner =
-        Planner { engine, source, keys, aad: &aad, footer_key, found, expected, regions: Vec::new(), limit: start, hidden: 0 };
+    let mut planner = Planner {
+        engine,
+        source,
+        keys,
+        aad: &aad,
+        footer_key,
+        found,
+        expected,
+        regions: Vec::new(),
+        limit: start,
+        hidden: 0,
+    };
     if footer.structs(file::ROW_GROUPS).is_none() {
         return Err(missing("the list of row groups"));
     }
@@ -138,19 +160,30 @@ impl<S: ReadAt> Planner<'_, S> {
     fn group(&mut self, index: usize, group: &mut Struct, leaves: &[Leaf]) -> Result<()> {
         let ordinal = group.int(row_group::ORDINAL).unwrap_or(index as i64);
         let rows = group.int(row_group::NUM_ROWS).unwrap_or(0);
-        let chunks = group.structs(row_group::COLUMNS).ok_or_else(|| missing("the list of columns of a row group"))?;
+        let chunks =
+            group.structs(row_group::COLUMNS).ok_or_else(|| missing("the list of columns of a row group"))?;
         if chunks.len() != leaves.len() {
             return Err(malformed("a row group has another number of columns than the schema"));
         }
-        for (number, (chunk, leaf)) in group.structs_mut(row_group::COLUMNS).iter_mut().zip(leaves).enumerate() {
+        for (number, (chunk, leaf)) in
+            group.structs_mut(row_group::COLUMNS).iter_mut().zip(leaves).enumerate()
+        {
             if chunk.has(chunk::FILE_PATH) {
                 return Err(Error::Unsupported { what: format!("column {} in another file", leaf.path) });
             }
             match chunk.remove(chunk::CRYPTO_METADATA) {
+                // DuckDB encrypts all columns with the footer key, and does not say so.
+                None if self.aad.is_missing() => {
+                    let mut crypto = Struct::new();
+                    crypto.set(column_crypto::WITH_FOOTER_KEY, Value::Struct(Struct::new()));
+                    let place = Place { row_group: 0, column: 0 };
+                    self.encrypted_chunk(chunk, leaf, &crypto, place, rows)?;
+                }
                 None => self.plain_chunk(chunk, leaf)?,
                 Some(Value::Struct(crypto)) => {
                     let place = Place::new(ordinal, number);
-                    let place = place.ok_or_else(|| malformed("a row group or column has no valid ordinal"))?;
+                    let place =
+                        place.ok_or_else(|| malformed("a row group or column has no valid ordinal"))?;
                     self.encrypted_chunk(chunk, leaf, &crypto, place, rows)?;
                 }
                 Some(_) => return Err(malformed("the crypto metadata of a column is invalid")),
@@ -237,7 +270,10 @@ impl<S: ReadAt> Planner<'_, S> {
             let start = start as u64;
             let len = match meta.int(column::BLOOM_FILTER_LENGTH) {
                 Some(len) => len as u64,
-                None => self.module_at(start)?.checked_add(self.module_at(start.saturating_add(self.module_at(start)?))?).unwrap_or(u64::MAX),
+                None => self
+                    .module_at(start)?
+                    .checked_add(self.module_at(start.saturating_add(self.module_at(start)?))?)
+                    .unwrap_or(u64::MAX),
             };
             let modules: &[Module] = &[Module::BloomFilterHeader, Module::BloomFilterBitset];
             let modules = Modules { key, place, modules, column };
@@ -270,10 +306,14 @@ impl<S: ReadAt> Planner<'_, S> {
             return Ok(Some(Arc::clone(&self.footer_key)));
         }
         let with_key = crypto.structure(column_crypto::WITH_COLUMN_KEY);
-        let with_key = with_key.ok_or_else(|| missing(&format!("the crypto metadata of column {}", leaf.path)))?;
+        let with_key =
+            with_key.ok_or_else(|| missing(&format!("the crypto metadata of column {}", leaf.path)))?;
         let names = with_key.strings(column_key::PATH_IN_SCHEMA);
         if names.as_ref() != Some(&leaf.names) {
-            return Err(malformed(format!("the crypto metadata of column {} names another column", leaf.path)));
+            return Err(malformed(format!(
+                "the crypto metadata of column {} names another column",
+                leaf.path
+            )));
         }
         let metadata = with_key.binary(column_key::KEY_METADATA).map(<[u8]>::to_vec);
         let entry = (leaf.path.clone(), metadata);
@@ -336,11 +376,14 @@ fn indexes(chunk: &Struct) -> impl Iterator<Item = (i16, u64, u64)> + '_ {
         (chunk::OFFSET_INDEX_OFFSET, chunk::OFFSET_INDEX_LENGTH),
         (chunk::COLUMN_INDEX_OFFSET, chunk::COLUMN_INDEX_LENGTH),
     ];
-    fields.into_iter().filter_map(|(offset, len)| Some((offset, chunk.int(offset)? as u64, chunk.int(len)? as u64)))
+    fields
+        .into_iter()
+        .filter_map(|(offset, len)| Some((offset, chunk.int(offset)? as u64, chunk.int(len)? as u64)))
 }
 
 /// The length of modules without their overhead.
 fn shorter(len: u64, modules: usize) -> Result<i32> {
-    let plain = len.checked_sub((modules * Kind::Gcm.overhead()) as u64).and_then(|len| i32::try_from(len).ok());
+    let plain =
+        len.checked_sub((modules * Kind::Gcm.overhead()) as u64).and_then(|len| i32::try_from(len).ok());
     plain.ok_or_else(|| malformed("the length of an index or a filter is out of range"))
 }

@@ -29,7 +29,7 @@ pub struct ReadOptions<'a> {
     /// The AAD prefix: required if the file was written with one and does not store it. If the file stores one, the two must be equal.
     pub aad_prefix: Option<&'a [u8]>,
     /// Read files whose modules have no associated data, as DuckDB writes them, against the format. In such a file pages and columns
-    /// that are encrypted with the same key can be exchanged without notice.
+    /// that are encrypted with the same key can be exchanged without notice. All columns of such a file are taken as encrypted.
     pub allows_missing_aad: bool,
 }
 
@@ -58,7 +58,12 @@ impl<S: ReadAt> PlainView<S> {
     /// [`Error::Malformed`], [`Error::NotAuthentic`], [`Error::NotEncrypted`], [`Error::PlainColumn`], [`Error::UnknownColumn`],
     /// [`Error::MissingKey`], [`Error::KeyLength`], [`Error::AadPrefix`], [`Error::Unsupported`]; errors of the source of keys and
     /// of reading.
-    pub fn open(engine: &Engine, source: S, keys: &dyn KeySource, options: ReadOptions<'_>) -> Result<PlainView<S>> {
+    pub fn open(
+        engine: &Engine,
+        source: S,
+        keys: &dyn KeySource,
+        options: ReadOptions<'_>,
+    ) -> Result<PlainView<S>> {
         let opened = footer::open(engine, &source, keys, options)?;
         let layout = layout::plan(engine, &source, keys, opened)?;
         let mut footer = layout.footer.encode();
@@ -100,6 +105,7 @@ impl<S: ReadAt> PlainView<S> {
     }
 
     fn fill(&self, mut offset: u64, mut buffer: &mut [u8]) -> Result<()> {
+        let begin = offset;
         let mut next = self.regions.partition_point(|region| region.end <= offset);
         while !buffer.is_empty() {
             let region = self.regions.get(next).filter(|region| region.start <= offset);
@@ -112,6 +118,9 @@ impl<S: ReadAt> PlainView<S> {
             let count = (end - offset).min(buffer.len() as u64) as usize;
             let (part, rest) = buffer.split_at_mut(count);
             match region {
+                Some(Region { content: Content::Hidden(column), start, .. }) if *start == begin => {
+                    return Err(Error::MissingKey { what: format!("column {column}") });
+                }
                 Some(region) => {
                     self.read_region(region, offset, part)?;
                     next += usize::from(offset + count as u64 == region.end);
@@ -155,9 +164,6 @@ impl<S: ReadAt> PlainView<S> {
                 let start = (offset - region.start) as usize;
                 buffer.copy_from_slice(&plain[start..start + buffer.len()]);
                 Ok(())
-            }
-            Content::Hidden(column) if offset == region.start => {
-                Err(Error::MissingKey { what: format!("column {column}") })
             }
             // A larger read that happens to cover a column without a key, such as a copy of the whole view.
             Content::Hidden(_) => {

@@ -4,12 +4,13 @@ use std::io::Write;
 
 use lockstep::ReadAt;
 
-use super::policy::{Plan, Policy, Protection, Treatment};
 use super::Writer;
+use super::policy::{Plan, Policy, Protection, Treatment};
 use crate::aad::{Module, Place};
 use crate::error::{Error, Result};
 use crate::format::{
-    Encryption, MAGIC, MAGIC_ENCRYPTED, MAX_FOOTER, chunk, column, column_crypto, column_key, file, file_crypto, row_group,
+    Encryption, MAGIC, MAGIC_ENCRYPTED, MAX_FOOTER, chunk, column, column_crypto, column_key, file,
+    file_crypto, row_group,
 };
 use crate::modules::{self, Kind, NONCE, Sealing, seal};
 use crate::thrift::{self, Struct, Value};
@@ -54,7 +55,11 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
             let plain = footer.encode();
             let mut bytes = crypto.encode();
             let aad = self.aad.footer();
-            seal(self.engine, &[Sealing { key: &plan.footer_key, kind: Kind::Gcm, aad, plain: &plain }], &mut bytes)?;
+            seal(
+                self.engine,
+                &[Sealing { key: &plan.footer_key, kind: Kind::Gcm, aad, plain: &plain }],
+                &mut bytes,
+            )?;
             self.put(&bytes)?;
         }
         let len = self.at - start;
@@ -81,7 +86,10 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
             }
             Protection::ColumnKey(key, metadata) => {
                 let mut fields = Struct::new();
-                fields.set(column_key::PATH_IN_SCHEMA, thrift::strings(treatment.names.iter().map(String::as_str)));
+                fields.set(
+                    column_key::PATH_IN_SCHEMA,
+                    thrift::strings(treatment.names.iter().map(String::as_str)),
+                );
                 if let Some(metadata) = metadata {
                     fields.set(column_key::KEY_METADATA, Value::Binary(metadata.clone()));
                 }

@@ -62,7 +62,9 @@ fn encryption(policy: &Policy) -> Result<Encryption> {
     let random = |error: getrandom::Error| lockstep::Error::Random { reason: error.to_string() };
     getrandom::fill(&mut file_unique).map_err(random)?;
     if policy.aad_prefix.as_ref().is_some_and(Vec::is_empty) {
-        return Err(Error::AadPrefix { what: "the AAD prefix is empty: give none or one that identifies the file" });
+        return Err(Error::AadPrefix {
+            what: "the AAD prefix is empty: give none or one that identifies the file",
+        });
     }
     let (aad_prefix, needs_prefix) = match (&policy.aad_prefix, policy.stores_aad_prefix) {
         (None, _) => (None, false),
@@ -122,7 +124,12 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
         Ok(placements)
     }
 
-    fn column_chunk(&mut self, chunk: &mut Struct, treatment: &Treatment, place: Place) -> Result<(Placement, u64)> {
+    fn column_chunk(
+        &mut self,
+        chunk: &mut Struct,
+        treatment: &Treatment,
+        place: Place,
+    ) -> Result<(Placement, u64)> {
         if chunk.has(chunk::FILE_PATH) {
             return Err(Error::Unsupported { what: format!("column {} in another file", treatment.column) });
         }

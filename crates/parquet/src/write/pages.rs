@@ -47,7 +47,12 @@ struct Page {
 
 impl<S: ReadAt, W: Write> Writer<'_, S, W> {
     /// Writes the pages of a column chunk, and updates the metadata of the column.
-    pub(super) fn pages(&mut self, meta: &mut Struct, treatment: &Treatment, place: Place) -> Result<Placement> {
+    pub(super) fn pages(
+        &mut self,
+        meta: &mut Struct,
+        treatment: &Treatment,
+        place: Place,
+    ) -> Result<Placement> {
         let (start, len) = chunk_range(meta)?;
         self.check_range(start, len)?;
         meta.remove(column::INDEX_PAGE_OFFSET);
@@ -64,7 +69,8 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
         let begin = self.at;
         let pages = self.encrypted_pages(key, treatment, place, start, len)?;
         if dictionary_offset(meta).is_some() && pages.dictionary.is_none() && len > 0 {
-            let what = format!("column {} without the dictionary page that its metadata state", treatment.column);
+            let what =
+                format!("column {} without the dictionary page that its metadata state", treatment.column);
             return Err(Error::Unsupported { what });
         }
         meta.set(column::DATA_PAGE_OFFSET, Value::I64(pages.data.unwrap_or(0)));
@@ -134,8 +140,10 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
                 (true, false) => Ok(self.aad.column(Module::DictionaryPage, place)),
                 (false, is_header) => {
                     let module = if is_header { Module::DataPageHeader } else { Module::DataPage };
-                    let what = "a column chunk with more than 32768 pages: write smaller row groups or larger pages";
-                    let ordinal = i16::try_from(ordinal).map_err(|_| Error::Unsupported { what: what.into() })?;
+                    let what =
+                        "a column chunk with more than 32768 pages: write smaller row groups or larger pages";
+                    let ordinal =
+                        i16::try_from(ordinal).map_err(|_| Error::Unsupported { what: what.into() })?;
                     Ok::<_, Error>(self.aad.page(module, place, ordinal))
                 }
             };
@@ -143,7 +151,8 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
             sealings.push(Sealing { key, kind: Kind::Gcm, aad: aad(true)?, plain: &page.header });
             sealings.push(Sealing { key, kind: self.pages, aad: aad(false)?, plain: body });
             let len = page.header.len() + Kind::Gcm.overhead() + body.len() + self.pages.overhead();
-            let stated = i32::try_from(len).map_err(|_| Error::Unsupported { what: "a page of 2 GiB or more".into() })?;
+            let stated = i32::try_from(len)
+                .map_err(|_| Error::Unsupported { what: "a page of 2 GiB or more".into() })?;
             pages.by_offset.insert((at + page.start as u64) as i64, (offset as i64, stated));
             let first = if page.is_dictionary { &mut pages.dictionary } else { &mut pages.data };
             first.get_or_insert(offset as i64);

@@ -17,7 +17,8 @@ use crate::thrift::{Struct, Value};
 const MAX_PART: u64 = 1 << 30;
 
 /// Writes one part of a column chunk.
-type WritePart<'w, S, W> = fn(&mut Writer<'w, S, W>, &mut Struct, &Treatment, Place, &Placement) -> Result<()>;
+type WritePart<'w, S, W> =
+    fn(&mut Writer<'w, S, W>, &mut Struct, &Treatment, Place, &Placement) -> Result<()>;
 
 impl<'w, S: ReadAt, W: Write> Writer<'w, S, W> {
     /// Writes the filters and indexes of all column chunks, and updates where they are.
@@ -48,7 +49,8 @@ impl<'w, S: ReadAt, W: Write> Writer<'w, S, W> {
     ) -> Result<()> {
         let Some(Value::Struct(mut meta)) = chunk.remove(chunk::META_DATA) else { return Ok(()) };
         if let Some(offset) = meta.int(column::BLOOM_FILTER_OFFSET) {
-            let (header, bitset) = self.read_bloom_filter(offset as u64, meta.int(column::BLOOM_FILTER_LENGTH))?;
+            let (header, bitset) =
+                self.read_bloom_filter(offset as u64, meta.int(column::BLOOM_FILTER_LENGTH))?;
             let start = self.at;
             match treatment.key() {
                 None => {
@@ -62,8 +64,10 @@ impl<'w, S: ReadAt, W: Write> Writer<'w, S, W> {
                         aad: self.aad.column(module, place),
                         plain,
                     };
-                    let parts =
-                        [sealing(Module::BloomFilterHeader, &header), sealing(Module::BloomFilterBitset, &bitset)];
+                    let parts = [
+                        sealing(Module::BloomFilterHeader, &header),
+                        sealing(Module::BloomFilterBitset, &bitset),
+                    ];
                     let mut sealed = Vec::new();
                     seal(self.engine, &parts, &mut sealed)?;
                     self.put(&sealed)?;
@@ -81,7 +85,8 @@ impl<'w, S: ReadAt, W: Write> Writer<'w, S, W> {
         /// More than a header takes.
         const HEADER: u64 = 256;
         let available = self.limit.saturating_sub(start);
-        let first = self.read_part(start, len.map_or(HEADER, |len| (len as u64).min(HEADER)).min(available))?;
+        let first =
+            self.read_part(start, len.map_or(HEADER, |len| (len as u64).min(HEADER)).min(available))?;
         let header = Struct::read(&first)?.filter(|(header, _)| header.has(bloom_filter::NUM_BYTES));
         let (header, used) = header.ok_or_else(|| malformed("the header of a Bloom filter is invalid"))?;
         let bits = header.int(bloom_filter::NUM_BYTES).and_then(|bits| u64::try_from(bits).ok());
@@ -117,7 +122,8 @@ impl<'w, S: ReadAt, W: Write> Writer<'w, S, W> {
             let offset = location.int(offset_index::OFFSET).unwrap_or(-1);
             match placement {
                 Placement::Moved(by) => {
-                    let moved = offset.checked_add(*by).ok_or_else(|| malformed("a page location is invalid"))?;
+                    let moved =
+                        offset.checked_add(*by).ok_or_else(|| malformed("a page location is invalid"))?;
                     location.set(offset_index::OFFSET, Value::I64(moved));
                 }
                 Placement::Pages(pages) => {
@@ -174,5 +180,6 @@ impl<'w, S: ReadAt, W: Write> Writer<'w, S, W> {
 }
 
 fn length(len: u64) -> Result<i32> {
-    i32::try_from(len).map_err(|_| Error::Unsupported { what: "an index or a filter of 2 GiB or more".into() })
+    i32::try_from(len)
+        .map_err(|_| Error::Unsupported { what: "an index or a filter of 2 GiB or more".into() })
 }
