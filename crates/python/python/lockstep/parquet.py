@@ -79,6 +79,15 @@ class PlainFile(io.RawIOBase):
     def readall(self) -> bytes:
         return self.read()
 
+    def read_buffer(self, size: int, /) -> Any:
+        """What pyarrow calls instead of `read`, if a file has it: a buffer of pyarrow's own memory, which it reuses."""
+        import pyarrow
+
+        self._check_open()
+        buffer = pyarrow.allocate_buffer(max(0, min(size, self._native.size() - self._position)))
+        self.readinto(buffer)
+        return buffer
+
     def readinto(self, buffer: Any, /) -> int:
         self._check_open()
         count = self._native.readinto(self._position, buffer)
