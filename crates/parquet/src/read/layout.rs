@@ -168,7 +168,7 @@ impl<S: ReadAt> Planner<'_, S> {
         for (number, (chunk, leaf)) in
             group.structs_mut(row_group::COLUMNS).iter_mut().zip(leaves).enumerate()
         {
-            if chunk.has(chunk::FILE_PATH) {
+            if chunk.binary(chunk::FILE_PATH).is_some_and(|path| !path.is_empty()) {
                 return Err(Error::Unsupported { what: format!("column {} in another file", leaf.path) });
             }
             match chunk.remove(chunk::CRYPTO_METADATA) {
@@ -192,7 +192,7 @@ impl<S: ReadAt> Planner<'_, S> {
         Ok(())
     }
 
-    fn plain_chunk(&mut self, chunk: &Struct, leaf: &Leaf) -> Result<()> {
+    fn plain_chunk(&mut self, chunk: &mut Struct, leaf: &Leaf) -> Result<()> {
         if self.expected.contains(&leaf.path) {
             return Err(Error::PlainColumn { column: leaf.path.clone() });
         }
@@ -202,12 +202,17 @@ impl<S: ReadAt> Planner<'_, S> {
         for (start, len) in indexes(chunk).map(|(_, start, len)| (start, len)) {
             self.add(start, len, Content::Plain)?;
         }
-        if let Some(start) = meta.int(column::BLOOM_FILTER_OFFSET) {
-            // Without a length, the filter is hidden; readers then do without it.
-            let len = meta.int(column::BLOOM_FILTER_LENGTH).unwrap_or(0);
-            self.add(start as u64, len as u64, Content::Plain)?;
+        match (meta.int(column::BLOOM_FILTER_OFFSET), meta.int(column::BLOOM_FILTER_LENGTH)) {
+            (Some(start), Some(len)) => self.add(start as u64, len as u64, Content::Plain),
+            (Some(_), None) => {
+                // Readers can do without a filter, and its end is not known.
+                let mut meta = meta.clone();
+                meta.remove(column::BLOOM_FILTER_OFFSET);
+                chunk.set(chunk::META_DATA, Value::Struct(meta));
+                Ok(())
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn encrypted_chunk(
@@ -270,10 +275,7 @@ impl<S: ReadAt> Planner<'_, S> {
             let start = start as u64;
             let len = match meta.int(column::BLOOM_FILTER_LENGTH) {
                 Some(len) => len as u64,
-                None => self
-                    .module_at(start)?
-                    .checked_add(self.module_at(start.saturating_add(self.module_at(start)?))?)
-                    .unwrap_or(u64::MAX),
+                None => self.two_modules(start)?,
             };
             let modules: &[Module] = &[Module::BloomFilterHeader, Module::BloomFilterBitset];
             let modules = Modules { key, place, modules, column };
@@ -282,6 +284,12 @@ impl<S: ReadAt> Planner<'_, S> {
         }
         chunk.set(chunk::META_DATA, Value::Struct(meta));
         Ok(())
+    }
+
+    /// The length of two modules from an offset.
+    fn two_modules(&self, start: u64) -> Result<u64> {
+        let first = self.module_at(start)?;
+        Ok(first + self.module_at(start + first)?)
     }
 
     /// The length of the module at an offset.

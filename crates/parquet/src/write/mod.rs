@@ -49,7 +49,7 @@ pub fn encrypt(engine: &Engine, source: &impl ReadAt, output: impl Write, policy
     let prefix = policy.aad_prefix.as_deref().unwrap_or_default();
     let aad = FileAad::new(prefix, encryption.file_unique.as_deref().unwrap_or_default());
     let pages = Kind::of_pages(policy.algorithm);
-    let mut writer = Writer { engine, source, output, at: 0, limit: start, aad, pages };
+    let mut writer = Writer { engine, source, output, at: 0, limit: start, used: 0, aad, pages };
     writer.put(if policy.plaintext_footer { MAGIC } else { MAGIC_ENCRYPTED })?;
     let placements = writer.row_groups(&mut footer, &plan)?;
     writer.indexes(&mut footer, &plan, &placements)?;
@@ -82,6 +82,9 @@ struct Writer<'a, S, W> {
     at: u64,
     /// The offset of the footer in the input.
     limit: u64,
+    /// Bytes of the input that were used. Their number is limited, so that a small file that names the same bytes again and again
+    /// has no large output.
+    used: u64,
     aad: FileAad,
     /// The mode of pages.
     pages: Kind,
@@ -130,7 +133,7 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
         treatment: &Treatment,
         place: Place,
     ) -> Result<(Placement, u64)> {
-        if chunk.has(chunk::FILE_PATH) {
+        if chunk.binary(chunk::FILE_PATH).is_some_and(|path| !path.is_empty()) {
             return Err(Error::Unsupported { what: format!("column {} in another file", treatment.column) });
         }
         if chunk.has(chunk::CRYPTO_METADATA) || chunk.has(chunk::ENCRYPTED_COLUMN_METADATA) {

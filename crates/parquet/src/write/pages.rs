@@ -179,10 +179,15 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
     }
 
     /// Checks that a range of the input is between its magic bytes and its footer.
-    pub(super) fn check_range(&self, start: u64, len: u64) -> Result<()> {
+    pub(super) fn check_range(&mut self, start: u64, len: u64) -> Result<()> {
         let end = start.checked_add(len).filter(|end| *end <= self.limit);
         if len > 0 && (end.is_none() || start < MAGIC.len() as u64) {
             return Err(malformed("a column, index or filter is outside of the file"));
+        }
+        // The first bytes of filters are read twice.
+        self.used = self.used.saturating_add(len);
+        if self.used > self.limit.saturating_mul(2) {
+            return Err(malformed("parts of the file overlap"));
         }
         Ok(())
     }

@@ -81,7 +81,7 @@ impl<'w, S: ReadAt, W: Write> Writer<'w, S, W> {
     }
 
     /// The header and the bits of a Bloom filter.
-    fn read_bloom_filter(&self, start: u64, len: Option<i64>) -> Result<(Vec<u8>, Vec<u8>)> {
+    fn read_bloom_filter(&mut self, start: u64, len: Option<i64>) -> Result<(Vec<u8>, Vec<u8>)> {
         /// More than a header takes.
         const HEADER: u64 = 256;
         let available = self.limit.saturating_sub(start);
@@ -137,7 +137,7 @@ impl<'w, S: ReadAt, W: Write> Writer<'w, S, W> {
         self.put_index(chunk, fields, treatment, place, Module::OffsetIndex, &index.encode())
     }
 
-    fn read_index(&self, chunk: &Struct, (offset, len): (i16, i16)) -> Result<Option<Vec<u8>>> {
+    fn read_index(&mut self, chunk: &Struct, (offset, len): (i16, i16)) -> Result<Option<Vec<u8>>> {
         match (chunk.int(offset), chunk.int(len)) {
             (Some(offset), Some(len)) => Ok(Some(self.read_part(offset as u64, len as u64)?)),
             _ => Ok(None),
@@ -168,7 +168,7 @@ impl<'w, S: ReadAt, W: Write> Writer<'w, S, W> {
         Ok(())
     }
 
-    fn read_part(&self, start: u64, len: u64) -> Result<Vec<u8>> {
+    fn read_part(&mut self, start: u64, len: u64) -> Result<Vec<u8>> {
         self.check_range(start, len)?;
         if len > MAX_PART {
             return Err(Error::Unsupported { what: "an index or a Bloom filter of more than 1 GiB".into() });
