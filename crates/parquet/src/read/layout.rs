@@ -140,6 +140,9 @@ pub(super) fn plan(
     Ok(Layout { footer, regions, end, aad, pages: Kind::of_pages(algorithm) })
 }
 
+/// The path of a column, and its key metadata.
+type KeyName = (String, Option<Vec<u8>>);
+
 struct Planner<'a, S> {
     engine: &'a Engine,
     source: &'a S,
@@ -147,7 +150,7 @@ struct Planner<'a, S> {
     aad: &'a FileAad,
     footer_key: Arc<ModuleKey>,
     /// The keys of columns found so far, by path and key metadata.
-    found: BTreeMap<(String, Option<Vec<u8>>), Option<Arc<ModuleKey>>>,
+    found: BTreeMap<KeyName, Option<Arc<ModuleKey>>>,
     expected: BTreeSet<String>,
     regions: Vec<Region>,
     /// The offset of the footer in the file.

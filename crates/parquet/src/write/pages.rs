@@ -15,8 +15,8 @@ use crate::modules::{Kind, Sealing, seal};
 use crate::page::PageHeader;
 use crate::thrift::{Struct, Value};
 
-/// Bytes that are read and encrypted at once.
-const PIECE: usize = 16 << 20;
+/// Bytes that are read and encrypted at once: they stay in a cache of the processor.
+const PIECE: usize = 4 << 20;
 
 /// Where the pages of a chunk are in the output.
 pub(super) enum Placement {
