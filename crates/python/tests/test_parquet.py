@@ -405,3 +405,22 @@ def test_arguments_of_open():
         lockstep.parquet.open(
             io.BytesIO(write(TABLE, encryption_properties=pe.create_encryption_properties(FOOTER))), kms=unwrap
         )
+
+
+def test_damaged_plain_files_are_refused_or_encrypted_as_they_are(tmp_path):
+    plain = write(TABLE.slice(0, 50), write_page_index=True, row_group_size=20, bloom_filter_options={"id": {"ndv": 50, "fpp": 0.1}})
+    footer = len(plain) - 8 - int.from_bytes(plain[-8:-4], "little")
+    numbers, refused = random.Random(4), 0
+    path = tmp_path / "file.parquet"
+    for _ in range(200):
+        changed = bytearray(plain)
+        for _ in range(numbers.randrange(1, 4)):
+            changed[numbers.randrange(footer if numbers.random() < 0.7 else 0, len(plain))] = numbers.randrange(256)
+        try:
+            lockstep.parquet.encrypt(io.BytesIO(changed), path, footer_key=FOOTER, columns={"point": COLUMN}, overwrite=True)
+        except ValueError:
+            refused += 1
+        else:
+            # A change of a value is not noticed, and the output is small.
+            assert path.stat().st_size < 3 * len(plain)
+    assert 20 < refused < 200

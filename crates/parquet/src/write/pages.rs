@@ -61,7 +61,7 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
             self.copy(start, len)?;
             for field in [column::DATA_PAGE_OFFSET, column::DICTIONARY_PAGE_OFFSET] {
                 if let Some(offset) = meta.int(field).filter(|offset| *offset > 0) {
-                    meta.set(field, Value::I64(offset + moved));
+                    meta.set(field, Value::I64(offset.saturating_add(moved)));
                 }
             }
             return Ok(Placement::Moved(moved));
