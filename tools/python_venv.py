@@ -19,6 +19,10 @@ PACKAGES = [
     "cryptography>=50",
     "numpy>=2",
     "fsspec>=2026",
+    # Other implementations of encrypted Parquet.
+    "pyarrow>=26",
+    "duckdb>=2",
+    "polars>=2",
     "mypy>=1.15",
     "pyright>=1.1",
 ]

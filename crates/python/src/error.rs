@@ -49,6 +49,17 @@ pub(crate) fn from_library(error: lockstep::Error) -> PyErr {
     }
 }
 
+/// The exception for an error of encrypted Parquet files.
+pub(crate) fn from_parquet(error: lockstep_parquet::Error) -> PyErr {
+    use lockstep_parquet::Error;
+    match error {
+        Error::NotAuthentic { .. } => InvalidTag::new_err(error.to_string()),
+        Error::KeySource(source) => from_io(source),
+        Error::Library(error) => from_library(error),
+        _ => PyValueError::new_err(error.to_string()),
+    }
+}
+
 /// The exception for an error of the system, or the exception of Python in it.
 fn from_io(error: std::io::Error) -> PyErr {
     match error.raw_os_error() {

@@ -9,8 +9,9 @@
 //! | `file`, `keys`, `source`, `task` | encrypted files; their keys; files and file objects; long work with signals and progress |
 //! | `turn` | a lock for work that calls Python |
 //! | `hazmat` | the raw modes |
-//! | `tensor` | arrays of other libraries, on the host or on a device |
+//! | `parquet` | encrypted Parquet files |
 //! | `random` | AES-256-CTR as a source of random numbers |
+//! | `tensor` | arrays of other libraries, on the host or on a device |
 //! | `error` | `InvalidTag`, and the exception for each error |
 //!
 //! Python's part of the package is in `python/lockstep`. Rules for this crate:
@@ -27,6 +28,7 @@ mod error;
 mod file;
 mod hazmat;
 mod keys;
+mod parquet;
 mod random;
 mod source;
 mod task;
@@ -52,6 +54,9 @@ mod native {
 
     #[pymodule_export]
     use hazmat::{cmac, gmac, hctr2, raw, raw_into, unwrap, wrap};
+
+    #[pymodule_export]
+    use parquet::{NativeParquet, parquet_encrypt};
 
     #[pymodule_export]
     use command::run_command;

@@ -182,6 +182,35 @@ def wrap(padded: bool, wrapping_key: Buffer, key: Buffer) -> bytes: ...
 def unwrap(padded: bool, wrapping_key: Buffer, key: Buffer) -> bytes | None: ...
 
 @final
+class NativeParquet:
+    def __new__(
+        cls,
+        file: _Path | BinaryIO,
+        resolve: Callable[[str | None, bytes | None], bytes | None],
+        expected: list[str],
+        aad_prefix: bytes | None,
+        allows_missing_aad: bool,
+    ) -> NativeParquet: ...
+    def size(self) -> int: ...
+    def read(self, offset: int, count: int) -> bytes: ...
+    def save(self, destination: _Path, overwrite: bool) -> None: ...
+    def readinto(self, offset: int, buffer: Buffer) -> int: ...
+
+def parquet_encrypt(
+    source: _Path | BinaryIO,
+    destination: _Path,
+    footer_key: Buffer,
+    columns: list[tuple[str, Buffer, bytes | None]],
+    plain_columns: list[str],
+    algorithm: str,
+    plaintext_footer: bool,
+    aad_prefix: bytes | None,
+    stores_aad_prefix: bool,
+    footer_key_metadata: bytes | None,
+    overwrite: bool,
+) -> None: ...
+
+@final
 class Device:
     @property
     def name(self) -> str: ...

@@ -1,0 +1,126 @@
+//! The error type: what happened, and what to do about it.
+
+/// The result type of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// An error.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file does not have the structure of a Parquet file.
+    #[error("not an intact Parquet file: {what}; the file is damaged or cut off, or is not Parquet")]
+    Malformed {
+        /// What is wrong.
+        what: String,
+    },
+    /// A module failed its authentication. Nothing of it was released.
+    #[error(
+        "the {module} is not authentic: the key or the AAD prefix is wrong, or the file was damaged or changed; nothing was released"
+    )]
+    NotAuthentic {
+        /// The module, with its place in the file.
+        module: String,
+    },
+    /// A plain file where an encrypted one is expected.
+    #[error("the file is not encrypted: read it as a plain Parquet file if that is intended")]
+    NotEncrypted,
+    /// A column for which a key was given is not encrypted in the file.
+    #[error(
+        "column {column} is not encrypted in this file, but a key for it was given: remove the key if a plain column is intended"
+    )]
+    PlainColumn {
+        /// The path of the column.
+        column: String,
+    },
+    /// There is no key for a part of the file.
+    #[error("there is no key for {what}: give one")]
+    MissingKey {
+        /// The footer, or the column.
+        what: String,
+    },
+    /// A key of an unsupported length.
+    #[error("a key of {got} bytes for {what}: use 16, 24 or 32 bytes")]
+    KeyLength {
+        /// The footer, or the column.
+        what: String,
+        /// Bytes given.
+        got: usize,
+    },
+    /// A name that is no column of the file.
+    #[error("the file has no column {name}; its columns are {known}")]
+    UnknownColumn {
+        /// The name given.
+        name: String,
+        /// The columns of the file.
+        known: String,
+    },
+    /// A policy that contradicts itself.
+    #[error("the policy is contradictory for column {column}: {what}")]
+    Contradiction {
+        /// The path of the column.
+        column: String,
+        /// What contradicts what.
+        what: &'static str,
+    },
+    /// The AAD prefix that was given does not fit the file.
+    #[error("{what}")]
+    AadPrefix {
+        /// What is wrong, and what to do.
+        what: &'static str,
+    },
+    /// The modules of the file have no associated data.
+    #[error(
+        "the modules of the file have no associated data, as in files of DuckDB, so that pages can be exchanged without notice: \
+         allow missing associated data if that is acceptable"
+    )]
+    MissingAad,
+    /// The input of an encryption is encrypted already.
+    #[error("the file is encrypted already: decrypt it first")]
+    AlreadyEncrypted,
+    /// Something that this implementation or the format does not support.
+    #[error("{what}: this is not supported")]
+    Unsupported {
+        /// What the file has.
+        what: String,
+    },
+    /// The source of keys failed.
+    #[error("the source of keys failed: {0}")]
+    KeySource(#[source] std::io::Error),
+    /// An error of files, of devices, or of the operating system.
+    #[error(transparent)]
+    Library(#[from] lockstep::Error),
+}
+
+impl Error {
+    /// True if the data are not authentic or the key is wrong.
+    pub fn is_authentication_failure(&self) -> bool {
+        match self {
+            Error::NotAuthentic { .. } => true,
+            Error::Library(error) => error.is_authentication_failure(),
+            _ => false,
+        }
+    }
+}
+
+impl From<lockstep::hazmat::Error> for Error {
+    fn from(error: lockstep::hazmat::Error) -> Error {
+        Error::Library(error.into())
+    }
+}
+
+pub(crate) fn malformed(what: impl Into<String>) -> Error {
+    Error::Malformed { what: what.into() }
+}
+
+/// Converts an error of reading input.
+pub(crate) fn read(error: std::io::Error) -> Error {
+    if error.kind() == std::io::ErrorKind::UnexpectedEof {
+        return malformed("it is shorter than its footer states");
+    }
+    Error::Library(lockstep::Error::read(error))
+}
+
+/// Converts an error of writing output.
+pub(crate) fn write(error: std::io::Error) -> Error {
+    Error::Library(lockstep::Error::Write(error))
+}

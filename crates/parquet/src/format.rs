@@ -1,0 +1,237 @@
+//! The structures of Parquet (`parquet.thrift`) of which encryption needs fields, and the end of a file.
+
+use crate::error::{Error, Result, malformed};
+use crate::thrift::{Struct, Value, missing};
+
+/// First and last bytes of a file whose footer is plain.
+pub(crate) const MAGIC: &[u8; 4] = b"PAR1";
+/// First and last bytes of a file whose footer is encrypted.
+pub(crate) const MAGIC_ENCRYPTED: &[u8; 4] = b"PARE";
+/// Bytes after the footer: its length and the magic bytes.
+pub(crate) const TAIL: u64 = 8;
+/// Maximum length of a footer in bytes.
+pub(crate) const MAX_FOOTER: u64 = 256 << 20;
+/// Maximum length of a page header in bytes.
+pub(crate) const MAX_PAGE_HEADER: usize = 16 << 20;
+
+/// Field numbers of `FileMetaData`.
+pub(crate) mod file {
+    pub(crate) const SCHEMA: i16 = 2;
+    pub(crate) const ROW_GROUPS: i16 = 4;
+    pub(crate) const ENCRYPTION_ALGORITHM: i16 = 8;
+    pub(crate) const FOOTER_SIGNING_KEY_METADATA: i16 = 9;
+}
+
+/// Field numbers of `FileCryptoMetaData`.
+pub(crate) mod file_crypto {
+    pub(crate) const ENCRYPTION_ALGORITHM: i16 = 1;
+    pub(crate) const KEY_METADATA: i16 = 2;
+}
+
+/// Field numbers of `SchemaElement`.
+pub(crate) mod schema {
+    pub(crate) const TYPE: i16 = 1;
+    pub(crate) const NAME: i16 = 4;
+    pub(crate) const NUM_CHILDREN: i16 = 5;
+}
+
+/// Field numbers of `RowGroup`.
+pub(crate) mod row_group {
+    pub(crate) const COLUMNS: i16 = 1;
+    pub(crate) const NUM_ROWS: i16 = 3;
+    pub(crate) const FILE_OFFSET: i16 = 5;
+    pub(crate) const TOTAL_COMPRESSED_SIZE: i16 = 6;
+    pub(crate) const ORDINAL: i16 = 7;
+}
+
+/// Field numbers of `ColumnChunk`.
+pub(crate) mod chunk {
+    pub(crate) const FILE_PATH: i16 = 1;
+    pub(crate) const FILE_OFFSET: i16 = 2;
+    pub(crate) const META_DATA: i16 = 3;
+    pub(crate) const OFFSET_INDEX_OFFSET: i16 = 4;
+    pub(crate) const OFFSET_INDEX_LENGTH: i16 = 5;
+    pub(crate) const COLUMN_INDEX_OFFSET: i16 = 6;
+    pub(crate) const COLUMN_INDEX_LENGTH: i16 = 7;
+    pub(crate) const CRYPTO_METADATA: i16 = 8;
+    pub(crate) const ENCRYPTED_COLUMN_METADATA: i16 = 9;
+}
+
+/// Field numbers of `ColumnMetaData`.
+pub(crate) mod column {
+    pub(crate) const TYPE: i16 = 1;
+    pub(crate) const ENCODINGS: i16 = 2;
+    pub(crate) const PATH_IN_SCHEMA: i16 = 3;
+    pub(crate) const CODEC: i16 = 4;
+    pub(crate) const NUM_VALUES: i16 = 5;
+    pub(crate) const TOTAL_UNCOMPRESSED_SIZE: i16 = 6;
+    pub(crate) const TOTAL_COMPRESSED_SIZE: i16 = 7;
+    pub(crate) const KEY_VALUE_METADATA: i16 = 8;
+    pub(crate) const DATA_PAGE_OFFSET: i16 = 9;
+    pub(crate) const INDEX_PAGE_OFFSET: i16 = 10;
+    pub(crate) const DICTIONARY_PAGE_OFFSET: i16 = 11;
+    pub(crate) const STATISTICS: i16 = 12;
+    pub(crate) const ENCODING_STATS: i16 = 13;
+    pub(crate) const BLOOM_FILTER_OFFSET: i16 = 14;
+    pub(crate) const BLOOM_FILTER_LENGTH: i16 = 15;
+    pub(crate) const SIZE_STATISTICS: i16 = 16;
+    pub(crate) const GEOSPATIAL_STATISTICS: i16 = 17;
+}
+
+/// Field numbers of the union `ColumnCryptoMetaData`.
+pub(crate) mod column_crypto {
+    pub(crate) const WITH_FOOTER_KEY: i16 = 1;
+    pub(crate) const WITH_COLUMN_KEY: i16 = 2;
+}
+
+/// Field numbers of `EncryptionWithColumnKey`.
+pub(crate) mod column_key {
+    pub(crate) const PATH_IN_SCHEMA: i16 = 1;
+    pub(crate) const KEY_METADATA: i16 = 2;
+}
+
+/// Field numbers of `PageHeader`.
+pub(crate) mod page {
+    pub(crate) const TYPE: i16 = 1;
+    pub(crate) const COMPRESSED_SIZE: i16 = 3;
+    pub(crate) const CRC: i16 = 4;
+    pub(crate) const DATA: i64 = 0;
+    pub(crate) const DICTIONARY: i64 = 2;
+    pub(crate) const DATA_V2: i64 = 3;
+}
+
+/// Field numbers of `OffsetIndex` and `PageLocation`.
+pub(crate) mod offset_index {
+    pub(crate) const PAGE_LOCATIONS: i16 = 1;
+    pub(crate) const OFFSET: i16 = 1;
+    pub(crate) const COMPRESSED_PAGE_SIZE: i16 = 2;
+}
+
+/// Field numbers of `BloomFilterHeader`.
+pub(crate) mod bloom_filter {
+    pub(crate) const NUM_BYTES: i16 = 1;
+}
+
+/// An encryption algorithm of Parquet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Algorithm {
+    /// AES_GCM_V1: GCM for all modules.
+    #[default]
+    GcmV1,
+    /// AES_GCM_CTR_V1: GCM for all modules except pages; CTR, without authentication, for pages.
+    GcmCtrV1,
+}
+
+/// The union `EncryptionAlgorithm`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Encryption {
+    pub(crate) algorithm: Algorithm,
+    /// The AAD prefix that the file stores.
+    pub(crate) aad_prefix: Option<Vec<u8>>,
+    /// The identifier of the file.
+    pub(crate) file_unique: Option<Vec<u8>>,
+    /// True if the reader must supply the prefix.
+    pub(crate) needs_prefix: bool,
+}
+
+impl Encryption {
+    const AAD_PREFIX: i16 = 1;
+    const AAD_FILE_UNIQUE: i16 = 2;
+    const SUPPLY_AAD_PREFIX: i16 = 3;
+
+    pub(crate) fn from_struct(union: &Struct) -> Result<Encryption> {
+        let (algorithm, fields) = match (union.structure(1), union.structure(2)) {
+            (Some(fields), None) => (Algorithm::GcmV1, fields),
+            (None, Some(fields)) => (Algorithm::GcmCtrV1, fields),
+            _ => return Err(Error::Unsupported { what: "an unknown encryption algorithm".into() }),
+        };
+        Ok(Encryption {
+            algorithm,
+            aad_prefix: fields.binary(Self::AAD_PREFIX).map(<[u8]>::to_vec),
+            file_unique: fields.binary(Self::AAD_FILE_UNIQUE).map(<[u8]>::to_vec),
+            needs_prefix: fields.bool(Self::SUPPLY_AAD_PREFIX) == Some(true),
+        })
+    }
+
+    pub(crate) fn to_struct(&self) -> Struct {
+        let mut fields = Struct::new();
+        if let Some(prefix) = &self.aad_prefix {
+            fields.set(Self::AAD_PREFIX, Value::Binary(prefix.clone()));
+        }
+        if let Some(unique) = &self.file_unique {
+            fields.set(Self::AAD_FILE_UNIQUE, Value::Binary(unique.clone()));
+        }
+        if self.needs_prefix {
+            fields.set(Self::SUPPLY_AAD_PREFIX, Value::Bool(true));
+        }
+        let mut union = Struct::new();
+        union.set(if self.algorithm == Algorithm::GcmV1 { 1 } else { 2 }, Value::Struct(fields));
+        union
+    }
+}
+
+/// A leaf of the schema: a column.
+#[derive(Debug, Clone)]
+pub(crate) struct Leaf {
+    /// The names from the root, joined by dots.
+    pub(crate) path: String,
+    pub(crate) names: Vec<String>,
+    pub(crate) physical_type: i32,
+}
+
+/// The columns of a file, in the order of the chunks of a row group.
+pub(crate) fn leaves(footer: &Struct) -> Result<Vec<Leaf>> {
+    let elements = footer.structs(file::SCHEMA).ok_or_else(|| missing("the schema"))?;
+    let mut leaves = Vec::new();
+    // For each open group: the number of children that are still to come, and its name.
+    let mut groups: Vec<(i64, String)> = Vec::new();
+    for (index, element) in elements.iter().enumerate() {
+        while groups.last().is_some_and(|(left, _)| *left == 0) {
+            groups.pop();
+        }
+        let name = element.binary(schema::NAME).ok_or_else(|| missing("the name of a column"))?;
+        let name = String::from_utf8(name.to_vec()).map_err(|_| malformed("a column's name is not UTF-8"))?;
+        match groups.last_mut() {
+            Some((left, _)) => *left -= 1,
+            None if index > 0 => return Err(malformed("the schema has more elements than its groups state")),
+            None => {}
+        }
+        // The root is a group, also if it has no columns.
+        let children = element.int(schema::NUM_CHILDREN).unwrap_or(0);
+        if children > 0 || index == 0 {
+            if groups.len() > 256 {
+                return Err(malformed("the schema is too deep"));
+            }
+            groups.push((children.max(0), name));
+            continue;
+        }
+        let names: Vec<String> =
+            groups.iter().skip(1).map(|(_, name)| name.clone()).chain(std::iter::once(name)).collect();
+        let physical_type = element.int(schema::TYPE).unwrap_or(0) as i32;
+        leaves.push(Leaf { path: names.join("."), names, physical_type });
+    }
+    if groups.iter().any(|(left, _)| *left > 0) {
+        return Err(malformed("the schema has fewer elements than its groups state"));
+    }
+    Ok(leaves)
+}
+
+/// The place of a column chunk's pages: offset and length in bytes.
+pub(crate) fn chunk_range(meta: &Struct) -> Result<(u64, u64)> {
+    let data = meta.int(column::DATA_PAGE_OFFSET).ok_or_else(|| missing("the offset of a column chunk"))?;
+    // A chunk without data pages may have the offset 0 for them.
+    let start = match dictionary_offset(meta) {
+        Some(dictionary) if data <= 0 || dictionary < data => dictionary,
+        _ => data,
+    };
+    let len = meta.int(column::TOTAL_COMPRESSED_SIZE).ok_or_else(|| missing("the size of a column chunk"))?;
+    match (u64::try_from(start), u64::try_from(len)) {
+        (Ok(start), Ok(len)) => Ok((start, len)),
+        _ => Err(malformed("a column chunk has a negative offset or size")),
+    }
+}
+
+/// The offset of the dictionary page. Some writers state 0 if there is none.
+pub(crate) fn dictionary_offset(meta: &Struct) -> Option<i64> {
+    meta.int(column::DICTIONARY_PAGE_OFFSET).filter(|offset| *offset > 0)
+}

@@ -1,0 +1,38 @@
+//! Parquet Modular Encryption (Apache Parquet, `Encryption.md`): `AES_GCM_V1` and `AES_GCM_CTR_V1`, keys of 128, 192 and 256 bits,
+//! encrypted footers and signed plaintext footers, footer and column keys, AAD prefixes.
+//!
+//! [`PlainView`] shows an encrypted file as a plain Parquet file, which any reader of Parquet reads. It decrypts the modules
+//! that are read, in batches on all cores. [`encrypt`] encrypts a plain Parquet file by a [`Policy`].
+//!
+//! | module | content |
+//! |---|---|
+//! | `thrift` | Thrift's compact protocol as a tree of fields, so that unknown fields survive |
+//! | `format` | the structures and field numbers of Parquet |
+//! | `aad` | the associated data of modules |
+//! | `keys` | keys, and where they come from |
+//! | `modules` | batches of encrypted modules |
+//! | `page` | page headers |
+//! | `read` | the plain view |
+//! | `write` | encryption |
+//!
+//! Nothing of a GCM module is released before its tag is checked. The pages of `AES_GCM_CTR_V1` have no tag: changes of them are
+//! not detected.
+#![forbid(unsafe_code)]
+
+mod aad;
+mod error;
+mod format;
+mod keys;
+mod modules;
+mod page;
+mod read;
+#[cfg(test)]
+mod tests;
+mod thrift;
+mod write;
+
+pub use error::{Error, Result};
+pub use format::Algorithm;
+pub use keys::{KeySource, Keys};
+pub use read::{PlainView, ReadOptions};
+pub use write::{ColumnKey, Policy, encrypt};

@@ -1,0 +1,309 @@
+//! The pages of an encrypted column chunk.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lockstep::ReadAt;
+
+use super::PlainView;
+use super::layout::Region;
+use crate::aad::{Module, Place};
+use crate::error::{Error, Result, malformed, read};
+use crate::format::MAX_PAGE_HEADER;
+use crate::keys::ModuleKey;
+use crate::modules::{self, Kind, LENGTH, Opening, module_len};
+use crate::page::PageHeader;
+use crate::thrift::Struct;
+
+/// Encrypted bytes that are read at once: they stay in a cache of the processor until they are decrypted.
+const PIECE: usize = 4 << 20;
+
+/// An encrypted column chunk.
+pub(super) struct Chunk {
+    pub(super) key: Arc<ModuleKey>,
+    pub(super) place: Place,
+    /// True if the first page is a dictionary.
+    pub(super) has_dictionary: bool,
+    /// The path of the column, for errors.
+    pub(super) column: Arc<str>,
+    /// The pages found so far: they follow each other from the start of the chunk.
+    pub(super) found: Mutex<Vec<Page>>,
+}
+
+/// The place of a page.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Page {
+    /// The number in the chunk, with the dictionary.
+    number: usize,
+    start: u64,
+    /// The lengths of the two modules.
+    header: usize,
+    body: usize,
+}
+
+impl Page {
+    /// The length of the page with its header.
+    fn len(&self) -> usize {
+        self.header + self.body
+    }
+
+    fn end(&self) -> u64 {
+        self.start + self.len() as u64
+    }
+}
+
+impl Chunk {
+    fn module(&self, page: &Page, is_header: bool) -> (Module, Option<i16>) {
+        let is_dictionary = self.has_dictionary && page.number == 0;
+        let module = match (is_dictionary, is_header) {
+            (true, true) => Module::DictionaryPageHeader,
+            (true, false) => Module::DictionaryPage,
+            (false, true) => Module::DataPageHeader,
+            (false, false) => Module::DataPage,
+        };
+        let ordinal = page.number - usize::from(self.has_dictionary && page.number > 0);
+        // Writers with more pages than ordinals let the number wrap around or refuse to write; this is checked in `page`.
+        (module, (!is_dictionary).then_some(ordinal as i16))
+    }
+
+    /// The page at a position whose modules have these first bytes.
+    fn page(&self, region: &Region, number: usize, start: u64, header: usize, body: usize) -> Result<Page> {
+        let page = Page { number, start, header, body };
+        if number > i16::MAX as usize + usize::from(self.has_dictionary) {
+            return Err(malformed(format!("column {} has a chunk with more than 32768 pages", self.column)));
+        }
+        if header > MAX_PAGE_HEADER || page.end() > region.end {
+            let column = &self.column;
+            return Err(malformed(format!(
+                "a module of column {column} is longer than its column chunk: it is not encrypted, or damaged"
+            )));
+        }
+        Ok(page)
+    }
+
+    /// The length of a module of the chunk, from the first bytes of the module.
+    fn module_len(&self, first: &[u8]) -> Result<usize> {
+        let what = || {
+            format!("a module of column {} has no valid length: it is not encrypted, or damaged", self.column)
+        };
+        module_len(first).map_err(|_| malformed(what()))
+    }
+
+    fn describe(&self, page: &Page, module: Module) -> String {
+        let Place { row_group, .. } = self.place;
+        format!("{} (page {} of column {} in row group {row_group})", module.name(), page.number, self.column)
+    }
+}
+
+/// Where the plaintext of a page goes.
+struct Destination<'a> {
+    page: Page,
+    /// The whole page.
+    whole: &'a mut [u8],
+    /// The plain header as it was written.
+    header: Vec<u8>,
+    /// The wanted part and its offset in the page, if not the whole page is wanted.
+    part: Option<(&'a mut [u8], usize)>,
+}
+
+impl<S: ReadAt> PlainView<S> {
+    /// Reads a part of a chunk. The part is within the region.
+    pub(super) fn read_chunk(
+        &self,
+        region: &Region,
+        chunk: &Chunk,
+        offset: u64,
+        out: &mut [u8],
+    ) -> Result<()> {
+        let mut buffer = self.buffer();
+        let outcome = self.read_pages(region, chunk, offset, out, &mut buffer);
+        self.keep_buffer(buffer);
+        outcome
+    }
+
+    fn read_pages(
+        &self,
+        region: &Region,
+        chunk: &Chunk,
+        mut offset: u64,
+        mut out: &mut [u8],
+        buffer: &mut Vec<u8>,
+    ) -> Result<()> {
+        while !out.is_empty() {
+            let page = self.page_at(region, chunk, offset)?;
+            if let Some(plain) = self.cache.get(page.start) {
+                let start = (offset - page.start) as usize;
+                let count = out.len().min(plain.len() - start);
+                let (part, rest) = out.split_at_mut(count);
+                part.copy_from_slice(&plain[start..start + count]);
+                (out, offset) = (rest, offset + count as u64);
+                continue;
+            }
+            let end = (offset + out.len() as u64).min(page.start + PIECE as u64).max(page.end());
+            let len = (end - page.start) as usize;
+            // The buffer is larger only after a larger page.
+            if buffer.len() < len {
+                buffer.resize(len, 0);
+            }
+            self.source.read_exact_at(&mut buffer[..len], page.start).map_err(read)?;
+            let pages = self.pages_in(region, chunk, page, &buffer[..len])?;
+            let last = pages.last().map_or(page.end(), Page::end);
+            let count = (last - offset).min(out.len() as u64) as usize;
+            let (part, rest) = out.split_at_mut(count);
+            self.open_pages(chunk, &pages, &buffer[..len], offset, part)?;
+            (out, offset) = (rest, offset + count as u64);
+        }
+        Ok(())
+    }
+
+    /// The page that has the byte at an offset of the view.
+    fn page_at(&self, region: &Region, chunk: &Chunk, offset: u64) -> Result<Page> {
+        let mut found = chunk.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = found.partition_point(|page| page.end() <= offset);
+        if let Some(page) = found.get(index) {
+            return Ok(*page);
+        }
+        loop {
+            let start = found.last().map_or(region.start, Page::end);
+            let mut length = [0; LENGTH];
+            self.source.read_exact_at(&mut length, start).map_err(read)?;
+            let header = chunk.module_len(&length)?;
+            // Checks that the second module starts in the chunk.
+            chunk.page(region, found.len(), start, header, LENGTH)?;
+            self.source.read_exact_at(&mut length, start + header as u64).map_err(read)?;
+            let page = chunk.page(region, found.len(), start, header, chunk.module_len(&length)?)?;
+            found.push(page);
+            if page.end() > offset {
+                return Ok(page);
+            }
+        }
+    }
+
+    /// The pages that are complete in the bytes, the first of which is known.
+    fn pages_in(&self, region: &Region, chunk: &Chunk, first: Page, bytes: &[u8]) -> Result<Vec<Page>> {
+        let mut pages = vec![first];
+        let mut last = first;
+        loop {
+            let start = last.end();
+            let rest = &bytes[(start - first.start) as usize..];
+            let Some(first_length) = rest.first_chunk::<LENGTH>() else { break };
+            let header = chunk.module_len(first_length)?;
+            let Some(second) = rest.get(header..).and_then(|rest| rest.first_chunk::<LENGTH>()) else {
+                break;
+            };
+            let page = chunk.page(region, last.number + 1, start, header, chunk.module_len(second)?)?;
+            if page.len() > rest.len() {
+                break;
+            }
+            pages.push(page);
+            last = page;
+        }
+        let mut found = chunk.found.lock().unwrap_or_else(PoisonError::into_inner);
+        for page in &pages {
+            if page.number == found.len() {
+                found.push(*page);
+            }
+        }
+        Ok(pages)
+    }
+
+    /// Decrypts pages; writes the bytes of the view from an offset to `out`. The bytes start with the first page.
+    fn open_pages(
+        &self,
+        chunk: &Chunk,
+        pages: &[Page],
+        bytes: &[u8],
+        offset: u64,
+        out: &mut [u8],
+    ) -> Result<()> {
+        let end = offset + out.len() as u64;
+        let is_partial = |page: &Page| page.start < offset || page.end() > end;
+        let mut edges: Vec<Vec<u8>> = pages
+            .iter()
+            .map(|page| if is_partial(page) { vec![0; page.len()] } else { Vec::new() })
+            .collect();
+        let mut destinations = Vec::with_capacity(pages.len());
+        let mut rest = out;
+        for (page, edge) in pages.iter().zip(&mut edges) {
+            let overhead = Kind::Gcm.overhead();
+            let header =
+                page.header.checked_sub(overhead).ok_or_else(|| malformed("a page header is too short"))?;
+            let (from, to) = (page.start.max(offset), page.end().min(end));
+            let (mine, after) = std::mem::take(&mut rest).split_at_mut((to - from) as usize);
+            rest = after;
+            let (whole, part) = match is_partial(page) {
+                true => (&mut edge[..], Some((mine, (from - page.start) as usize))),
+                false => (mine, None),
+            };
+            destinations.push(Destination { page: *page, whole, header: vec![0; header], part });
+        }
+        self.open_modules(chunk, bytes, &mut destinations)?;
+        for destination in &mut destinations {
+            self.write_header(chunk, destination)?;
+        }
+        for Destination { whole, part, .. } in destinations {
+            if let Some((part, start)) = part {
+                part.copy_from_slice(&whole[start..start + part.len()]);
+            }
+        }
+        for (page, edge) in pages.iter().zip(edges) {
+            if !edge.is_empty() {
+                self.cache.insert(page.start, edge);
+            }
+        }
+        Ok(())
+    }
+
+    /// Decrypts headers and bodies in one batch.
+    fn open_modules(&self, chunk: &Chunk, bytes: &[u8], destinations: &mut [Destination<'_>]) -> Result<()> {
+        let start = destinations.first().map_or(0, |first| first.page.start);
+        let pages: Vec<Page> = destinations.iter().map(|destination| destination.page).collect();
+        let aad = |page: &Page, is_header| match chunk.module(page, is_header) {
+            (module, Some(ordinal)) => self.aad.page(module, chunk.place, ordinal),
+            (module, None) => self.aad.column(module, chunk.place),
+        };
+        let mut openings = Vec::with_capacity(2 * destinations.len());
+        for Destination { page, whole, header, .. } in destinations {
+            let at = (page.start - start) as usize;
+            let (first, second) = bytes[at..at + page.len()].split_at(page.header);
+            let body = page
+                .body
+                .checked_sub(self.pages.overhead())
+                .ok_or_else(|| malformed("a page is too short"))?;
+            let room = whole.len() - body;
+            let key = &*chunk.key;
+            openings.push(Opening { key, kind: Kind::Gcm, aad: aad(page, true), sealed: first, to: header });
+            let to = &mut whole[room..];
+            // CTR has no associated data.
+            let aad = if self.pages == Kind::Gcm { aad(page, false) } else { Vec::new() };
+            openings.push(Opening { key, kind: self.pages, aad, sealed: second, to });
+        }
+        match modules::open(&self.engine, &mut openings)? {
+            Ok(()) => Ok(()),
+            Err(index) => {
+                let page = &pages[index / 2];
+                let (module, _) = chunk.module(page, index % 2 == 0);
+                Err(Error::NotAuthentic { module: chunk.describe(page, module) })
+            }
+        }
+    }
+
+    /// Writes the plain header in front of the page.
+    fn write_header(&self, chunk: &Chunk, destination: &mut Destination<'_>) -> Result<()> {
+        let Destination { page, whole, header, .. } = destination;
+        let fields = Struct::read_whole(header, "header of a page")?;
+        let header = PageHeader::new(fields);
+        let is_dictionary = chunk.has_dictionary && page.number == 0;
+        let body = page.body - self.pages.overhead();
+        // DuckDB states the length of the plain page.
+        let is_size_right = [page.body, body].contains(&header.size()?);
+        if header.is_dictionary()? != is_dictionary || !is_size_right {
+            let (module, _) = chunk.module(page, true);
+            return Err(malformed(format!("the {} contradicts the page", chunk.describe(page, module))));
+        }
+        let room = whole.len() - body;
+        let encoded = header.with_size(body)?.encode_padded(room);
+        let encoded = encoded.ok_or_else(|| malformed("a page header cannot be written anew"))?;
+        whole[..room].copy_from_slice(&encoded);
+        Ok(())
+    }
+}

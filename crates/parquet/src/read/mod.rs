@@ -1,0 +1,206 @@
+//! The plain view of an encrypted file.
+//!
+//! The view has the offsets of the encrypted file: a page takes exactly the bytes that its two modules take. The page header is
+//! longer by the overhead of the modules, which is in a field that readers skip. So the layout is known without a look at the pages,
+//! page locations of an offset index remain valid, and each part is decrypted only when it is read. The footer is written anew. Bytes
+//! that belong to no column, index or filter read as zeros.
+
+mod cache;
+mod chunk;
+mod footer;
+mod layout;
+
+use std::sync::{Mutex, PoisonError};
+
+use lockstep::{Engine, ReadAt};
+use zeroize::Zeroize;
+
+use crate::aad::FileAad;
+use crate::error::{Error, Result, malformed, read};
+use crate::format::{MAGIC, TAIL};
+use crate::keys::KeySource;
+use crate::modules::Kind;
+use cache::Cache;
+use layout::{Content, Region};
+
+/// Options for reading.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ReadOptions<'a> {
+    /// The AAD prefix: required if the file was written with one and does not store it. If the file stores one, the two must be equal.
+    pub aad_prefix: Option<&'a [u8]>,
+    /// Read files whose modules have no associated data, as DuckDB writes them, against the format. In such a file pages and columns
+    /// that are encrypted with the same key can be exchanged without notice. All columns of such a file are taken as encrypted.
+    pub allows_missing_aad: bool,
+}
+
+/// An encrypted Parquet file as a plain one. Threads can read it at the same time.
+pub struct PlainView<S> {
+    source: S,
+    engine: Engine,
+    aad: FileAad,
+    /// The mode of pages.
+    pages: Kind,
+    /// In the order of their offsets, without overlaps.
+    regions: Vec<Region>,
+    /// The offset of `footer`.
+    footer_start: u64,
+    /// The plain footer, its length and the magic bytes.
+    footer: Vec<u8>,
+    cache: Cache,
+    /// Buffers for encrypted bytes.
+    buffers: Mutex<Vec<Vec<u8>>>,
+}
+
+impl<S: ReadAt> PlainView<S> {
+    /// Opens a file: reads and checks its footer, and finds the keys of all encrypted columns.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`], [`Error::NotAuthentic`], [`Error::NotEncrypted`], [`Error::PlainColumn`], [`Error::UnknownColumn`],
+    /// [`Error::MissingKey`], [`Error::KeyLength`], [`Error::AadPrefix`], [`Error::Unsupported`]; errors of the source of keys and
+    /// of reading.
+    pub fn open(
+        engine: &Engine,
+        source: S,
+        keys: &dyn KeySource,
+        options: ReadOptions<'_>,
+    ) -> Result<PlainView<S>> {
+        let opened = footer::open(engine, &source, keys, options)?;
+        let layout = layout::plan(engine, &source, keys, opened)?;
+        let mut footer = layout.footer.encode();
+        let len = u32::try_from(footer.len()).map_err(|_| malformed("the footer is too long"))?;
+        footer.extend_from_slice(&len.to_le_bytes());
+        footer.extend_from_slice(MAGIC);
+        Ok(PlainView {
+            source,
+            engine: engine.clone(),
+            aad: layout.aad,
+            pages: layout.pages,
+            regions: layout.regions,
+            footer_start: layout.end,
+            footer,
+            cache: Cache::default(),
+            buffers: Mutex::default(),
+        })
+    }
+
+    /// The length of the view in bytes.
+    #[expect(clippy::len_without_is_empty, reason = "a file of Parquet is never empty")]
+    pub fn len(&self) -> u64 {
+        self.footer_start + self.footer.len() as u64
+    }
+
+    /// Reads from an offset; returns the number of bytes, which is less than the length of the buffer only at the end of the view.
+    /// All modules that the range touches are checked before the call returns. The buffer is zeroed if this fails.
+    ///
+    /// # Errors
+    /// [`Error::NotAuthentic`], [`Error::Malformed`]; [`Error::MissingKey`] for a read that starts at a column without a key; errors
+    /// of reading.
+    pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let count = self.len().saturating_sub(offset).min(buffer.len() as u64) as usize;
+        let outcome = self.fill(offset, &mut buffer[..count]);
+        if outcome.is_err() {
+            buffer.zeroize();
+        }
+        outcome.map(|()| count)
+    }
+
+    fn fill(&self, mut offset: u64, mut buffer: &mut [u8]) -> Result<()> {
+        let begin = offset;
+        let mut next = self.regions.partition_point(|region| region.end <= offset);
+        while !buffer.is_empty() {
+            let region = self.regions.get(next).filter(|region| region.start <= offset);
+            let end = match (region, self.regions.get(next)) {
+                (Some(region), _) => region.end,
+                (None, Some(later)) => later.start,
+                (None, None) if offset < self.footer_start => self.footer_start,
+                (None, None) => self.len(),
+            };
+            let count = (end - offset).min(buffer.len() as u64) as usize;
+            let (part, rest) = buffer.split_at_mut(count);
+            match region {
+                Some(Region { content: Content::Hidden(column), start, .. }) if *start == begin => {
+                    return Err(Error::MissingKey { what: format!("column {column}") });
+                }
+                Some(region) => {
+                    self.read_region(region, offset, part)?;
+                    next += usize::from(offset + count as u64 == region.end);
+                }
+                None => self.read_between(offset, part),
+            }
+            offset += count as u64;
+            buffer = rest;
+        }
+        Ok(())
+    }
+
+    /// Reads magic bytes, bytes that belong to nothing, and the footer.
+    fn read_between(&self, offset: u64, buffer: &mut [u8]) {
+        if let Some(start) = offset.checked_sub(self.footer_start) {
+            let start = start as usize;
+            buffer.copy_from_slice(&self.footer[start..start + buffer.len()]);
+            return;
+        }
+        buffer.fill(0);
+        if let Some(magic) = MAGIC.get(usize::try_from(offset).unwrap_or(usize::MAX)..) {
+            let count = magic.len().min(buffer.len());
+            buffer[..count].copy_from_slice(&magic[..count]);
+        }
+    }
+
+    fn read_region(&self, region: &Region, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        match &region.content {
+            Content::Plain => self.source.read_exact_at(buffer, offset).map_err(read),
+            Content::Chunk(chunk) => self.read_chunk(region, chunk, offset, buffer),
+            Content::Modules(modules) => {
+                let plain = match self.cache.get(region.start) {
+                    Some(plain) => plain,
+                    None => {
+                        let mut sealed = vec![0; region.len()];
+                        self.source.read_exact_at(&mut sealed, region.start).map_err(read)?;
+                        let plain = modules.open(&self.engine, &self.aad, &sealed)?;
+                        self.cache.insert(region.start, plain)
+                    }
+                };
+                let start = (offset - region.start) as usize;
+                buffer.copy_from_slice(&plain[start..start + buffer.len()]);
+                Ok(())
+            }
+            // A larger read that happens to cover a column without a key, such as a copy of the whole view.
+            Content::Hidden(_) => {
+                buffer.fill(0);
+                Ok(())
+            }
+        }
+    }
+
+    fn buffer(&self) -> Vec<u8> {
+        self.buffers.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    }
+
+    fn keep_buffer(&self, buffer: Vec<u8>) {
+        const MOST: usize = 16 << 20;
+        if buffer.capacity() <= MOST {
+            self.buffers.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+        }
+    }
+}
+
+impl<S> std::fmt::Debug for PlainView<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PlainView").field("pages", &self.pages).finish_non_exhaustive()
+    }
+}
+
+/// The footer and the bytes before it.
+fn footer_range(size: u64, tail: &[u8; TAIL as usize]) -> Result<(u64, usize)> {
+    let [a, b, c, d, ..] = *tail;
+    let len = u64::from(u32::from_le_bytes([a, b, c, d]));
+    let before = size.checked_sub(len + TAIL).filter(|before| *before >= MAGIC.len() as u64);
+    let start = before.ok_or_else(|| malformed("it is shorter than its footer"))?;
+    if len > crate::format::MAX_FOOTER {
+        return Err(Error::Unsupported { what: "a footer of more than 256 MiB".into() });
+    }
+    Ok((start, len as usize))
+}
+
+pub(crate) use footer::{End, read_end};

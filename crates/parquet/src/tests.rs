@@ -1,0 +1,261 @@
+//! Small files made here: what a view of an encrypted file shows, and that every change of a file is refused. Whole tables are
+//! compared with other implementations by the tests of `crates/python`.
+
+use lockstep::Engine;
+use zeroize::Zeroizing;
+
+use crate::format::{chunk, column, file, offset_index, page, row_group, schema};
+use crate::thrift::{self, Struct, Value};
+use crate::{Algorithm, ColumnKey, Error, Keys, PlainView, Policy, ReadOptions, encrypt};
+
+const FOOTER: &[u8] = &[7; 32];
+const COLUMN: &[u8] = &[9; 16];
+const COLUMNS: [&str; 3] = ["a", "b", "c"];
+const GROUPS: usize = 2;
+
+fn fields(fields: &[(i16, Value)]) -> Struct {
+    let mut value = Struct::new();
+    fields.iter().for_each(|(id, field)| value.set(*id, field.clone()));
+    value
+}
+
+/// The pages of a column chunk: a dictionary, and data pages of some lengths, one of them empty.
+fn bodies(group: usize, column: usize) -> Vec<Vec<u8>> {
+    [30, 0, 100, 1]
+        .iter()
+        .enumerate()
+        .map(|(i, len)| vec![(group * 50 + column * 10 + i) as u8 + 1; *len])
+        .collect()
+}
+
+/// A plain file with an offset index for each chunk. Its pages are not those of a table, which encryption does not notice.
+fn plain_file() -> Vec<u8> {
+    let mut out = b"PAR1".to_vec();
+    let mut groups = Vec::new();
+    for group in 0..GROUPS {
+        let mut chunks = Vec::new();
+        for (number, name) in COLUMNS.iter().enumerate() {
+            let (start, mut starts) = (out.len(), Vec::new());
+            for (index, body) in bodies(group, number).iter().enumerate() {
+                starts.push(out.len());
+                let kind = if index == 0 { page::DICTIONARY } else { page::DATA };
+                let len = Value::I32(body.len() as i32);
+                // Field 2 is the size before compression, field 7 or 5 the header of the type.
+                let of_type = if index == 0 { 7 } else { 5 };
+                let inner = Value::Struct(fields(&[(1, Value::I32(1)), (9, Value::Bool(true))]));
+                let crc = Value::I32(-5);
+                let header =
+                    [(1, Value::I32(kind as i32)), (2, len.clone()), (3, len), (4, crc), (of_type, inner)];
+                out.extend(fields(&header).encode());
+                out.extend(body);
+            }
+            let size = out.len() - start;
+            let meta = fields(&[
+                (column::TYPE, Value::I32(1)),
+                (column::PATH_IN_SCHEMA, thrift::strings([*name].into_iter())),
+                (column::TOTAL_UNCOMPRESSED_SIZE, Value::I64(size as i64)),
+                (column::TOTAL_COMPRESSED_SIZE, Value::I64(size as i64)),
+                (column::DATA_PAGE_OFFSET, Value::I64(starts[1] as i64)),
+                (column::DICTIONARY_PAGE_OFFSET, Value::I64(start as i64)),
+                (
+                    column::STATISTICS,
+                    Value::Struct(fields(&[(1, Value::Binary(b"secret minimum".to_vec()))])),
+                ),
+            ]);
+            let mut ends = starts[1..].to_vec();
+            ends.push(out.len());
+            let locations = ends.windows(2).map(|pair| {
+                let size = (pair[1] - pair[0]) as i32;
+                fields(&[(1, Value::I64(pair[0] as i64)), (2, Value::I32(size)), (3, Value::I64(0))])
+            });
+            let index = fields(&[(1, Value::Structs(locations.collect()))]).encode();
+            chunks.push(fields(&[
+                (chunk::FILE_OFFSET, Value::I64(0)),
+                (chunk::META_DATA, Value::Struct(meta)),
+                (chunk::OFFSET_INDEX_OFFSET, Value::I64(out.len() as i64)),
+                (chunk::OFFSET_INDEX_LENGTH, Value::I32(index.len() as i32)),
+            ]));
+            out.extend(index);
+        }
+        groups.push(fields(&[
+            (row_group::COLUMNS, Value::Structs(chunks)),
+            (2, Value::I64(1)),
+            (row_group::NUM_ROWS, Value::I64(1)),
+        ]));
+    }
+    let name = |name: &str| (schema::NAME, Value::Binary(name.into()));
+    let mut elements =
+        vec![fields(&[name("root"), (schema::NUM_CHILDREN, Value::I32(COLUMNS.len() as i32))])];
+    elements.extend(COLUMNS.iter().map(|column| fields(&[(schema::TYPE, Value::I32(1)), name(column)])));
+    let footer = fields(&[
+        (1, Value::I32(1)),
+        (file::SCHEMA, Value::Structs(elements)),
+        (3, Value::I64(2)),
+        (file::ROW_GROUPS, Value::Structs(groups)),
+        // An unknown field survives.
+        (99, Value::Binary(b"unknown".to_vec())),
+    ]);
+    let footer = footer.encode();
+    out.extend(&footer);
+    out.extend((footer.len() as u32).to_le_bytes());
+    out.extend(b"PAR1");
+    out
+}
+
+fn policy(algorithm: Algorithm, plaintext_footer: bool) -> Policy {
+    let key = Zeroizing::new(COLUMN.to_vec());
+    Policy {
+        algorithm,
+        plaintext_footer,
+        columns: vec![ColumnKey { path: "b".into(), key, key_metadata: None }],
+        ..Policy::uniform(FOOTER)
+    }
+}
+
+fn keys() -> Keys {
+    Keys::new().footer(FOOTER).column("b", COLUMN)
+}
+
+fn encrypted(engine: &Engine, policy: &Policy) -> Vec<u8> {
+    let mut out = Vec::new();
+    encrypt(engine, &plain_file(), &mut out, policy).unwrap();
+    out
+}
+
+fn read_all(engine: &Engine, file: Vec<u8>, keys: &Keys) -> crate::Result<Vec<u8>> {
+    let view = PlainView::open(engine, file, keys, ReadOptions::default())?;
+    let mut plain = vec![0; view.len() as usize];
+    view.read_at(0, &mut plain)?;
+    Ok(plain)
+}
+
+/// Compares the pages and page locations of a plain form with those of the plain file.
+fn check(plain: &[u8], plain_column: Option<usize>) {
+    let len = u32::from_le_bytes(plain[plain.len() - 8..].first_chunk().copied().unwrap()) as usize;
+    let footer = Struct::read_whole(&plain[plain.len() - 8 - len..plain.len() - 8], "footer").unwrap();
+    assert_eq!(footer.binary(99), Some(&b"unknown"[..]));
+    for (group, chunks) in footer.structs(file::ROW_GROUPS).unwrap().iter().enumerate() {
+        for (number, chunk) in chunks.structs(row_group::COLUMNS).unwrap().iter().enumerate() {
+            let meta = chunk.structure(chunk::META_DATA).unwrap();
+            assert!(meta.has(column::STATISTICS));
+            let start = meta.int(column::DICTIONARY_PAGE_OFFSET).unwrap() as usize;
+            let end = start + meta.int(column::TOTAL_COMPRESSED_SIZE).unwrap() as usize;
+            let (mut at, mut found, mut starts) = (start, Vec::new(), Vec::new());
+            while at < end {
+                let (header, used) = Struct::read(&plain[at..end]).unwrap().unwrap();
+                // A checksum of the bytes in the file remains only where the bytes do.
+                assert_eq!(header.has(page::CRC), plain_column == Some(number));
+                let size = header.int(page::COMPRESSED_SIZE).unwrap() as usize;
+                assert_eq!(header.int(2), Some(size as i64));
+                starts.push((at as i64, (used + size) as i64));
+                found.push(plain[at + used..at + used + size].to_vec());
+                at += used + size;
+            }
+            assert_eq!(found, bodies(group, number));
+            assert_eq!(meta.int(column::DATA_PAGE_OFFSET), Some(starts[1].0));
+            let at = chunk.int(chunk::OFFSET_INDEX_OFFSET).unwrap() as usize;
+            let len = chunk.int(chunk::OFFSET_INDEX_LENGTH).unwrap() as usize;
+            let index = Struct::read_whole(&plain[at..at + len], "offset index").unwrap();
+            let locations = index.structs(offset_index::PAGE_LOCATIONS).unwrap().iter();
+            let locations: Vec<_> = locations.map(|it| (it.int(1).unwrap(), it.int(2).unwrap())).collect();
+            assert_eq!(locations, starts[1..]);
+        }
+    }
+}
+
+#[test]
+fn the_view_has_the_pages_of_the_plain_file() {
+    let engine = Engine::new().unwrap();
+    for algorithm in [Algorithm::GcmV1, Algorithm::GcmCtrV1] {
+        for plaintext_footer in [false, true] {
+            let file = encrypted(&engine, &policy(algorithm, plaintext_footer));
+            for secret in [&b"secret minimum"[..], &bodies(1, 1)[2]] {
+                assert!(!file.windows(secret.len()).any(|window| window == secret));
+            }
+            check(&read_all(&engine, file, &keys()).unwrap(), None);
+        }
+    }
+    // The control: the plain file passes the same search for its secrets.
+    let plain = plain_file();
+    assert!(plain.windows(14).any(|window| window == b"secret minimum"));
+}
+
+#[test]
+fn every_changed_byte_is_refused() {
+    let engine = Engine::new().unwrap();
+    for plaintext_footer in [false, true] {
+        let file = encrypted(&engine, &policy(Algorithm::GcmV1, plaintext_footer));
+        for at in 0..file.len() {
+            let mut changed = file.clone();
+            changed[at] ^= 1 << (at % 8);
+            assert!(read_all(&engine, changed, &keys()).is_err(), "byte {at} of {}", file.len());
+        }
+        for len in 0..file.len() {
+            assert!(read_all(&engine, file[..len].to_vec(), &keys()).is_err(), "cut off after {len}");
+        }
+    }
+}
+
+#[test]
+fn plain_columns_are_plain_and_refused_where_encryption_is_expected() {
+    let engine = Engine::new().unwrap();
+    let policy = Policy { plain_columns: vec!["c".into()], ..policy(Algorithm::GcmV1, false) };
+    let file = encrypted(&engine, &policy);
+    let secret = &bodies(1, 2)[2];
+    assert!(file.windows(secret.len()).any(|window| window == secret));
+    check(&read_all(&engine, file.clone(), &keys()).unwrap(), Some(2));
+    let refused = read_all(&engine, file, &keys().column("c", COLUMN));
+    assert!(matches!(refused, Err(Error::PlainColumn { column }) if column == "c"));
+}
+
+#[test]
+fn a_column_without_a_key_is_hidden() {
+    let engine = Engine::new().unwrap();
+    let file = encrypted(&engine, &policy(Algorithm::GcmV1, false));
+    let view = PlainView::open(&engine, file, &Keys::new().footer(FOOTER), ReadOptions::default()).unwrap();
+    let mut plain = vec![0; view.len() as usize];
+    view.read_at(0, &mut plain).unwrap();
+    assert!(!plain.windows(5).any(|window| window == &bodies(0, 1)[2][..5]));
+    let len = u32::from_le_bytes(plain[plain.len() - 8..].first_chunk().copied().unwrap()) as usize;
+    let footer = Struct::read_whole(&plain[plain.len() - 8 - len..plain.len() - 8], "footer").unwrap();
+    let group = &footer.structs(file::ROW_GROUPS).unwrap()[0];
+    let meta = group.structs(row_group::COLUMNS).unwrap()[1].structure(chunk::META_DATA).unwrap();
+    let offset = meta.int(column::DATA_PAGE_OFFSET).unwrap() as u64;
+    let refused = view.read_at(offset, &mut [0; 10]);
+    assert!(matches!(refused, Err(Error::MissingKey { what }) if what == "column b"));
+}
+
+#[test]
+fn a_structure_of_thrift_survives_and_has_limits() {
+    let plain = plain_file();
+    let len = u32::from_le_bytes(plain[plain.len() - 8..].first_chunk().copied().unwrap()) as usize;
+    let bytes = &plain[plain.len() - 8 - len..plain.len() - 8];
+    let footer = Struct::read_whole(bytes, "footer").unwrap();
+    assert_eq!(footer.encode(), bytes);
+    for len in 0..bytes.len() {
+        assert!(Struct::read(&bytes[..len]).unwrap().is_none(), "{len}");
+    }
+    // Structures within structures, lists of lists, and a list that states more elements than there are bytes.
+    assert!(Struct::read(&vec![0x1c; 10_000]).is_err());
+    assert!(Struct::read(&[&[0x19][..], &vec![0x19; 10_000]].concat()).is_err());
+    assert!(Struct::read(&[0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x07, 0]).unwrap().is_none());
+    assert!(Struct::read(&[0x1e, 0]).is_err());
+}
+
+#[test]
+fn padding_fills_any_length_that_a_header_needs() {
+    let header = fields(&[(1, Value::I32(0)), (3, Value::I32(1000)), (8, Value::Struct(Struct::new()))]);
+    let len = header.encode().len();
+    for padded in len..len + 120 {
+        let bytes = header.encode_padded(padded);
+        // One byte is less than a field takes.
+        let Some(bytes) = bytes else {
+            assert_eq!(padded, len + 1);
+            continue;
+        };
+        let (mut read, used) = Struct::read(&bytes).unwrap().unwrap();
+        assert_eq!((bytes.len(), used), (padded, padded));
+        read.remove(15);
+        assert_eq!(read, header);
+    }
+}

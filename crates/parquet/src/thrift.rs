@@ -1,0 +1,477 @@
+//! Thrift's compact protocol (Apache Thrift, `doc/specs/thrift-compact-protocol.md`), as a tree of fields.
+//!
+//! Own code instead of the crate `thrift`: generated structures drop the fields that they do not have, and a rewritten footer must
+//! keep them.
+//!
+//! Structures and lists of structures are trees. Other collections stay encoded, so that they are byte for byte what was read.
+//! Memory is limited by [`MAX_NODES`], the stack by [`MAX_DEPTH`].
+
+use crate::error::{Error, Result, malformed};
+
+/// Maximum depth of nested values.
+const MAX_DEPTH: usize = 48;
+/// Maximum number of fields and structures of one structure that is read, which take up to some 40 bytes each.
+const MAX_NODES: usize = 1 << 25;
+
+/// The types of the protocol.
+mod kind {
+    pub(super) const TRUE: u8 = 1;
+    pub(super) const FALSE: u8 = 2;
+    pub(super) const I8: u8 = 3;
+    pub(super) const I16: u8 = 4;
+    pub(super) const I32: u8 = 5;
+    pub(super) const I64: u8 = 6;
+    pub(super) const DOUBLE: u8 = 7;
+    pub(super) const BINARY: u8 = 8;
+    pub(super) const LIST: u8 = 9;
+    pub(super) const SET: u8 = 10;
+    pub(super) const MAP: u8 = 11;
+    pub(super) const STRUCT: u8 = 12;
+    pub(super) const UUID: u8 = 13;
+}
+
+/// A value of a field.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Value {
+    Bool(bool),
+    I8(i8),
+    I16(i16),
+    I32(i32),
+    I64(i64),
+    Binary(Vec<u8>),
+    Struct(Struct),
+    /// A list of structures.
+    Structs(Vec<Struct>),
+    /// A value of another type, and its encoding.
+    Encoded(u8, Vec<u8>),
+}
+
+/// A structure: its fields in the order in which they were read.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Struct {
+    fields: Vec<(i16, Value)>,
+}
+
+impl Struct {
+    pub(crate) fn new() -> Struct {
+        Struct::default()
+    }
+
+    /// Reads a structure at the start of the bytes; returns it and its length. None if the bytes end before the structure.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Option<(Struct, usize)>> {
+        let mut reader = Reader { bytes, at: 0, nodes: 0 };
+        match reader.structure(0) {
+            Ok(value) => Ok(Some((value, reader.at))),
+            Err(Stop::End) => Ok(None),
+            Err(Stop::Bad(what)) => Err(malformed(format!("a structure is invalid ({what})"))),
+        }
+    }
+
+    /// Reads a structure that is followed by nothing.
+    pub(crate) fn read_whole(bytes: &[u8], what: &str) -> Result<Struct> {
+        match Struct::read(bytes)? {
+            Some((value, len)) if len == bytes.len() => Ok(value),
+            Some(_) => Err(malformed(format!("there are bytes after the {what}"))),
+            None => Err(malformed(format!("the {what} is cut off"))),
+        }
+    }
+
+    pub(crate) fn get(&self, id: i16) -> Option<&Value> {
+        self.fields.iter().find(|(number, _)| *number == id).map(|(_, value)| value)
+    }
+
+    pub(crate) fn has(&self, id: i16) -> bool {
+        self.get(id).is_some()
+    }
+
+    /// Sets a field. A new field is placed before the first field with a higher number.
+    pub(crate) fn set(&mut self, id: i16, value: Value) {
+        match self.fields.iter_mut().find(|(number, _)| *number == id) {
+            Some((_, old)) => *old = value,
+            None => {
+                let at = self.fields.iter().position(|(number, _)| *number > id).unwrap_or(self.fields.len());
+                self.fields.insert(at, (id, value));
+            }
+        }
+    }
+
+    /// Removes a field and returns its value.
+    pub(crate) fn remove(&mut self, id: i16) -> Option<Value> {
+        let at = self.fields.iter().position(|(number, _)| *number == id)?;
+        Some(self.fields.remove(at).1)
+    }
+
+    /// An integer of any size.
+    pub(crate) fn int(&self, id: i16) -> Option<i64> {
+        match self.get(id)? {
+            Value::I8(value) => Some((*value).into()),
+            Value::I16(value) => Some((*value).into()),
+            Value::I32(value) => Some((*value).into()),
+            Value::I64(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn bool(&self, id: i16) -> Option<bool> {
+        match self.get(id)? {
+            Value::Bool(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn binary(&self, id: i16) -> Option<&[u8]> {
+        match self.get(id)? {
+            Value::Binary(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn structure(&self, id: i16) -> Option<&Struct> {
+        match self.get(id)? {
+            Value::Struct(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// A list of structures. An empty list may have elements of any type.
+    pub(crate) fn structs(&self, id: i16) -> Option<&[Struct]> {
+        match self.get(id)? {
+            Value::Structs(value) => Some(value),
+            Value::Encoded(kind::LIST, bytes) if bytes.first().is_some_and(|first| first >> 4 == 0) => {
+                Some(&[])
+            }
+            _ => None,
+        }
+    }
+
+    /// A list of structures, to change them.
+    pub(crate) fn structs_mut(&mut self, id: i16) -> &mut [Struct] {
+        match self.fields.iter_mut().find(|(number, _)| *number == id) {
+            Some((_, Value::Structs(value))) => value,
+            _ => &mut [],
+        }
+    }
+
+    /// A list of strings.
+    pub(crate) fn strings(&self, id: i16) -> Option<Vec<String>> {
+        let Value::Encoded(kind::LIST, bytes) = self.get(id)? else { return None };
+        let mut reader = Reader { bytes, at: 0, nodes: 0 };
+        let (element, count) = reader.list_header().ok()?;
+        if element != kind::BINARY && count > 0 {
+            return None;
+        }
+        (0..count).map(|_| String::from_utf8(reader.binary().ok()?.to_vec()).ok()).collect()
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        write_struct(&mut out, self);
+        out
+    }
+
+    /// The encoding, of exactly `len` bytes: a last field, whose number no structure of Parquet has, fills the rest. None if the
+    /// fields take too much space.
+    pub(crate) fn encode_padded(&self, len: usize) -> Option<Vec<u8>> {
+        /// The number of the field if no field has a higher one.
+        const PADDING: i16 = 15;
+        let mut out = Vec::with_capacity(len);
+        let last = write_fields(&mut out, self);
+        // Without the end of the structure.
+        let missing = len.checked_sub(out.len() + 1)?;
+        if missing > 0 {
+            let id = if last < PADDING { PADDING } else { last.checked_add(1)? };
+            // The field's header is a byte, since the difference of the numbers is from 1 to 15.
+            let rest = missing.checked_sub(1)?;
+            let count =
+                (1..=5).find_map(|size| rest.checked_sub(size).filter(|n| varint_len(*n as u64) == size))?;
+            write_field_header(&mut out, kind::BINARY, id, last);
+            write_varint(&mut out, count as u64);
+            out.resize(len - 1, 0);
+        }
+        out.push(0);
+        (out.len() == len).then_some(out)
+    }
+}
+
+/// A list of strings.
+pub(crate) fn strings<'a>(strings: impl ExactSizeIterator<Item = &'a str>) -> Value {
+    let mut out = Vec::new();
+    write_list_header(&mut out, kind::BINARY, strings.len());
+    for string in strings {
+        write_binary(&mut out, string.as_bytes());
+    }
+    Value::Encoded(kind::LIST, out)
+}
+
+/// A list of integers of 32 bits.
+pub(crate) fn ints(values: &[i32]) -> Value {
+    let mut out = Vec::new();
+    write_list_header(&mut out, kind::I32, values.len());
+    for value in values {
+        write_zigzag(&mut out, i64::from(*value));
+    }
+    Value::Encoded(kind::LIST, out)
+}
+
+/// Why reading stopped.
+enum Stop {
+    /// The bytes have ended.
+    End,
+    Bad(&'static str),
+}
+
+type Step<T> = std::result::Result<T, Stop>;
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    nodes: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, count: usize) -> Step<&'a [u8]> {
+        let end = self.at.checked_add(count).ok_or(Stop::End)?;
+        let taken = self.bytes.get(self.at..end).ok_or(Stop::End)?;
+        self.at = end;
+        Ok(taken)
+    }
+
+    fn byte(&mut self) -> Step<u8> {
+        Ok(self.take(1)?[0])
+    }
+
+    fn node(&mut self) -> Step<()> {
+        self.nodes += 1;
+        if self.nodes > MAX_NODES { Err(Stop::Bad("too many fields")) } else { Ok(()) }
+    }
+
+    fn varint(&mut self) -> Step<u64> {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7f);
+            if shift == 63 && bits > 1 {
+                break;
+            }
+            value |= bits << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(Stop::Bad("an integer is too long"))
+    }
+
+    fn zigzag(&mut self) -> Step<i64> {
+        let value = self.varint()?;
+        Ok((value >> 1) as i64 ^ -((value & 1) as i64))
+    }
+
+    fn int<T: TryFrom<i64>>(&mut self) -> Step<T> {
+        T::try_from(self.zigzag()?).map_err(|_| Stop::Bad("an integer is out of range"))
+    }
+
+    fn len(&mut self) -> Step<usize> {
+        let len = self.varint()?;
+        if len > i32::MAX as u64 { Err(Stop::Bad("a length is out of range")) } else { Ok(len as usize) }
+    }
+
+    fn binary(&mut self) -> Step<&'a [u8]> {
+        let len = self.len()?;
+        self.take(len)
+    }
+
+    /// The type of the elements of a list, and their number.
+    fn list_header(&mut self) -> Step<(u8, usize)> {
+        let first = self.byte()?;
+        let count = if first >> 4 == 15 { self.len()? } else { usize::from(first >> 4) };
+        Ok((first & 15, count))
+    }
+
+    fn structure(&mut self, depth: usize) -> Step<Struct> {
+        if depth > MAX_DEPTH {
+            return Err(Stop::Bad("too deep"));
+        }
+        self.node()?;
+        let mut fields = Vec::new();
+        let mut last = 0i16;
+        loop {
+            let first = self.byte()?;
+            if first == 0 {
+                return Ok(Struct { fields });
+            }
+            let id = match first >> 4 {
+                0 => self.int()?,
+                delta => last.checked_add(delta.into()).ok_or(Stop::Bad("a field number is out of range"))?,
+            };
+            last = id;
+            self.node()?;
+            fields.push((id, self.value(first & 15, depth)?));
+        }
+    }
+
+    fn value(&mut self, kind: u8, depth: usize) -> Step<Value> {
+        Ok(match kind {
+            kind::TRUE => Value::Bool(true),
+            kind::FALSE => Value::Bool(false),
+            kind::I8 => Value::I8(self.byte()? as i8),
+            kind::I16 => Value::I16(self.int()?),
+            kind::I32 => Value::I32(self.int()?),
+            kind::I64 => Value::I64(self.zigzag()?),
+            kind::BINARY => Value::Binary(self.binary()?.to_vec()),
+            kind::STRUCT => Value::Struct(self.structure(depth + 1)?),
+            kind::LIST => {
+                let start = self.at;
+                let (element, count) = self.list_header()?;
+                if element == kind::STRUCT {
+                    // No capacity by a count that the file states: each structure takes at least a byte of the file.
+                    let mut structs = Vec::new();
+                    for _ in 0..count {
+                        structs.push(self.structure(depth + 1)?);
+                    }
+                    Value::Structs(structs)
+                } else {
+                    self.at = start;
+                    self.encoded(kind, depth)?
+                }
+            }
+            kind => self.encoded(kind, depth)?,
+        })
+    }
+
+    fn encoded(&mut self, kind: u8, depth: usize) -> Step<Value> {
+        let start = self.at;
+        self.skip(kind, depth, false)?;
+        Ok(Value::Encoded(kind, self.bytes[start..self.at].to_vec()))
+    }
+
+    /// Skips a value. As an element of a collection, a Boolean takes a byte.
+    fn skip(&mut self, kind: u8, depth: usize, is_element: bool) -> Step<()> {
+        if depth > MAX_DEPTH {
+            return Err(Stop::Bad("too deep"));
+        }
+        match kind {
+            kind::TRUE | kind::FALSE => {
+                if is_element {
+                    self.byte()?;
+                }
+            }
+            kind::I8 => drop(self.byte()?),
+            kind::I16 | kind::I32 | kind::I64 => drop(self.varint()?),
+            kind::DOUBLE => drop(self.take(8)?),
+            kind::UUID => drop(self.take(16)?),
+            kind::BINARY => drop(self.binary()?),
+            kind::LIST | kind::SET => {
+                let (element, count) = self.list_header()?;
+                for _ in 0..count {
+                    self.skip(element, depth + 1, true)?;
+                }
+            }
+            kind::MAP => {
+                let count = self.len()?;
+                let kinds = if count > 0 { self.byte()? } else { 0 };
+                for _ in 0..count {
+                    self.skip(kinds >> 4, depth + 1, true)?;
+                    self.skip(kinds & 15, depth + 1, true)?;
+                }
+            }
+            kind::STRUCT => loop {
+                let first = self.byte()?;
+                if first == 0 {
+                    break;
+                }
+                if first >> 4 == 0 {
+                    self.varint()?;
+                }
+                self.skip(first & 15, depth + 1, false)?;
+            },
+            _ => return Err(Stop::Bad("an unknown type")),
+        }
+        Ok(())
+    }
+}
+
+fn varint_len(value: u64) -> usize {
+    (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
+}
+
+fn write_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+fn write_zigzag(out: &mut Vec<u8>, value: i64) {
+    write_varint(out, ((value << 1) ^ (value >> 63)) as u64);
+}
+
+fn write_binary(out: &mut Vec<u8>, bytes: &[u8]) {
+    write_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+fn write_list_header(out: &mut Vec<u8>, element: u8, count: usize) {
+    if count < 15 {
+        out.push((count as u8) << 4 | element);
+    } else {
+        out.push(0xf0 | element);
+        write_varint(out, count as u64);
+    }
+}
+
+fn write_field_header(out: &mut Vec<u8>, kind: u8, id: i16, last: i16) {
+    match i32::from(id) - i32::from(last) {
+        delta @ 1..=15 => out.push((delta as u8) << 4 | kind),
+        _ => {
+            out.push(kind);
+            write_zigzag(out, id.into());
+        }
+    }
+}
+
+fn write_struct(out: &mut Vec<u8>, value: &Struct) {
+    write_fields(out, value);
+    out.push(0);
+}
+
+/// Writes the fields of a structure, without its end; returns the number of the last one.
+fn write_fields(out: &mut Vec<u8>, value: &Struct) -> i16 {
+    let mut last = 0;
+    for (id, value) in &value.fields {
+        let kind = match value {
+            Value::Bool(true) => kind::TRUE,
+            Value::Bool(false) => kind::FALSE,
+            Value::I8(_) => kind::I8,
+            Value::I16(_) => kind::I16,
+            Value::I32(_) => kind::I32,
+            Value::I64(_) => kind::I64,
+            Value::Binary(_) => kind::BINARY,
+            Value::Struct(_) => kind::STRUCT,
+            Value::Structs(_) => kind::LIST,
+            Value::Encoded(kind, _) => *kind,
+        };
+        write_field_header(out, kind, *id, last);
+        last = *id;
+        match value {
+            Value::Bool(_) => {}
+            Value::I8(value) => out.push(*value as u8),
+            Value::I16(value) => write_zigzag(out, (*value).into()),
+            Value::I32(value) => write_zigzag(out, (*value).into()),
+            Value::I64(value) => write_zigzag(out, *value),
+            Value::Binary(value) => write_binary(out, value),
+            Value::Struct(value) => write_struct(out, value),
+            Value::Structs(values) => {
+                write_list_header(out, kind::STRUCT, values.len());
+                values.iter().for_each(|value| write_struct(out, value));
+            }
+            Value::Encoded(_, value) => out.extend_from_slice(value),
+        }
+    }
+    last
+}
+
+/// The error for a field that a structure must have.
+pub(crate) fn missing(what: &str) -> Error {
+    malformed(format!("{what} is missing"))
+}

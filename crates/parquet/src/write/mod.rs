@@ -1,0 +1,151 @@
+//! Encryption of a plain file: its pages, indexes and filters are encrypted as they are, without decompression.
+
+mod footer;
+mod pages;
+mod parts;
+mod policy;
+
+use std::io::Write;
+
+use lockstep::{Engine, ReadAt};
+
+use crate::aad::{FileAad, Place};
+use crate::error::{Error, Result, malformed, write};
+use crate::format::{self, Encryption, MAGIC, MAGIC_ENCRYPTED, chunk, file, row_group};
+use crate::modules::Kind;
+use crate::read::{End, read_end};
+use crate::thrift::{Struct, Value, missing};
+use pages::Placement;
+use policy::{Plan, Treatment};
+
+pub use policy::{ColumnKey, Policy};
+
+/// Bytes of the random identifier of a file.
+const FILE_UNIQUE: usize = 8;
+
+/// Encrypts a plain Parquet file by a policy. The output is complete only if the call succeeds: write it to an
+/// [`lockstep::OutputFile`], and commit that afterwards.
+///
+/// # Errors
+/// [`Error::UnknownColumn`], [`Error::Contradiction`], [`Error::KeyLength`] and [`Error::AadPrefix`] for a policy that cannot be
+/// followed, [`Error::AlreadyEncrypted`], [`Error::Malformed`] and [`Error::Unsupported`] for the input; errors of reading, writing
+/// and devices.
+pub fn encrypt(engine: &Engine, source: &impl ReadAt, output: impl Write, policy: &Policy) -> Result<()> {
+    let End { is_encrypted, start, footer: bytes } = read_end(source)?;
+    if is_encrypted {
+        return Err(Error::AlreadyEncrypted);
+    }
+    let mut footer = Struct::read_whole(&bytes, "footer").or_else(|error| match Struct::read(&bytes)? {
+        // A signature follows the footer.
+        Some((footer, _)) if footer.has(file::ENCRYPTION_ALGORITHM) => Err(Error::AlreadyEncrypted),
+        _ => Err(error),
+    })?;
+    if footer.has(file::ENCRYPTION_ALGORITHM) {
+        return Err(Error::AlreadyEncrypted);
+    }
+    let leaves = format::leaves(&footer)?;
+    let plan = policy::plan(policy, &leaves)?;
+    let encryption = encryption(policy)?;
+    let prefix = policy.aad_prefix.as_deref().unwrap_or_default();
+    let aad = FileAad::new(prefix, encryption.file_unique.as_deref().unwrap_or_default());
+    let pages = Kind::of_pages(policy.algorithm);
+    let mut writer = Writer { engine, source, output, at: 0, limit: start, used: 0, aad, pages };
+    writer.put(if policy.plaintext_footer { MAGIC } else { MAGIC_ENCRYPTED })?;
+    let placements = writer.row_groups(&mut footer, &plan)?;
+    writer.indexes(&mut footer, &plan, &placements)?;
+    writer.end(footer, &plan, policy, &encryption)?;
+    writer.output.flush().map_err(write)
+}
+
+fn encryption(policy: &Policy) -> Result<Encryption> {
+    let mut file_unique = vec![0; FILE_UNIQUE];
+    let random = |error: getrandom::Error| lockstep::Error::Random { reason: error.to_string() };
+    getrandom::fill(&mut file_unique).map_err(random)?;
+    if policy.aad_prefix.as_ref().is_some_and(Vec::is_empty) {
+        return Err(Error::AadPrefix {
+            what: "the AAD prefix is empty: give none or one that identifies the file",
+        });
+    }
+    let (aad_prefix, needs_prefix) = match (&policy.aad_prefix, policy.stores_aad_prefix) {
+        (None, _) => (None, false),
+        (Some(prefix), true) => (Some(prefix.clone()), false),
+        (Some(_), false) => (None, true),
+    };
+    Ok(Encryption { algorithm: policy.algorithm, aad_prefix, file_unique: Some(file_unique), needs_prefix })
+}
+
+struct Writer<'a, S, W> {
+    engine: &'a Engine,
+    source: &'a S,
+    output: W,
+    /// The offset in the output.
+    at: u64,
+    /// The offset of the footer in the input.
+    limit: u64,
+    /// Bytes of the input that were used. Their number is limited, so that a small file that names the same bytes again and again
+    /// has no large output.
+    used: u64,
+    aad: FileAad,
+    /// The mode of pages.
+    pages: Kind,
+}
+
+impl<S: ReadAt, W: Write> Writer<'_, S, W> {
+    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        self.output.write_all(bytes).map_err(write)?;
+        self.at += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Writes the pages of all row groups; returns where the pages are, for each row group and column.
+    fn row_groups(&mut self, footer: &mut Struct, plan: &Plan) -> Result<Vec<Vec<Placement>>> {
+        if footer.structs(file::ROW_GROUPS).is_none() {
+            return Err(missing("the list of row groups"));
+        }
+        let mut placements = Vec::new();
+        for (index, group) in footer.structs_mut(file::ROW_GROUPS).iter_mut().enumerate() {
+            let columns = group.structs(row_group::COLUMNS).map_or(0, <[Struct]>::len);
+            if columns != plan.treatments.len() {
+                return Err(malformed("a row group has another number of columns than the schema"));
+            }
+            let (start, mut size) = (self.at, 0);
+            let mut of_group = Vec::with_capacity(columns);
+            for (number, treatment) in plan.treatments.iter().enumerate() {
+                let place = Place::new(index as i64, number);
+                let what = "more than 32768 row groups or columns";
+                let place = place.ok_or_else(|| Error::Unsupported { what: what.into() })?;
+                let chunk = &mut group.structs_mut(row_group::COLUMNS)[number];
+                let (placement, len) = self.column_chunk(chunk, treatment, place)?;
+                of_group.push(placement);
+                size += len;
+            }
+            group.set(row_group::FILE_OFFSET, Value::I64(start as i64));
+            group.set(row_group::TOTAL_COMPRESSED_SIZE, Value::I64(size as i64));
+            group.set(row_group::ORDINAL, Value::I16(index as i16));
+            placements.push(of_group);
+        }
+        Ok(placements)
+    }
+
+    fn column_chunk(
+        &mut self,
+        chunk: &mut Struct,
+        treatment: &Treatment,
+        place: Place,
+    ) -> Result<(Placement, u64)> {
+        if chunk.binary(chunk::FILE_PATH).is_some_and(|path| !path.is_empty()) {
+            return Err(Error::Unsupported { what: format!("column {} in another file", treatment.column) });
+        }
+        if chunk.has(chunk::CRYPTO_METADATA) || chunk.has(chunk::ENCRYPTED_COLUMN_METADATA) {
+            return Err(Error::AlreadyEncrypted);
+        }
+        let Some(Value::Struct(mut meta)) = chunk.remove(chunk::META_DATA) else {
+            return Err(missing("the metadata of a column"));
+        };
+        let start = self.at;
+        let placement = self.pages(&mut meta, treatment, place)?;
+        chunk.set(chunk::META_DATA, Value::Struct(meta));
+        chunk.set(chunk::FILE_OFFSET, Value::I64(0));
+        Ok((placement, self.at - start))
+    }
+}

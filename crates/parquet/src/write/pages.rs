@@ -1,0 +1,217 @@
+//! The pages of a column chunk.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use lockstep::ReadAt;
+
+use super::Writer;
+use super::policy::Treatment;
+use crate::aad::{Module, Place};
+use crate::error::{Error, Result, malformed, read};
+use crate::format::{MAGIC, MAX_PAGE_HEADER, chunk_range, column, dictionary_offset};
+use crate::keys::ModuleKey;
+use crate::modules::{Kind, Sealing, seal};
+use crate::page::PageHeader;
+use crate::thrift::{Struct, Value};
+
+/// Bytes that are read and encrypted at once: they stay in a cache of the processor.
+const PIECE: usize = 4 << 20;
+
+/// Where the pages of a chunk are in the output.
+pub(super) enum Placement {
+    /// The pages have moved by this number of bytes.
+    Moved(i64),
+    /// By the offset in the input: offset and length in the output.
+    Pages(HashMap<i64, (i64, i32)>),
+}
+
+/// Encrypted pages.
+struct Pages {
+    by_offset: HashMap<i64, (i64, i32)>,
+    /// The offsets of the dictionary page and of the first data page in the output.
+    dictionary: Option<i64>,
+    data: Option<i64>,
+    count: usize,
+}
+
+/// A page in a buffer.
+struct Page {
+    is_dictionary: bool,
+    header: Vec<u8>,
+    /// The range of the header and of the page.
+    start: usize,
+    body: usize,
+    end: usize,
+}
+
+impl<S: ReadAt, W: Write> Writer<'_, S, W> {
+    /// Writes the pages of a column chunk, and updates the metadata of the column.
+    pub(super) fn pages(
+        &mut self,
+        meta: &mut Struct,
+        treatment: &Treatment,
+        place: Place,
+    ) -> Result<Placement> {
+        let (start, len) = chunk_range(meta)?;
+        self.check_range(start, len)?;
+        meta.remove(column::INDEX_PAGE_OFFSET);
+        let Some(key) = treatment.key() else {
+            let moved = self.at as i64 - start as i64;
+            self.copy(start, len)?;
+            for field in [column::DATA_PAGE_OFFSET, column::DICTIONARY_PAGE_OFFSET] {
+                if let Some(offset) = meta.int(field).filter(|offset| *offset > 0) {
+                    meta.set(field, Value::I64(offset.saturating_add(moved)));
+                }
+            }
+            return Ok(Placement::Moved(moved));
+        };
+        let begin = self.at;
+        let pages = self.encrypted_pages(key, treatment, place, start, len)?;
+        if dictionary_offset(meta).is_some() && pages.dictionary.is_none() && len > 0 {
+            let what =
+                format!("column {} without the dictionary page that its metadata state", treatment.column);
+            return Err(Error::Unsupported { what });
+        }
+        meta.set(column::DATA_PAGE_OFFSET, Value::I64(pages.data.unwrap_or(0)));
+        match pages.dictionary {
+            Some(offset) => meta.set(column::DICTIONARY_PAGE_OFFSET, Value::I64(offset)),
+            None => drop(meta.remove(column::DICTIONARY_PAGE_OFFSET)),
+        }
+        meta.set(column::TOTAL_COMPRESSED_SIZE, Value::I64((self.at - begin) as i64));
+        if let Some(size) = meta.int(column::TOTAL_UNCOMPRESSED_SIZE) {
+            let overhead = (pages.count * Kind::Gcm.overhead()) as i64;
+            meta.set(column::TOTAL_UNCOMPRESSED_SIZE, Value::I64(size.saturating_add(overhead)));
+        }
+        Ok(Placement::Pages(pages.by_offset))
+    }
+
+    fn encrypted_pages(
+        &mut self,
+        key: &ModuleKey,
+        treatment: &Treatment,
+        place: Place,
+        start: u64,
+        len: u64,
+    ) -> Result<Pages> {
+        let mut pages = Pages { by_offset: HashMap::new(), dictionary: None, data: None, count: 0 };
+        let (mut at, end) = (start, start + len);
+        let (mut buffer, mut sealed) = (Vec::new(), Vec::new());
+        let mut window = PIECE;
+        while at < end {
+            buffer.resize(window.min((end - at) as usize), 0);
+            self.source.read_exact_at(&mut buffer, at).map_err(read)?;
+            let (batch, needed) = pages_in(&buffer, self.pages)?;
+            let Some(last) = batch.last() else {
+                if at + needed as u64 > end {
+                    return Err(malformed(format!("a page of column {} is cut off", treatment.column)));
+                }
+                window = needed;
+                continue;
+            };
+            let consumed = last.end;
+            self.seal_pages(key, place, &batch, &buffer, at, &mut pages, &mut sealed)?;
+            at += consumed as u64;
+            window = PIECE;
+        }
+        Ok(pages)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the state of the loop above")]
+    fn seal_pages(
+        &mut self,
+        key: &ModuleKey,
+        place: Place,
+        batch: &[Page],
+        buffer: &[u8],
+        at: u64,
+        pages: &mut Pages,
+        sealed: &mut Vec<u8>,
+    ) -> Result<()> {
+        let mut sealings = Vec::with_capacity(2 * batch.len());
+        let mut offset = self.at;
+        for page in batch {
+            let ordinal = pages.count - usize::from(pages.dictionary.is_some());
+            if page.is_dictionary && pages.count > 0 {
+                return Err(malformed("a dictionary page is not the first page"));
+            }
+            let aad = |is_header| match (page.is_dictionary, is_header) {
+                (true, true) => Ok(self.aad.column(Module::DictionaryPageHeader, place)),
+                (true, false) => Ok(self.aad.column(Module::DictionaryPage, place)),
+                (false, is_header) => {
+                    let module = if is_header { Module::DataPageHeader } else { Module::DataPage };
+                    let what =
+                        "a column chunk with more than 32768 pages: write smaller row groups or larger pages";
+                    let ordinal =
+                        i16::try_from(ordinal).map_err(|_| Error::Unsupported { what: what.into() })?;
+                    Ok::<_, Error>(self.aad.page(module, place, ordinal))
+                }
+            };
+            let body = &buffer[page.body..page.end];
+            sealings.push(Sealing { key, kind: Kind::Gcm, aad: aad(true)?, plain: &page.header });
+            sealings.push(Sealing { key, kind: self.pages, aad: aad(false)?, plain: body });
+            let len = page.header.len() + Kind::Gcm.overhead() + body.len() + self.pages.overhead();
+            let stated = i32::try_from(len)
+                .map_err(|_| Error::Unsupported { what: "a page of 2 GiB or more".into() })?;
+            pages.by_offset.insert((at + page.start as u64) as i64, (offset as i64, stated));
+            let first = if page.is_dictionary { &mut pages.dictionary } else { &mut pages.data };
+            first.get_or_insert(offset as i64);
+            pages.count += 1;
+            offset += len as u64;
+        }
+        sealed.clear();
+        seal(self.engine, &sealings, sealed)?;
+        self.put(sealed)
+    }
+
+    /// Copies bytes of the input.
+    pub(super) fn copy(&mut self, start: u64, len: u64) -> Result<()> {
+        let mut buffer = vec![0; len.min(PIECE as u64) as usize];
+        let (mut at, end) = (start, start + len);
+        while at < end {
+            let piece = &mut buffer[..(end - at).min(PIECE as u64) as usize];
+            self.source.read_exact_at(piece, at).map_err(read)?;
+            at += piece.len() as u64;
+            self.output.write_all(piece).map_err(crate::error::write)?;
+            self.at += piece.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Checks that a range of the input is between its magic bytes and its footer.
+    pub(super) fn check_range(&mut self, start: u64, len: u64) -> Result<()> {
+        let end = start.checked_add(len).filter(|end| *end <= self.limit);
+        if len > 0 && (end.is_none() || start < MAGIC.len() as u64) {
+            return Err(malformed("a column, index or filter is outside of the file"));
+        }
+        // The first bytes of filters are read twice.
+        self.used = self.used.saturating_add(len);
+        if self.used > self.limit.saturating_mul(2) {
+            return Err(malformed("parts of the file overlap"));
+        }
+        Ok(())
+    }
+}
+
+/// The complete pages in a buffer, with the headers of encrypted pages; if there are none, the number of bytes that are needed.
+fn pages_in(buffer: &[u8], kind: Kind) -> Result<(Vec<Page>, usize)> {
+    let (mut pages, mut start) = (Vec::new(), 0);
+    loop {
+        let rest = &buffer[start..];
+        let Some((fields, used)) = (if rest.is_empty() { None } else { Struct::read(rest)? }) else {
+            if rest.len() > MAX_PAGE_HEADER {
+                return Err(malformed("a page header is too long"));
+            }
+            return Ok((pages, 2 * rest.len().max(1 << 10)));
+        };
+        let header = PageHeader::new(fields);
+        let (is_dictionary, size) = (header.is_dictionary()?, header.size()?);
+        let (body, end) = (start + used, start + used + size);
+        if end > buffer.len() {
+            return Ok((pages, end - start));
+        }
+        let header = header.with_size(size + kind.overhead())?.encode();
+        pages.push(Page { is_dictionary, header, start, body, end });
+        start = end;
+    }
+}

@@ -1,0 +1,185 @@
+//! Column indexes, offset indexes and Bloom filters.
+
+use std::io::Write;
+
+use lockstep::ReadAt;
+
+use super::Writer;
+use super::pages::Placement;
+use super::policy::{Plan, Treatment};
+use crate::aad::{Module, Place};
+use crate::error::{Error, Result, malformed, read};
+use crate::format::{bloom_filter, chunk, column, file, offset_index, row_group};
+use crate::modules::{Kind, Sealing, seal};
+use crate::thrift::{Struct, Value};
+
+/// Maximum length of an index or a filter in bytes.
+const MAX_PART: u64 = 1 << 30;
+
+/// Writes one part of a column chunk.
+type WritePart<'w, S, W> =
+    fn(&mut Writer<'w, S, W>, &mut Struct, &Treatment, Place, &Placement) -> Result<()>;
+
+impl<'w, S: ReadAt, W: Write> Writer<'w, S, W> {
+    /// Writes the filters and indexes of all column chunks, and updates where they are.
+    pub(super) fn indexes(
+        &mut self,
+        footer: &mut Struct,
+        plan: &Plan,
+        placements: &[Vec<Placement>],
+    ) -> Result<()> {
+        let kinds: [WritePart<'w, S, W>; 3] = [Self::bloom_filter, Self::column_index, Self::offset_index];
+        for write in kinds {
+            for (index, group) in footer.structs_mut(file::ROW_GROUPS).iter_mut().enumerate() {
+                for (number, chunk) in group.structs_mut(row_group::COLUMNS).iter_mut().enumerate() {
+                    let place = Place { row_group: index as i16, column: number as i16 };
+                    write(self, chunk, &plan.treatments[number], place, &placements[index][number])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn bloom_filter(
+        &mut self,
+        chunk: &mut Struct,
+        treatment: &Treatment,
+        place: Place,
+        _placement: &Placement,
+    ) -> Result<()> {
+        let Some(Value::Struct(mut meta)) = chunk.remove(chunk::META_DATA) else { return Ok(()) };
+        if let Some(offset) = meta.int(column::BLOOM_FILTER_OFFSET) {
+            let (header, bitset) =
+                self.read_bloom_filter(offset as u64, meta.int(column::BLOOM_FILTER_LENGTH))?;
+            let start = self.at;
+            match treatment.key() {
+                None => {
+                    self.put(&header)?;
+                    self.put(&bitset)?;
+                }
+                Some(key) => {
+                    let sealing = |module, plain| Sealing {
+                        key,
+                        kind: Kind::Gcm,
+                        aad: self.aad.column(module, place),
+                        plain,
+                    };
+                    let parts = [
+                        sealing(Module::BloomFilterHeader, &header),
+                        sealing(Module::BloomFilterBitset, &bitset),
+                    ];
+                    let mut sealed = Vec::new();
+                    seal(self.engine, &parts, &mut sealed)?;
+                    self.put(&sealed)?;
+                }
+            }
+            meta.set(column::BLOOM_FILTER_OFFSET, Value::I64(start as i64));
+            meta.set(column::BLOOM_FILTER_LENGTH, Value::I32(length(self.at - start)?));
+        }
+        chunk.set(chunk::META_DATA, Value::Struct(meta));
+        Ok(())
+    }
+
+    /// The header and the bits of a Bloom filter.
+    fn read_bloom_filter(&mut self, start: u64, len: Option<i64>) -> Result<(Vec<u8>, Vec<u8>)> {
+        /// More than a header takes.
+        const HEADER: u64 = 256;
+        let available = self.limit.saturating_sub(start);
+        let first =
+            self.read_part(start, len.map_or(HEADER, |len| (len as u64).min(HEADER)).min(available))?;
+        let header = Struct::read(&first)?.filter(|(header, _)| header.has(bloom_filter::NUM_BYTES));
+        let (header, used) = header.ok_or_else(|| malformed("the header of a Bloom filter is invalid"))?;
+        let bits = header.int(bloom_filter::NUM_BYTES).and_then(|bits| u64::try_from(bits).ok());
+        let bits = bits.ok_or_else(|| malformed("the header of a Bloom filter is invalid"))?;
+        let bitset = self.read_part(start + used as u64, bits)?;
+        Ok((first[..used].to_vec(), bitset))
+    }
+
+    fn column_index(
+        &mut self,
+        chunk: &mut Struct,
+        treatment: &Treatment,
+        place: Place,
+        _placement: &Placement,
+    ) -> Result<()> {
+        let fields = (chunk::COLUMN_INDEX_OFFSET, chunk::COLUMN_INDEX_LENGTH);
+        let Some(index) = self.read_index(chunk, fields)? else { return Ok(()) };
+        self.put_index(chunk, fields, treatment, place, Module::ColumnIndex, &index)
+    }
+
+    /// The page locations are those of the output.
+    fn offset_index(
+        &mut self,
+        chunk: &mut Struct,
+        treatment: &Treatment,
+        place: Place,
+        placement: &Placement,
+    ) -> Result<()> {
+        let fields = (chunk::OFFSET_INDEX_OFFSET, chunk::OFFSET_INDEX_LENGTH);
+        let Some(index) = self.read_index(chunk, fields)? else { return Ok(()) };
+        let mut index = Struct::read_whole(&index, "offset index")?;
+        for location in index.structs_mut(offset_index::PAGE_LOCATIONS) {
+            let offset = location.int(offset_index::OFFSET).unwrap_or(-1);
+            match placement {
+                Placement::Moved(by) => {
+                    let moved =
+                        offset.checked_add(*by).ok_or_else(|| malformed("a page location is invalid"))?;
+                    location.set(offset_index::OFFSET, Value::I64(moved));
+                }
+                Placement::Pages(pages) => {
+                    let what = format!("the offset index of column {} names no page", treatment.column);
+                    let (offset, size) = pages.get(&offset).ok_or_else(|| malformed(what))?;
+                    location.set(offset_index::OFFSET, Value::I64(*offset));
+                    location.set(offset_index::COMPRESSED_PAGE_SIZE, Value::I32(*size));
+                }
+            }
+        }
+        self.put_index(chunk, fields, treatment, place, Module::OffsetIndex, &index.encode())
+    }
+
+    fn read_index(&mut self, chunk: &Struct, (offset, len): (i16, i16)) -> Result<Option<Vec<u8>>> {
+        match (chunk.int(offset), chunk.int(len)) {
+            (Some(offset), Some(len)) => Ok(Some(self.read_part(offset as u64, len as u64)?)),
+            _ => Ok(None),
+        }
+    }
+
+    fn put_index(
+        &mut self,
+        chunk: &mut Struct,
+        (offset, len): (i16, i16),
+        treatment: &Treatment,
+        place: Place,
+        module: Module,
+        plain: &[u8],
+    ) -> Result<()> {
+        let start = self.at;
+        match treatment.key() {
+            None => self.put(plain)?,
+            Some(key) => {
+                let aad = self.aad.column(module, place);
+                let mut sealed = Vec::new();
+                seal(self.engine, &[Sealing { key, kind: Kind::Gcm, aad, plain }], &mut sealed)?;
+                self.put(&sealed)?;
+            }
+        }
+        chunk.set(offset, Value::I64(start as i64));
+        chunk.set(len, Value::I32(length(self.at - start)?));
+        Ok(())
+    }
+
+    fn read_part(&mut self, start: u64, len: u64) -> Result<Vec<u8>> {
+        self.check_range(start, len)?;
+        if len > MAX_PART {
+            return Err(Error::Unsupported { what: "an index or a Bloom filter of more than 1 GiB".into() });
+        }
+        let mut part = vec![0; len as usize];
+        self.source.read_exact_at(&mut part, start).map_err(read)?;
+        Ok(part)
+    }
+}
+
+fn length(len: u64) -> Result<i32> {
+    i32::try_from(len)
+        .map_err(|_| Error::Unsupported { what: "an index or a filter of 2 GiB or more".into() })
+}

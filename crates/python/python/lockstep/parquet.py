@@ -1,0 +1,258 @@
+"""Encrypted Parquet files (Parquet Modular Encryption), read as plain ones by every reader of Parquet, and written by a policy.
+
+open(file, keys)     a file object with the plain form of an encrypted file, decrypted when it is read
+encrypt(input, ...)  an encrypted file from a plain one
+decrypt(input, ...)  a plain file from an encrypted one
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from . import _native
+from .aead import AESGCM
+
+if TYPE_CHECKING:
+    from ._native import Buffer
+
+    Path = str | os.PathLike[str]
+    Kms = Callable[[str, str], bytes]
+
+__all__ = ["PlainFile", "decrypt", "encrypt", "open"]
+
+
+class PlainFile(io.RawIOBase):
+    """The plain form of an encrypted Parquet file: a binary file object that reads and seeks.
+
+    It is not buffered, and `read(n)` returns fewer than n bytes only at the end. Threads can share it as far as they can share a
+    position.
+    """
+
+    def __init__(self, native: _native.NativeParquet, closes: BinaryIO | None = None) -> None:
+        self._native = native
+        self._position = 0
+        self._closes = closes
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ValueError("the file is closed")
+
+    def size(self) -> int:
+        """The length in bytes."""
+        return self._native.size()
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        self._check_open()
+        starts = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._native.size()}
+        if whence not in starts:
+            raise ValueError(f"whence is {whence}: it must be 0, 1 or 2")
+        position = starts[whence] + offset
+        if position < 0:
+            raise ValueError(f"a position before the start of the file: {position}")
+        self._position = position
+        return position
+
+    def tell(self) -> int:
+        self._check_open()
+        return self._position
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self._check_open()
+        if size is None or size < 0:
+            size = max(0, self._native.size() - self._position)
+        data = self._native.read(self._position, size)
+        self._position += len(data)
+        return data
+
+    def readall(self) -> bytes:
+        return self.read()
+
+    def read_buffer(self, size: int, /) -> Any:
+        """What pyarrow calls instead of `read`, if a file has it: a buffer of pyarrow's own memory, which it reuses."""
+        import pyarrow
+
+        self._check_open()
+        buffer = pyarrow.allocate_buffer(max(0, min(size, self._native.size() - self._position)))
+        self.readinto(buffer)
+        return buffer
+
+    def readinto(self, buffer: Any, /) -> int:
+        self._check_open()
+        count = self._native.readinto(self._position, buffer)
+        self._position += count
+        return count
+
+    def close(self) -> None:
+        if not self.closed and self._closes is not None:
+            self._closes.close()
+        super().close()
+
+
+class _KeyMaterial:
+    """Unwraps keys as pyarrow and parquet-java wrap them (parquet-mr, key tools): the key metadata are JSON."""
+
+    def __init__(self, kms: Kms) -> None:
+        self._kms = kms
+        # Keys that encrypt keys, by their identifier.
+        self._keks: dict[str, bytes] = {}
+
+    def unwrap(self, metadata: bytes | None) -> bytes | None:
+        if metadata is None:
+            return None
+        try:
+            material = json.loads(metadata)
+            if material["keyMaterialType"] != "PKMT1":
+                raise ValueError(f"the type of the key material is {material['keyMaterialType']!r}: only PKMT1 is supported")
+            if not material["internalStorage"]:
+                raise ValueError("the key material is in another file: only material in the file itself is supported")
+            master, wrapped = str(material["masterKeyID"]), str(material["wrappedDEK"])
+            is_double = bool(material["doubleWrapping"])
+            kek_id, wrapped_kek = (str(material[name]) if is_double else "" for name in ("keyEncryptionKeyID", "wrappedKEK"))
+        except (KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError) as error:
+            raise ValueError(f"the key metadata are no key material of pyarrow or parquet-java: {error!r}") from error
+        if not is_double:
+            return self._kms(master, wrapped)
+        kek = self._keks.get(kek_id)
+        if kek is None:
+            kek = self._keks[kek_id] = bytes(self._kms(master, wrapped_kek))
+        return _unwrap_locally(kek, kek_id, wrapped)
+
+
+def _unwrap_locally(kek: bytes, kek_id: str, wrapped: str) -> bytes:
+    """A key that is encrypted by GCM, with the identifier of the key that encrypts it as associated data."""
+    try:
+        sealed = base64.b64decode(wrapped, validate=True)
+        aad = base64.b64decode(kek_id, validate=True)
+    except binascii.Error as error:
+        raise ValueError("a wrapped key is not base64") from error
+    if len(sealed) < 28:
+        raise ValueError("a wrapped key is too short")
+    return AESGCM(kek).decrypt(sealed[:12], sealed[12:], aad)
+
+
+def open(
+    file: Path | BinaryIO,
+    keys: Mapping[str, Any] | None = None,
+    *,
+    kms: Kms | None = None,
+    aad_prefix: bytes | None = None,
+    allow_missing_aad: bool = False,
+) -> PlainFile:
+    """Opens an encrypted Parquet file; returns a file object with the same table as a plain Parquet file.
+
+    pyarrow, pandas, polars, DuckDB and others read it as any Parquet file. What they read is decrypted and checked then, and
+    nothing is released that is not authentic. Offsets are those of the encrypted file.
+
+    file: a path, or a binary file object that can seek. It is not closed, and nothing else may use it meanwhile.
+    keys: {"footer": key, "columns": {path: key}}, each key 16, 24 or 32 bytes. A path is the names of a column from the root, joined
+    by dots. kms: instead of keys, a function of a master key's identifier and a wrapped key that returns the key; it is called for
+    the key material that pyarrow and parquet-java store in the file. aad_prefix: required if the file was written with one and does
+    not store it; if the file stores one, the two must be equal. allow_missing_aad: read files of DuckDB, whose modules have no
+    associated data, so that pages and columns of the file can be exchanged without notice.
+
+    Columns whose key is not given can be seen, but not read: a read raises ValueError.
+
+    Raises InvalidTag for data that are not authentic (a wrong key, a wrong prefix, a damaged or changed file); ValueError for a file
+    that is not Parquet or not encrypted, for a column with a key that the file does not have or has not encrypted, and for missing
+    keys; OSError; and what kms raises. The pages of AES_GCM_CTR_V1 have no tags: changes in them are not detected.
+    """
+    if (keys is None) == (kms is None):
+        raise TypeError("give either keys or kms")
+    expected: list[str] = []
+    if kms is not None:
+        material = _KeyMaterial(kms)
+
+        def resolve(column: str | None, metadata: bytes | None) -> bytes | None:
+            return material.unwrap(metadata)
+
+    else:
+        unknown = set(keys or ()) - {"footer", "columns"}
+        if unknown:
+            raise ValueError(f"keys has the unknown entries {sorted(unknown)}: it has 'footer' and 'columns'")
+        footer = (keys or {}).get("footer")
+        columns: Mapping[str, bytes] = (keys or {}).get("columns") or {}
+        expected = list(columns)
+
+        def resolve(column: str | None, metadata: bytes | None) -> bytes | None:
+            return footer if column is None else columns.get(column)
+
+    return PlainFile(_native.NativeParquet(file, resolve, expected, aad_prefix, allow_missing_aad))
+
+
+def encrypt(
+    input: Path | BinaryIO,
+    output: Path,
+    *,
+    footer_key: Buffer,
+    columns: Mapping[str, Buffer] | None = None,
+    plain_columns: Iterable[str] = (),
+    algorithm: str = "AES_GCM_V1",
+    plaintext_footer: bool = False,
+    aad_prefix: bytes | None = None,
+    store_aad_prefix: bool = True,
+    footer_key_metadata: bytes | None = None,
+    column_key_metadata: Mapping[str, bytes] | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Encrypts a plain Parquet file, without decompressing its pages. The output appears complete or not at all.
+
+    input: a path, or a binary file object that can seek. output: a path. footer_key: 16, 24 or 32 bytes. columns: the keys of
+    columns by their paths (names from the root, joined by dots); the name of a group stands for all columns in it. Columns without
+    a key are encrypted with the footer key, except plain_columns, which are not encrypted. algorithm: "AES_GCM_V1", or
+    "AES_GCM_CTR_V1", whose pages have no authentication. plaintext_footer: leave the footer readable, and sign it.
+    aad_prefix: identifies the file, so that it cannot be exchanged for another one. store_aad_prefix: write it to the file;
+    otherwise readers must know it. footer_key_metadata, column_key_metadata: what readers need to find the keys.
+
+    Raises ValueError for a name that is no column, for contradictory settings, and for a file that is not plain Parquet or cannot
+    be encrypted; FileExistsError unless overwrite is true; OSError.
+    """
+    metadata = dict(column_key_metadata or {})
+    unknown = set(metadata) - set(columns or ())
+    if unknown:
+        raise ValueError(f"column_key_metadata names {sorted(unknown)}, which columns does not have")
+    entries = [(path, key, metadata.get(path)) for path, key in (columns or {}).items()]
+    plain = [plain_columns] if isinstance(plain_columns, str) else list(plain_columns)
+    _native.parquet_encrypt(
+        input,
+        output,
+        footer_key,
+        entries,
+        plain,
+        algorithm,
+        plaintext_footer,
+        aad_prefix,
+        store_aad_prefix,
+        footer_key_metadata,
+        overwrite,
+    )
+
+
+def decrypt(
+    input: Path | BinaryIO,
+    output: Path,
+    keys: Mapping[str, Any] | None = None,
+    *,
+    kms: Kms | None = None,
+    aad_prefix: bytes | None = None,
+    allow_missing_aad: bool = False,
+    overwrite: bool = False,
+) -> None:
+    """Writes the plain form of an encrypted Parquet file to a path. The output appears complete or not at all.
+
+    The arguments and exceptions are those of `open`; also FileExistsError unless overwrite is true. Only the owner can read the
+    output. A column without a key is not in it in a readable form.
+    """
+    with open(input, keys, kms=kms, aad_prefix=aad_prefix, allow_missing_aad=allow_missing_aad) as plain:
+        plain._native.save(output, overwrite)

@@ -1,0 +1,204 @@
+//! Encrypted Parquet files: the native part of `lockstep.parquet`.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use lockstep::{FileMode, OutputFile, OutputOptions, ReadAt};
+use lockstep_parquet::{Algorithm, ColumnKey, Error, KeySource, PlainView, Policy, ReadOptions};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use zeroize::Zeroizing;
+
+use crate::buffer::{Export, new_bytes, slice_mut};
+use crate::engine;
+use crate::error::from_parquet;
+use crate::source::{Object, Source};
+
+/// Bytes that are written at once.
+const PIECE: usize = 16 << 20;
+
+/// A function of Python that finds keys: it is called with the path of a column, or None for the footer, and with the key metadata
+/// or None, and returns bytes, or None if there is no key.
+struct Resolver {
+    function: Py<PyAny>,
+    expected: Vec<String>,
+}
+
+impl Resolver {
+    fn call(
+        &self,
+        column: Option<&str>,
+        metadata: Option<&[u8]>,
+    ) -> lockstep_parquet::Result<Option<Zeroizing<Vec<u8>>>> {
+        let found = Python::try_attach(|py| {
+            let metadata = metadata.map(|metadata| PyBytes::new(py, metadata));
+            let found = self.function.bind(py).call1((column, metadata))?;
+            if found.is_none() {
+                return Ok(None);
+            }
+            Ok(Some(Zeroizing::new(Export::new().read(&found)?.to_vec())))
+        });
+        let closing = || std::io::Error::other("the interpreter is shutting down");
+        let found: PyResult<_> = found.ok_or_else(|| Error::KeySource(closing()))?;
+        found.map_err(|error| Error::KeySource(error.into()))
+    }
+}
+
+impl KeySource for Resolver {
+    fn footer_key(&self, key_metadata: Option<&[u8]>) -> lockstep_parquet::Result<Zeroizing<Vec<u8>>> {
+        let key = self.call(None, key_metadata)?;
+        key.ok_or_else(|| Error::MissingKey { what: "the footer".into() })
+    }
+
+    fn column_key(
+        &self,
+        path: &str,
+        key_metadata: Option<&[u8]>,
+    ) -> lockstep_parquet::Result<Option<Zeroizing<Vec<u8>>>> {
+        self.call(Some(path), key_metadata)
+    }
+
+    fn expected_columns(&self) -> Vec<String> {
+        self.expected.clone()
+    }
+}
+
+fn open_source(py: Python<'_>, file: &Bound<'_, PyAny>) -> PyResult<Source> {
+    match file.extract::<PathBuf>() {
+        Ok(path) => {
+            let file = py.detach(|| lockstep::file::open_input(&path));
+            Ok(Source::File(file.map_err(crate::error::from_library)?))
+        }
+        Err(_) => Ok(Source::Object(Object::new(file.clone().unbind()))),
+    }
+}
+
+/// The plain form of an encrypted Parquet file.
+#[pyclass(frozen, module = "lockstep._native")]
+pub(crate) struct NativeParquet {
+    view: PlainView<Source>,
+}
+
+#[pymethods]
+impl NativeParquet {
+    /// Opens a file: a path, or a binary file object that can seek.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        file: &Bound<'_, PyAny>,
+        resolve: Py<PyAny>,
+        expected: Vec<String>,
+        aad_prefix: Option<Vec<u8>>,
+        allows_missing_aad: bool,
+    ) -> PyResult<NativeParquet> {
+        let engine = engine::current(py)?;
+        let source = open_source(py, file)?;
+        let keys = Resolver { function: resolve, expected };
+        let options = ReadOptions { aad_prefix: aad_prefix.as_deref(), allows_missing_aad };
+        let view = py.detach(|| PlainView::open(&engine, source, &keys, options)).map_err(from_parquet)?;
+        Ok(NativeParquet { view })
+    }
+
+    /// The length of the plain form in bytes.
+    fn size(&self) -> u64 {
+        self.view.len()
+    }
+
+    /// Reads at most `count` bytes from an offset; fewer only at the end.
+    fn read<'py>(&self, py: Python<'py>, offset: u64, count: u64) -> PyResult<Bound<'py, PyBytes>> {
+        let count = self.view.len().saturating_sub(offset).min(count) as usize;
+        new_bytes(py, count, |bytes| {
+            py.detach(|| self.view.read_at(offset, bytes)).map_err(from_parquet)?;
+            Ok(())
+        })
+    }
+
+    /// Reads into a buffer; returns the number of bytes. The buffer is zeroed if this fails.
+    fn readinto(&self, py: Python<'_>, offset: u64, buffer: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let mut export = Export::new();
+        let memory = export.write(buffer)?;
+        // SAFETY: an exported writable buffer, to which nothing else of this call refers.
+        let buffer = unsafe { slice_mut(memory) };
+        py.detach(|| self.view.read_at(offset, buffer)).map_err(from_parquet)
+    }
+
+    /// Writes the plain form to a path. The file appears complete or not at all.
+    fn save(&self, py: Python<'_>, destination: PathBuf, overwrite: bool) -> PyResult<()> {
+        let save = || {
+            let options =
+                OutputOptions { force: overwrite, mode: FileMode::PRIVATE, ..OutputOptions::default() };
+            let mut output = OutputFile::create(&destination, options)?;
+            let mut buffer = Zeroizing::new(vec![0; PIECE]);
+            let mut offset = 0;
+            while offset < self.view.len() {
+                let count = self.view.read_at(offset, &mut buffer)?;
+                output.write_all(&buffer[..count]).map_err(lockstep::Error::Write)?;
+                offset += count as u64;
+            }
+            Ok(output.commit()?)
+        };
+        py.detach(save).map_err(from_parquet)
+    }
+}
+
+/// Encrypts a plain Parquet file. The output is a path; it appears complete or not at all.
+#[pyfunction]
+#[allow(clippy::too_many_arguments, reason = "the settings of a file")]
+pub(crate) fn parquet_encrypt(
+    py: Python<'_>,
+    source: &Bound<'_, PyAny>,
+    destination: PathBuf,
+    footer_key: &Bound<'_, PyAny>,
+    columns: Vec<(String, Bound<'_, PyAny>, Option<Vec<u8>>)>,
+    plain_columns: Vec<String>,
+    algorithm: &str,
+    plaintext_footer: bool,
+    aad_prefix: Option<Vec<u8>>,
+    stores_aad_prefix: bool,
+    footer_key_metadata: Option<Vec<u8>>,
+    overwrite: bool,
+) -> PyResult<()> {
+    let algorithm = match algorithm {
+        "AES_GCM_V1" => Algorithm::GcmV1,
+        "AES_GCM_CTR_V1" => Algorithm::GcmCtrV1,
+        _ => return Err(PyValueError::new_err("algorithm must be 'AES_GCM_V1' or 'AES_GCM_CTR_V1'")),
+    };
+    let key = |given: &Bound<'_, PyAny>| PyResult::Ok(Zeroizing::new(Export::new().read(given)?.to_vec()));
+    let columns = columns
+        .into_iter()
+        .map(|(path, given, key_metadata)| Ok(ColumnKey { path, key: key(&given)?, key_metadata }));
+    let policy = Policy {
+        algorithm,
+        footer_key: key(footer_key)?,
+        footer_key_metadata,
+        columns: columns.collect::<PyResult<_>>()?,
+        plain_columns,
+        plaintext_footer,
+        aad_prefix,
+        stores_aad_prefix,
+    };
+    let engine = engine::current(py)?;
+    let source = open_source(py, source)?;
+    py.detach(|| encrypt(&engine, &source, &destination, &policy, overwrite)).map_err(from_parquet)
+}
+
+fn encrypt(
+    engine: &lockstep::Engine,
+    source: &Source,
+    destination: &Path,
+    policy: &Policy,
+    overwrite: bool,
+) -> lockstep_parquet::Result<()> {
+    let mut mode = FileMode::default();
+    if let Source::File(file) = source {
+        lockstep::file::check_not_same(file, destination)?;
+        mode = FileMode::of_input(file)?;
+    }
+    // Nothing else is checked before the output exists under a temporary name, so a policy that fails leaves no file.
+    source.size().map_err(lockstep::Error::read)?;
+    let options = OutputOptions { force: overwrite, mode, ..OutputOptions::default() };
+    let mut output = OutputFile::create(destination, options)?;
+    lockstep_parquet::encrypt(engine, source, &mut output, policy)?;
+    Ok(output.commit()?)
+}
