@@ -244,7 +244,7 @@ def test_the_control_of_malformed_headers(key):
 def test_changed_headers_raise_value_errors_only(key):
     """Headers with random changes: what safetensors refuses is refused, and what is read is the same."""
     generator, good = random.Random(5), plain_files.save({"a": array("f4", (3, 4)), "b": array("u1", (9,))}, {"k": "v"})
-    for _ in range(300):
+    for _ in range(150):
         changed = bytearray(good)
         for _ in range(generator.randrange(1, 4)):
             changed[generator.randrange(len(good) - 57)] = generator.choice(b'0123456789{}[]",:UF8ab')

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
 from .. import _native
 from . import _header
@@ -191,9 +191,9 @@ def by_name(framework: str) -> Framework:
 
         return FRAMEWORK
     if framework in ("pt", "torch", "pytorch"):
-        from .torch import FRAMEWORK as TORCH
+        from . import torch
 
-        return TORCH
+        return cast(Framework, torch.FRAMEWORK)
     raise ValueError(f"the framework {framework!r} is not supported: use 'pt' or 'np'")
 
 

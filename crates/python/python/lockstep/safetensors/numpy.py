@@ -52,7 +52,8 @@ def _dtype(name: str) -> np.dtype[Any]:
     if name not in _ML_DTYPES:
         raise ValueError(f"numpy has no type for {name}: use the framework 'pt'")
     try:
-        return np.dtype(getattr(importlib.import_module("ml_dtypes"), _ML_DTYPES[name]))
+        dtype: np.dtype[Any] = np.dtype(getattr(importlib.import_module("ml_dtypes"), _ML_DTYPES[name]))
+        return dtype
     except (ImportError, AttributeError):
         raise ValueError(f"numpy has no type for {name}: install ml_dtypes, or use the framework 'pt'") from None
 
