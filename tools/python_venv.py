@@ -23,6 +23,9 @@ PACKAGES = [
     "pyarrow>=26",
     "duckdb>=2",
     "polars>=2",
+    # The other implementation of safetensors, and its types that numpy does not have.
+    "safetensors>=0.8",
+    "ml_dtypes>=0.6",
     "mypy>=1.15",
     "pyright>=1.1",
 ]

@@ -1,17 +1,17 @@
 //! Encrypted files: the native part of `lockstep.open`, `encrypt_file` and `decrypt_file`.
 
+use std::collections::VecDeque;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use lockstep::cobblestone::Tail;
 use lockstep::envelope::Start;
-use lockstep::{EncryptWriter, Envelope, FileKey, FileMode, OutputFile, OutputOptions, Reader};
+use lockstep::{EncryptWriter, Envelope, FileKey, FileMode, Options, OutputFile, OutputOptions, Reader};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use zeroize::Zeroize;
 
-use crate::buffer::{Export, slice_mut};
+use crate::buffer::{Export, Memory, slice_mut};
 use crate::engine;
 use crate::error::from_library;
 use crate::keys::{FromStart, Given, MessageKey};
@@ -76,15 +76,39 @@ impl NativeReader {
         if buffer.len() <= LONG_READ {
             return py.detach(|| self.reader.read_at(offset, buffer)).map_err(from_library);
         }
-        let len = self.reader.len().saturating_sub(offset).min(buffer.len() as u64);
-        let read = task::run(py, None, |options| {
-            let outcome = self.reader.copy_range(offset, len, &mut buffer[..len as usize], options);
-            if outcome.is_err() {
-                buffer.zeroize();
-            }
-            outcome
-        })?;
+        let read = task::run(py, None, |options| self.reader.read_scattered(offset, &mut [buffer], options))?;
         Ok(read as usize)
+    }
+
+    /// Fills buffers with plaintext from an offset, one after the other. The buffers are zeroed if this fails.
+    fn read_into_all(&self, py: Python<'_>, offset: u64, buffers: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
+        let mut exports: Vec<Export> = buffers.iter().map(|_| Export::new()).collect();
+        let memories = exports.iter_mut().zip(&buffers).map(|(export, buffer)| export.write(buffer));
+        let memories = memories.collect::<PyResult<Vec<Memory>>>()?;
+        check_apart(&memories)?;
+        let len = memories.iter().map(|memory| memory.len as u64).sum::<u64>();
+        if self.reader.len().checked_sub(offset).is_none_or(|rest| rest < len) {
+            return Err(PyValueError::new_err("the buffers are longer than the rest of the file"));
+        }
+        // SAFETY: exported writable buffers that do not overlap, to which nothing else of this call refers.
+        let mut slices: Vec<_> = memories.into_iter().map(|memory| unsafe { slice_mut(memory) }).collect();
+        let mut read = |options: Options<'_>| self.reader.read_scattered(offset, &mut slices, options);
+        if len <= LONG_READ as u64 {
+            py.detach(|| read(Options::new())).map_err(from_library)?;
+        } else {
+            task::run(py, None, read)?;
+        }
+        Ok(())
+    }
+}
+
+/// Checks that no two buffers share bytes.
+fn check_apart(memories: &[Memory]) -> PyResult<()> {
+    let mut sorted: Vec<Memory> = memories.iter().copied().filter(|memory| memory.len > 0).collect();
+    sorted.sort_by_key(|memory| memory.start as usize);
+    match sorted.windows(2).any(|pair| pair[0].overlaps(pair[1])) {
+        true => Err(PyValueError::new_err("two buffers overlap: give separate memory")),
+        false => Ok(()),
     }
 }
 
@@ -130,10 +154,7 @@ impl NativeWriter {
         let object = file.clone().unbind();
         let start = || {
             let mut sink = match path {
-                Some(path) => {
-                    let options = OutputOptions { force: replaces, ..OutputOptions::default() };
-                    Sink::File(OutputFile::create(&path, options)?)
-                }
+                Some(path) => Sink::create(&path, replaces)?,
                 None => Sink::Object(object),
             };
             if let Some(envelope) = envelope {
@@ -156,12 +177,7 @@ impl NativeWriter {
 
     /// Writes the end of the message, and gives the file of a path its name.
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
-        let finished = self.with(py, |writer| {
-            Some(writer.take()?.finish().and_then(|sink| match sink {
-                Sink::File(file) => file.commit(),
-                Sink::Object(_) => Ok(()),
-            }))
-        })?;
+        let finished = self.with(py, |writer| Some(writer.take()?.finish().and_then(Sink::commit)))?;
         finished.ok_or_else(ended)?.map_err(from_library)
     }
 
@@ -264,6 +280,50 @@ pub(crate) fn decrypt_file(
         Ok(summary)
     })?;
     Ok(summary.plaintext_len)
+}
+
+/// Encrypts the bytes of buffers, one after the other, to a file: a path, or a binary file object. Uses all cores. The file of a
+/// path appears complete or not at all; `replaces` allows to replace an existing one.
+#[pyfunction]
+pub(crate) fn encrypt_buffers(
+    py: Python<'_>,
+    file: &Bound<'_, PyAny>,
+    replaces: bool,
+    key: &Bound<'_, PyAny>,
+    context: &Bound<'_, PyAny>,
+    buffers: Vec<Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let given = Given::new(Some(key), Some(context), None, None, None)?;
+    let MessageKey { key, context, .. } = given.for_writing(py)?;
+    let engine = engine::current(py)?;
+    let mut exports: Vec<Export> = buffers.iter().map(|_| Export::new()).collect();
+    let slices = exports.iter_mut().zip(&buffers).map(|(export, buffer)| export.read(buffer));
+    let mut slices = Slices(slices.collect::<PyResult<_>>()?);
+    let path = file.extract::<PathBuf>().ok();
+    let object = file.clone().unbind();
+    task::run(py, None, |options| {
+        let mut sink = match path {
+            Some(path) => Sink::create(&path, replaces)?,
+            None => Sink::Object(object),
+        };
+        lockstep::encrypt(&engine, &key, &context, &mut slices, &mut sink, options)?;
+        sink.commit()
+    })
+}
+
+/// Slices, read one after the other.
+struct Slices<'a>(VecDeque<&'a [u8]>);
+
+impl Read for Slices<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(first) = self.0.front_mut() {
+            if !first.is_empty() {
+                return first.read(buffer);
+            }
+            self.0.pop_front();
+        }
+        Ok(0)
+    }
 }
 
 /// A random key of 32 bytes for files, from the operating system.

@@ -50,7 +50,9 @@ mod native {
     };
 
     #[pymodule_export]
-    use file::{NativeReader, NativeWriter, decrypt_file, encrypt_file, generate_key, plaintext_len};
+    use file::{
+        NativeReader, NativeWriter, decrypt_file, encrypt_buffers, encrypt_file, generate_key, plaintext_len,
+    };
 
     #[pymodule_export]
     use hazmat::{cmac, gmac, hctr2, raw, raw_into, unwrap, wrap};

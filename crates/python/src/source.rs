@@ -2,8 +2,9 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::path::Path;
 
-use lockstep::{OutputFile, ReadAt};
+use lockstep::{OutputFile, OutputOptions, ReadAt};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -73,6 +74,22 @@ impl ReadAt for Source {
 pub(crate) enum Sink {
     File(OutputFile),
     Object(Py<PyAny>),
+}
+
+impl Sink {
+    /// A file that gets its name at `commit`. `replaces` allows to replace an existing file.
+    pub(crate) fn create(path: &Path, replaces: bool) -> lockstep::Result<Sink> {
+        let options = OutputOptions { force: replaces, ..OutputOptions::default() };
+        Ok(Sink::File(OutputFile::create(path, options)?))
+    }
+
+    /// Gives a file its name.
+    pub(crate) fn commit(self) -> lockstep::Result<()> {
+        match self {
+            Sink::File(file) => file.commit(),
+            Sink::Object(_) => Ok(()),
+        }
+    }
 }
 
 impl Write for Sink {

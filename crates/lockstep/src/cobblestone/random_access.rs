@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, IoSlice, Read, Seek, SeekFrom, Write};
 use std::sync::Arc;
 
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use super::chunks::Piece;
 use super::format::{CHUNK, ENCRYPTED_CHUNK, HEADER, TAG, chunk_offset, plaintext_len};
@@ -167,12 +167,7 @@ impl<S: ReadAt> Reader<S> {
     /// # Errors
     /// [`Error::Damaged`], [`Error::Read`], [`Error::Core`].
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let len = self.len.saturating_sub(offset).min(buffer.len() as u64) as usize;
-        let copied = self.copy_range(offset, len as u64, &mut buffer[..len], Options::new());
-        if copied.is_err() {
-            buffer.zeroize();
-        }
-        copied.map(|_| len)
+        Ok(self.read_scattered(offset, &mut [buffer], Options::new())? as usize)
     }
 
     /// Reads `len` bytes of plaintext from this offset, or fewer at the end of the message.
@@ -214,6 +209,11 @@ impl<S: ReadAt> Reader<S> {
         sink.finish()
     }
 
+    /// The engine that decrypts.
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
     /// Returns an error if the source has become longer or shorter since it was opened. The data that were read are
     /// then not the current content.
     ///
@@ -230,7 +230,7 @@ impl<S: ReadAt> Reader<S> {
     }
 
     /// Reads and opens `count` chunks, starting with chunk `first`.
-    fn read_chunks(&self, piece: &mut Piece, first: u64, count: usize) -> Result<()> {
+    pub(super) fn read_chunks(&self, piece: &mut Piece, first: u64, count: usize) -> Result<()> {
         let end = self.encrypted_len();
         let start = chunk_offset(first);
         let len = (end - start).min((count * ENCRYPTED_CHUNK) as u64) as usize;

@@ -47,6 +47,31 @@ fn ranges_around_every_border() {
 }
 
 #[test]
+fn a_range_fills_several_buffers() {
+    let plain = plaintext(70 * 16384 + 9);
+    let mut message = oracle_seal(SUITE, b"", &plain);
+    let sizes = [0, 5, 16384, 1, 600_000, 0, 40_000, 16383];
+    let total: usize = sizes.iter().sum();
+    for threads in [1, 2, 5] {
+        let reader = Reader::open(engine(threads), &key(SUITE), b"", &message[..]).unwrap();
+        for start in [0, 1, 16384, 20_000, plain.len() - total, plain.len() - total + 10, plain.len()] {
+            let mut buffers: Vec<_> = sizes.iter().map(|&size| vec![7; size]).collect();
+            let mut slices: Vec<_> = buffers.iter_mut().map(|buffer| &mut buffer[..]).collect();
+            let n = reader.read_scattered(start as u64, &mut slices, Options::new()).unwrap() as usize;
+            let got = buffers.concat();
+            assert_eq!(n, total.min(plain.len() - start));
+            assert!(got[..n] == plain[start..start + n] && got[n..].iter().all(|&byte| byte == 7), "{start}");
+        }
+    }
+    message[56 + 40 * 16400 + 5] ^= 1;
+    let mut buffers: Vec<_> = sizes.iter().map(|&size| vec![7; size]).collect();
+    let mut slices: Vec<_> = buffers.iter_mut().map(|buffer| &mut buffer[..]).collect();
+    let outcome = reader(&message).unwrap().read_scattered(1000, &mut slices, Options::new());
+    assert!(matches!(outcome, Err(Error::Damaged { chunk: 40 })));
+    assert!(buffers.concat().iter().all(|&byte| byte == 0));
+}
+
+#[test]
 fn a_truncated_message_cannot_be_opened() {
     let message = oracle_seal(SUITE, b"", &plaintext(5 * 16384));
     for cut in [0, 1, 55, 56, 57, 56 + 16400, 56 + 2 * 16400, 56 + 5 * 16400, 56 + 5 * 16400 + 15] {

@@ -8,6 +8,7 @@
 | `lockstep.tensor`, `lockstep.torch` | arrays on the host and on GPUs; operators for PyTorch |
 | `lockstep.random` | random numbers from AES-256-CTR |
 | `lockstep.parquet` | encrypted Parquet files for every reader of Parquet |
+| `lockstep.safetensors`, `lockstep.torch` | encrypted model weights, checkpoints of PyTorch |
 | `lockstep.hazmat` | raw modes |
 | `use`, `devices`, `missing_devices`, `selftest` | the devices that do the work |
 | `InvalidTag` | the exception for data that are not authentic |

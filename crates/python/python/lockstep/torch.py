@@ -5,6 +5,7 @@
 | `torch.ops.lockstep.gcm_seal(key, nonces, data)` | `lockstep.tensor.seal`: returns ciphertext, tags and statuses |
 | `torch.ops.lockstep.gcm_open(key, nonces, data, tags)` | `lockstep.tensor.open`: returns plaintext and statuses |
 | `torch.ops.lockstep.random_bytes(key, position, out)` | fills `out` with `lockstep.random.Generator(key, position).fill` |
+| `EncryptedStream` | encrypts distributed checkpoints (`torch.distributed.checkpoint`) |
 | `Generator` | `rand`, `randn`, `randint` and states of a `lockstep.random.Generator` |
 
 The operators have no derivatives. Keys are tensors of bytes with 16, 24 or 32 elements, or a row for each message. The results of
@@ -18,8 +19,9 @@ import torch
 from torch import Tensor
 
 from . import random, tensor
+from ._checkpoint import EncryptedStream
 
-__all__ = ["Generator", "gcm_open", "gcm_seal", "random_bytes"]
+__all__ = ["EncryptedStream", "Generator", "gcm_open", "gcm_seal", "random_bytes"]
 
 
 @torch.library.custom_op("lockstep::gcm_seal", mutates_args=())

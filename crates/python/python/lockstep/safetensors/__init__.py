@@ -1,0 +1,50 @@
+"""Model weights: encrypted safetensors files, with the functions of the package safetensors.
+
+| here | there |
+|---|---|
+| `safe_open(filename, framework, device="cpu", *, key, context=b"")` | `safetensors.safe_open` |
+| `lockstep.safetensors.numpy`, `lockstep.safetensors.torch`: `save_file`, `load_file`, `save`, `load` | `safetensors.numpy`, `safetensors.torch` |
+| `save_file`, `load_file` of this module | the same; the framework is that of the tensors, or an argument |
+
+An encrypted file is what `lockstep encrypt -k` makes of a .safetensors file, and `lockstep decrypt` makes the .safetensors file of it
+(C2SP chunked encryption). Names, shapes and metadata of the tensors are encrypted and authenticated like their values. The package
+safetensors is not needed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from ._file import TensorFile, TensorSlice, by_name, safe_open, save as _save
+
+if TYPE_CHECKING:
+    from .._native import Buffer
+    from ._file import Path
+
+__all__ = ["TensorSlice", "load_file", "safe_open", "save_file"]
+
+if sys.byteorder != "little":
+    raise ImportError("lockstep.safetensors needs a processor of little-endian byte order")
+
+
+def save_file(
+    tensors: Mapping[str, Any],
+    filename: Path | BinaryIO,
+    metadata: Mapping[str, str] | None = None,
+    *,
+    key: Buffer | Path,
+    context: Buffer = b"",
+) -> None:
+    """Encrypts tensors of numpy or PyTorch to a file: see `lockstep.safetensors.numpy` and `lockstep.safetensors.torch`."""
+    torch = sys.modules.get("torch")
+    has_torch = torch is not None and any(isinstance(tensor, torch.Tensor) for tensor in tensors.values())
+    _save(tensors, filename, metadata, by_name("pt" if has_torch else "np"), key, context)
+
+
+def load_file(
+    filename: Path | BinaryIO, framework: str, device: Any = "cpu", *, key: Buffer | Path, context: Buffer = b""
+) -> dict[str, Any]:
+    """All tensors of an encrypted file, by name. The arguments and exceptions are those of `safe_open`."""
+    return TensorFile(filename, by_name(framework), device, key, context).read_all()

@@ -1,0 +1,212 @@
+"""Encrypted safetensors files, for every framework."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
+
+from .. import _native
+from . import _header
+
+if TYPE_CHECKING:
+    import os
+
+    from .._native import Buffer
+
+    Path = str | os.PathLike[str]
+
+
+class Framework(Protocol):
+    """What differs between numpy and PyTorch."""
+
+    def empty(self, dtype: str, shape: tuple[int, ...]) -> tuple[Any, Buffer]:
+        """A new array in host memory, and its bytes. Raises ValueError for a type that the framework does not have."""
+
+    def place(self, array: Any, device: Any) -> Any:
+        """The array on a device."""
+
+    def compact(self, array: Any) -> Any:
+        """The array, or a copy of it if it is a part of a larger one."""
+
+    def check(self, tensors: Mapping[str, Any]) -> None:
+        """Raises an exception unless the tensors can be saved."""
+
+    def tensor(self, array: Any) -> tuple[str, tuple[int, ...], Buffer, Any]:
+        """Type, shape and bytes of a tensor that is to be saved, and an object that the bytes need."""
+
+
+class TensorFile:
+    """The tensors of an encrypted file. Each read decrypts and checks the chunks that it needs."""
+
+    def __init__(self, file: Path | BinaryIO, framework: Framework, device: Any, key: Buffer | Path, context: Buffer) -> None:
+        self._reader: _native.NativeReader | None = _native.NativeReader(file, key, context, None, None)
+        self._framework = framework
+        self._device = device
+        length = self._reader.size()
+        prefix = bytearray(min(_header.PREFIX, length))
+        self._reader.readinto(0, prefix)
+        text = bytearray(_header.header_len(bytes(prefix), length))
+        self._reader.readinto(_header.PREFIX, text)
+        self.header = _header.parse(bytes(text), length)
+
+    def close(self) -> None:
+        self._reader = None
+
+    def entry(self, name: str) -> _header.Entry:
+        try:
+            return self.header.tensors[name]
+        except KeyError:
+            raise KeyError(f"the file has no tensor {name!r}") from None
+
+    def read(self, names: Iterable[str]) -> dict[str, Any]:
+        """Tensors that follow each other in the file."""
+        entries = [(name, self.entry(name)) for name in names]
+        made = [(name, *self._framework.empty(entry.dtype, entry.shape)) for name, entry in entries]
+        if entries:
+            self._fill(entries[0][1].start, [buffer for _, _, buffer in made])
+        return {name: self._framework.place(array, self._device) for name, array, _ in made}
+
+    def read_all(self) -> dict[str, Any]:
+        return self.read(self.header.tensors)
+
+    def read_part(self, name: str, index: Any) -> Any:
+        """`tensor[index]`. Only the rows (the first dimension) that the index selects are decrypted."""
+        entry = self.entry(name)
+        first, *others = index if isinstance(index, tuple) and index else (index,)
+        rows = _rows(first, entry.shape)
+        if rows is None:
+            return self._framework.compact(self.read([name])[name][index])
+        start, stop, inside = rows
+        shape = (stop - start, *entry.shape[1:])
+        row = (entry.end - entry.start) // max(1, entry.shape[0])
+        array, buffer = self._framework.empty(entry.dtype, shape)
+        self._fill(entry.start + start * row, [buffer])
+        return self._framework.place(self._framework.compact(array[(inside, *others)]), self._device)
+
+    def _fill(self, start: int, buffers: list[Buffer]) -> None:
+        if self._reader is None:
+            raise ValueError("the file is closed")
+        self._reader.read_into_all(start, buffers)
+
+
+def _rows(index: Any, shape: tuple[int, ...]) -> tuple[int, int, int | slice] | None:
+    """The rows that an index of the first dimension needs, and the index in these rows. None: all rows, for other indices."""
+    if not shape or isinstance(index, bool):
+        return None
+    if isinstance(index, slice):
+        start, stop, step = index.indices(shape[0])
+        if step < 1:
+            return None
+        return start, max(start, stop), slice(None, None, step)
+    try:
+        number = operator.index(index)
+    except TypeError:
+        return None
+    if not -shape[0] <= number < shape[0]:
+        raise IndexError(f"row {number} of {shape[0]}")
+    row = number % shape[0]
+    return row, row + 1, 0
+
+
+class TensorSlice:
+    """A tensor of a file of which parts can be read."""
+
+    def __init__(self, file: TensorFile, name: str) -> None:
+        self._file = file
+        self._name = name
+        self._entry = file.entry(name)
+
+    def get_shape(self) -> list[int]:
+        return list(self._entry.shape)
+
+    def get_dtype(self) -> str:
+        return self._entry.dtype
+
+    def __getitem__(self, index: Any) -> Any:
+        """A part of the tensor. Only the rows (the first dimension) that the index selects are decrypted."""
+        return self._file.read_part(self._name, index)
+
+
+class safe_open:
+    """Opens an encrypted safetensors file; reads tensors, or parts of them, when they are asked for.
+
+    The arguments are those of safetensors.safe_open; also key and context, which are those of lockstep.open. filename: a path, or a
+    binary file object that can seek. framework: "pt" or "np". device: for "pt", where the tensors are put; they are decrypted in
+    host memory and copied.
+
+    Opening decrypts and checks the header. Raises InvalidTag for data that are not authentic, also when a tensor is read; ValueError
+    for a malformed header, and for a type that the framework does not have; OSError.
+    """
+
+    def __init__(
+        self,
+        filename: Path | BinaryIO,
+        framework: str,
+        device: Any = "cpu",
+        *,
+        key: Buffer | Path,
+        context: Buffer = b"",
+    ) -> None:
+        self._file = TensorFile(filename, by_name(framework), device, key, context)
+
+    def __enter__(self) -> safe_open:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def keys(self) -> list[str]:
+        """The names of the tensors."""
+        return sorted(self._file.header.tensors)
+
+    def offset_keys(self) -> list[str]:
+        """The names of the tensors, in the order of the file."""
+        return list(self._file.header.tensors)
+
+    def metadata(self) -> dict[str, str] | None:
+        """The metadata in the header."""
+        return self._file.header.metadata
+
+    def get_tensor(self, name: str) -> Any:
+        """A tensor. Raises KeyError if the file has no such tensor."""
+        return self._file.read([name])[name]
+
+    def get_tensors(self) -> dict[str, Any]:
+        """All tensors: one pass over the file, on all cores."""
+        return self._file.read_all()
+
+    def get_slice(self, name: str) -> TensorSlice:
+        """A tensor to read parts of: `file.get_slice("weight")[10:20]`."""
+        return TensorSlice(self._file, name)
+
+
+def by_name(framework: str) -> Framework:
+    """Raises ValueError for a framework that is not supported, ImportError for one that is not installed."""
+    if framework in ("np", "numpy"):
+        from .numpy import FRAMEWORK
+
+        return FRAMEWORK
+    if framework in ("pt", "torch", "pytorch"):
+        from . import torch
+
+        return cast(Framework, torch.FRAMEWORK)
+    raise ValueError(f"the framework {framework!r} is not supported: use 'pt' or 'np'")
+
+
+def save(
+    tensors: Mapping[str, Any],
+    file: Path | BinaryIO,
+    metadata: Mapping[str, str] | None,
+    framework: Framework,
+    key: Buffer | Path,
+    context: Buffer,
+) -> None:
+    """Encrypts tensors to a file. The file of a path appears complete or not at all."""
+    framework.check(tensors)
+    parts = {name: framework.tensor(tensor) for name, tensor in tensors.items()}
+    start, names = _header.build({name: part[:2] for name, part in parts.items()}, metadata)
+    _native.encrypt_buffers(file, True, key, context, [start, *(parts[name][2] for name in names)])
