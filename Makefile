@@ -25,7 +25,7 @@ help:
 
 # All crates, with the emulator and the simulators in the provider too. All tests use the same features, so that nothing is
 # compiled twice.
-WORKSPACE = --workspace --locked --features lockstep-provider/lab,lockstep-provider/opengl
+WORKSPACE = --workspace --locked --features lockstep-provider/lab,lockstep-provider/opengl,lockstep-python/lab
 # Many tests wait for programs and devices: two for each core.
 export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 # Without the examples: `make lint` compiles them.

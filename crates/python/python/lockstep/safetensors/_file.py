@@ -23,18 +23,23 @@ class Framework(Protocol):
 
     def empty(self, dtype: str, shape: tuple[int, ...]) -> tuple[Any, Buffer]:
         """A new array in host memory, and its bytes. Raises ValueError for a type that the framework does not have."""
+        ...
 
     def place(self, array: Any, device: Any) -> Any:
         """The array on a device."""
+        ...
 
     def compact(self, array: Any) -> Any:
         """The array, or a copy of it if it is a part of a larger one."""
+        ...
 
     def check(self, tensors: Mapping[str, Any]) -> None:
         """Raises an exception unless the tensors can be saved."""
+        ...
 
     def tensor(self, array: Any) -> tuple[str, tuple[int, ...], Buffer, Any]:
         """Type, shape and bytes of a tensor that is to be saved, and an object that the bytes need."""
+        ...
 
 
 class TensorFile:
