@@ -233,7 +233,7 @@ pub(crate) unsafe fn text<'a>(text: *const c_char, name: &str) -> Outcome<Option
     text.map(Some).map_err(|_| Failure::argument(format!("{name} is not UTF-8: pass a text in UTF-8")))
 }
 
-/// Options of C: a structure whose first member `size` has the size that the caller knows, and for which zeros are the
+/// Options of C: a structure whose first member `size` is the size that the caller was compiled with. Zeros are the
 /// defaults.
 ///
 /// # Safety

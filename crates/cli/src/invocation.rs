@@ -11,7 +11,7 @@ struct Invocation {
 
 static INVOCATION: OnceLock<Invocation> = OnceLock::new();
 
-/// Stores the arguments, of which the first is the name of the program, and the path of the program.
+/// Stores the arguments and the path of the program. The first argument is the name of the program.
 pub(crate) fn set(arguments: Vec<OsString>, program: Option<PathBuf>) {
     INVOCATION.get_or_init(|| Invocation { arguments, program });
 }

@@ -44,7 +44,7 @@ use clap::Parser;
 use crate::args::Cli;
 use crate::error::Error;
 
-/// Runs the command with its arguments, of which the first is the name of the program, and returns its exit code. `program` is
+/// Runs the command with its arguments and returns its exit code. The first argument is the name of the program. `program` is
 /// the path of the program, which some benchmarks start again; None if the command is not a program of its own.
 ///
 /// The function is for programs that consist of the command. It may be called once, in the main thread: it installs signal

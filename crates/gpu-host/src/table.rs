@@ -123,7 +123,7 @@ impl<'t> Read<'t> {
 }
 
 /// Processes all messages of a table. `run` does the operation on messages whose data are in device memory, and waits for
-/// the end. The arrays are read and written on `stream`, which is that of the caller: work that was queued there earlier may
+/// the end. The arrays are read and written on `stream`, the stream of the caller: work that was queued there earlier may
 /// produce them. Messages that are not within the data of the table keep the status [`Status::Pending`].
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! The structures of Parquet (`parquet.thrift`) of which encryption needs fields, and the end of a file.
+//! The structures of Parquet (`parquet.thrift`) that have fields for encryption, and the end of a file.
 
 use crate::error::{Error, Result, malformed};
 use crate::thrift::{Struct, Value, missing};

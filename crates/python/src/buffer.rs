@@ -180,7 +180,7 @@ pub(crate) fn new_bytes<'py>(
     fill: impl FnOnce(&mut [u8]) -> PyResult<()>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let size = ffi::Py_ssize_t::try_from(len).map_err(|_| PyValueError::new_err("the data are too long"))?;
-    // SAFETY: a null pointer asks for an object whose bytes the caller writes before anyone else sees it. The object is owned
+    // SAFETY: with a null pointer the function makes an object whose bytes are not set; the caller writes them before other code has access. The object is owned
     // here. An empty object is shared, but has no byte that could be written.
     unsafe {
         let object = ffi::PyBytes_FromStringAndSize(std::ptr::null(), size);

@@ -6,7 +6,7 @@ use std::thread::ThreadId;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-/// A value that one thread uses at a time. A thread that asks for it while it uses it gets an exception, not a deadlock.
+/// A value that one thread uses at a time. If a thread that uses the value requests it again, the result is an exception, not a deadlock.
 pub(crate) struct Turn<T> {
     value: Mutex<T>,
     /// The thread that uses the value.

@@ -225,7 +225,7 @@ def test_whole_files(tmp_path, key):
 
 
 def test_an_exception_in_the_callback_stops_the_work(tmp_path, key):
-    # A pipe that nobody closes: without the exception the work would never end.
+    # The pipe stays open: without the exception the work would never end.
     source = tmp_path / "source"
     with open(source, "wb") as file:
         file.truncate(20 << 30)

@@ -32,7 +32,7 @@ def test_lists(name, count):
         expected = [one(kind, *args) for args in zip(keys, nonces, messages, aads)]
     assert encrypted == expected
     assert decrypt_many(kind, keys, nonces, encrypted, aads) == (messages, [True] * count)
-    # Some that are not authentic, of which one has no whole tag.
+    # Some messages are not authentic. One of them is shorter than a tag.
     if count:
         encrypted[0] = encrypted[0][:-1] + bytes([encrypted[0][-1] ^ 1])
         encrypted[count // 2] = b"short"

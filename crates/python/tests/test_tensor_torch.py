@@ -10,6 +10,7 @@ from lockstep.random import Generator
 
 torch = pytest.importorskip("torch", reason="NOT TESTED: PyTorch is not installed")
 ops = pytest.importorskip("lockstep.torch")
+from torch import library  # noqa: E402 (after the check that PyTorch is installed)
 
 
 def tensor_of(content, *shape):
@@ -66,18 +67,18 @@ def test_operators(key):
     # Integers, since ciphertext may be no number as a float, which is unequal to itself.
     nonces, plain = tensor_of(data(4 * 12), 4, 12), torch.arange(400).reshape(4, 100)
     arguments, checks = (tensor_of(key), nonces, plain), ("test_schema", "test_faketensor")
-    torch.library.opcheck(torch.ops.lockstep.gcm_seal.default, arguments, test_utils=checks)
+    library.opcheck(torch.ops.lockstep.gcm_seal.default, arguments, test_utils=checks)
     sealed, tags, status = torch.ops.lockstep.gcm_seal(*arguments)
     assert (sealed.shape, sealed.dtype, tags.shape, status.tolist()) == (plain.shape, plain.dtype, (4, 16), [1] * 4)
     assert content(sealed[1]) + content(tags[1]) == AESGCM(key).encrypt(content(nonces[1]), content(plain[1]), None)
-    torch.library.opcheck(torch.ops.lockstep.gcm_open.default, (tensor_of(key), nonces, sealed, tags), test_utils=checks)
+    library.opcheck(torch.ops.lockstep.gcm_open.default, (tensor_of(key), nonces, sealed, tags), test_utils=checks)
     tags[2, 0] ^= 1
     opened, status = torch.ops.lockstep.gcm_open(tensor_of(key), nonces, sealed, tags)
     assert status.tolist() == [1, 1, 2, 1]
     assert torch.equal(opened[2], torch.zeros(100, dtype=torch.int64))
     assert torch.equal(opened[3], plain[3])
     arguments = (tensor_of(key), 5, torch.zeros(10, dtype=torch.int32))
-    torch.library.opcheck(torch.ops.lockstep.random_bytes.default, arguments, test_utils=checks)
+    library.opcheck(torch.ops.lockstep.random_bytes.default, arguments, test_utils=checks)
 
 
 def test_compiled(key):

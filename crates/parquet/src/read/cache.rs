@@ -1,4 +1,4 @@
-//! Recently decrypted pages of which a part was read, for the reads of the other parts.
+//! Recently decrypted pages that were read in part. Later reads take the other parts from here.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -178,7 +178,7 @@ impl<S: ReadAt> PlainView<S> {
         }
     }
 
-    /// The pages that are complete in the bytes, the first of which is known.
+    /// The pages that are complete in the bytes. The position of the first page is known.
     fn pages_in(&self, region: &Region, chunk: &Chunk, first: Page, bytes: &[u8]) -> Result<Vec<Page>> {
         let mut pages = vec![first];
         let mut last = first;

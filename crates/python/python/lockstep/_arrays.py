@@ -5,7 +5,7 @@ import sys
 from typing import Any
 
 
-def library_of(array: Any) -> str:
+def package_of(array: Any) -> str:
     """The name of the library of an array, without importing it."""
     return type(array).__module__.partition(".")[0]
 
@@ -20,7 +20,7 @@ def check(array: Any, writes: bool) -> None:
 
     DLPack does not state all of this.
     """
-    library = library_of(array)
+    library = package_of(array)
     if library == "torch":
         if array.layout != _module("torch").strided:
             raise BufferError("the tensor is sparse: give its .to_dense()")
@@ -37,7 +37,7 @@ def empty_like(array: Any, size: int, zeroed: bool = False, stream: Any = None) 
 
     Arrays of libraries without a known function are `lockstep.tensor.DeviceArray` on a device, and numpy's or a bytearray on the host.
     """
-    library = library_of(array)
+    library = package_of(array)
     if library == "torch":
         torch = _module("torch")
         make = torch.zeros if zeroed else torch.empty
@@ -81,7 +81,7 @@ def device_name(array: Any) -> str | None:
 def stream_of(array: Any, ordinal: int, stream: Any) -> int:
     """The handle of a stream: of the one that is given, or of the library's current one, or 0, which is the default stream."""
     if stream is None:
-        library = library_of(array)
+        library = package_of(array)
         if library == "torch" and _module("torch").cuda.is_available():
             return int(_module("torch").cuda.current_stream(ordinal).cuda_stream)
         if library == "cupy":

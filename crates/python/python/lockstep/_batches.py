@@ -97,7 +97,7 @@ def _run(
 
 
 def _offsets(given: Any, most: int, step: int) -> tuple[list[int], list[int]]:
-    """The offsets of the messages, and those of the outputs, each of which is `step` bytes longer."""
+    """The offsets of the messages and of the outputs. An output is `step` bytes longer than its message."""
     offsets = given.tolist() if _is_array(given) else [int(offset) for offset in given]
     if not offsets or offsets[0] < 0 or offsets[-1] > most or any(a > b for a, b in zip(offsets, offsets[1:])):
         raise ValueError("offsets must have one number more than there are messages, and ascend to at most len(data)")

@@ -88,12 +88,12 @@ class EncryptedStream(StreamTransformExtension):
         return writer
 
     def reader(self, path: Path) -> FileSystemReader:
-        """A reader for what `writer` writes. It refuses checkpoints of which a part is plain."""
+        """A reader for what `writer` writes. It refuses a checkpoint that has a plain part."""
         return _Reader(path, self)
 
 
 class _EncryptedMetadata(FileSystem):
-    """Files, of which those with metadata are encrypted here. The others are encrypted item by item."""
+    """Encrypts the files with metadata. Other files are encrypted item by item."""
 
     def __init__(self, stream: EncryptedStream) -> None:
         super().__init__()

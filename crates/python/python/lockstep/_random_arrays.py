@@ -36,7 +36,7 @@ def _target(shape: int | Sequence[int], dtype: Any, like: Any, out: Any, allowed
     if out is not None:
         return out, name
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    library = None if like is None else _arrays.library_of(like)
+    library = None if like is None else _arrays.package_of(like)
     if like is not None and library == "torch":
         torch = sys.modules["torch"]
         return torch.empty(shape, dtype=getattr(torch, name), device=like.device), name
@@ -49,9 +49,9 @@ def _target(shape: int | Sequence[int], dtype: Any, like: Any, out: Any, allowed
 
 
 def _result(array: Any, like: Any, out: Any) -> Any:
-    if out is None and like is not None and _arrays.library_of(like) in ("jax", "jaxlib"):
+    if out is None and like is not None and _arrays.package_of(like) in ("jax", "jaxlib"):
         return sys.modules["jax"].device_put(array, like.device)
-    return array[()] if out is None and array.shape == () and _arrays.library_of(array) == "numpy" else array
+    return array[()] if out is None and array.shape == () and _arrays.package_of(array) == "numpy" else array
 
 
 def floats(stream: Keystream, kind: str, shape: Any, dtype: Any, like: Any, out: Any) -> Any:
@@ -85,7 +85,7 @@ def _signed(word: int) -> int:
 
 
 def _library_on_device(array: Any) -> Any:
-    library = _arrays.library_of(array)
+    library = _arrays.package_of(array)
     if library not in ("torch", "cupy"):
         raise TypeError("numbers on a GPU are written to arrays of PyTorch and CuPy; bytes are written to all arrays, by fill")
     return sys.modules[library]

@@ -62,7 +62,7 @@ def seal(
     """Encrypts and authenticates messages by AES-GCM (SP 800-38D) with tags of 16 bytes, without associated data.
 
     key: 16, 24 or 32 bytes, or an array of bytes of the shape (n, 16), (n, 24) or (n, 32) with a key for each message.
-    nonces: 12 bytes for one message; an array of bytes of the shape (n, 12) or (n, 16) for n messages, of which 12 bytes in each row
+    nonces: 12 bytes for one message; an array of bytes of the shape (n, 12) or (n, 16) for n messages; 12 bytes in each row
     are used. On a GPU rows have 16 bytes. A nonce must never be used twice with one key.
     data: the messages in one array: n equal parts, or the parts between the n + 1 `offsets` in bytes.
     out: the array for the ciphertext, which may be `data`; None: a new one of bytes.

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, library
 
 from . import random, tensor
 from ._checkpoint import EncryptedStream
@@ -24,7 +24,7 @@ from ._checkpoint import EncryptedStream
 __all__ = ["EncryptedStream", "Generator", "gcm_open", "gcm_seal", "random_bytes"]
 
 
-@torch.library.custom_op("lockstep::gcm_seal", mutates_args=())
+@library.custom_op("lockstep::gcm_seal", mutates_args=())
 def gcm_seal(key: Tensor, nonces: Tensor, data: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The ciphertext as a tensor like data, tags of the shape (n, 16), and n statuses."""
     out, count = torch.empty_like(data), _count(nonces)
@@ -40,7 +40,7 @@ def _(key: Tensor, nonces: Tensor, data: Tensor) -> tuple[Tensor, Tensor, Tensor
     return torch.empty_like(data), tags, torch.empty(count, dtype=torch.uint8, device=data.device)
 
 
-@torch.library.custom_op("lockstep::gcm_open", mutates_args=())
+@library.custom_op("lockstep::gcm_open", mutates_args=())
 def gcm_open(key: Tensor, nonces: Tensor, data: Tensor, tags: Tensor) -> tuple[Tensor, Tensor]:
     """The plaintext as a tensor like data, and n statuses. See `lockstep.tensor.open` for messages that are not authentic."""
     out = torch.empty_like(data)
@@ -53,7 +53,7 @@ def _(key: Tensor, nonces: Tensor, data: Tensor, tags: Tensor) -> tuple[Tensor, 
     return torch.empty_like(data), torch.empty(_count(nonces), dtype=torch.uint8, device=data.device)
 
 
-@torch.library.custom_op("lockstep::random_bytes", mutates_args=("out",))
+@library.custom_op("lockstep::random_bytes", mutates_args=("out",))
 def random_bytes(key: Tensor, position: int, out: Tensor) -> None:
     """Fills a tensor of any type with random bytes from a position on, in blocks. The key, 32 bytes, is on the CPU."""
     random.Generator(key.numpy(), position).fill(out)

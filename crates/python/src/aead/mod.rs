@@ -24,7 +24,7 @@ const TAG: usize = 16;
 /// The lengths of the tags of CCM in bytes (SP 800-38C, appendix A.1).
 const CCM_TAGS: [usize; 7] = [4, 6, 8, 10, 12, 14, 16];
 
-/// A key and what a class knows of its mode.
+/// A key with the parameters of its mode.
 pub(crate) struct Cipher {
     key: AeadKey,
     /// The length of tags in bytes.

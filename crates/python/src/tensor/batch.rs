@@ -42,7 +42,7 @@ struct Call {
 }
 
 /// Encrypts or decrypts messages by GCM. `key` has one key, or one for each message; `nonces` one nonce of 12 bytes, or rows of 12 or
-/// 16 bytes, of which 12 are used. Without offsets the messages have equal lengths. `to` has the size of `from` and may be the
+/// 16 bytes; the first 12 are used. Without offsets the messages have equal lengths. `to` has the size of `from` and may be the
 /// same array; `tags` has 16 bytes for each message and `status` one.
 #[pyfunction]
 #[pyo3(signature = (seals, key, nonces, data, out, tags, status, offsets, stream))]

@@ -20,7 +20,7 @@ use crate::chip::{BoardError, Chip, ChipError, ProgramRun};
 use crate::sim::{QPUS, Run};
 
 /// Milliseconds after which the firmware ends a run. It must answer before the kernel gives up, which is after one second (Linux,
-/// `drivers/firmware/raspberrypi.c`): otherwise the run goes on, and nobody knows its end. The longest run of the device takes
+/// `drivers/firmware/raspberrypi.c`): otherwise the run goes on, and its end cannot be detected. The longest run of the device takes
 /// 0.15 s by the simulator: the thesis's decryption with a key of 256 bits.
 const TIMEOUT_MS: u32 = 900;
 

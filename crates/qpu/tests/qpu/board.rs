@@ -483,7 +483,7 @@ fn a_failing_board_is_a_failing_device() {
     assert!(error.to_string().contains("cannot switch the QPUs on"), "{error}");
 }
 
-/// A message of two runs, of which the second fails: no part of the result of the first one is left in the caller's buffer.
+/// The second of the two runs of a message fails: no part of the result of the first one is left in the caller's buffer.
 #[test]
 fn a_failure_leaves_no_result() {
     let fake = Fake::new(Failure::None);

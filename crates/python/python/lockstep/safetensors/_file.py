@@ -116,7 +116,7 @@ def _rows(index: Any, shape: tuple[int, ...]) -> tuple[int, int, int | slice] | 
 
 
 class TensorSlice:
-    """A tensor of a file of which parts can be read."""
+    """A tensor of a file. Parts of the tensor can be read."""
 
     def __init__(self, file: TensorFile, name: str) -> None:
         self._file = file
