@@ -55,7 +55,7 @@ impl<'t> Arrays<'t> {
         Data::on_device(table.from.clone(), table.to.clone())?;
         let longest = table.longest.min(table.from.len());
         if let Operation::Fused(fused) = operation {
-            let (mode, limit) = if fused.is_gcm() { ("GCM", gcm::MAX_DATA) } else { ("OCB3", ocb::MAX_DATA) };
+            let (mode, limit) = if fused.is_gcm() { ("GCM", gcm::MAX_DATA) } else { ("OCB", ocb::MAX_DATA) };
             if longest as u64 > limit {
                 return Err(Error::TooLong { mode, what: "data", limit });
             }
