@@ -102,7 +102,6 @@ test: tools-present
 	tools/setup.sh browser
 	tools/setup.sh programs
 	$(INSTALL) -m 755 $(TARGET)/debug/deps/liblockstep_provider.so $(TESTED_PROVIDER)
-	$(CARGO) build $(WORKSPACE) --lib
 	tools/in_parallel.sh "$(CARGO) test $(WORKSPACE) --doc" "tools/python_test.sh $(PYTHON_EXTENSION)" \
 		"tools/pyca_interop.py $(TESTED) && tools/page_check.py $(TESTED)" \
 		"tools/provider-test/all.sh $(TESTED_PROVIDER) $(TESTED) openssl device lifecycle"
@@ -156,12 +155,12 @@ soak-module: tools-present
 	$(CARGO) test $(TESTS) --no-run --quiet
 	$(INSTALL) -m 755 $(TARGET)/debug/deps/liblockstep_provider.so $(TESTED_PROVIDER)
 
-# The extension is built with the features of the other tests, so that nothing is compiled twice.
-PYTHON_EXTENSION = $(TARGET)/debug/liblockstep_native.so
+# Built with the test programs, so that nothing is compiled twice: without development dependencies, features would differ.
+PYTHON_EXTENSION = $(TARGET)/debug/deps/liblockstep_native.so
 
 ## make python-test       the tests of the Python package: types, and behaviour against pyca
 python-test: tools-present
-	$(CARGO) build $(WORKSPACE) --lib
+	$(CARGO) test $(TESTS) --no-run --quiet
 	tools/python_test.sh $(PYTHON_EXTENSION)
 
 ## make test-wgpu         the tests of the portable GPU backend, on Mesa's software devices
