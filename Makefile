@@ -181,6 +181,8 @@ test-dist: dist
 
 lint: tools-present
 	tools/import_pictures.py --check
+	tools/scale_model.py --self-test
+	tools/scale_model.py --check
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(WORKSPACE) --all-targets -- -D warnings
 	$(CARGO) clippy -p lockstep -p lockstep-cli --no-default-features --locked -- -D warnings

@@ -1,0 +1,64 @@
+"""The model: time(work) = start + work / (rate of the slowest stage).
+
+Stages are resources that work at the same time, so that the slowest one limits. What one resource does one thing after the other
+is added up within its stage (figures.py).
+"""
+
+START = "start"
+
+
+def rate_of(configuration, stage):
+    """Bytes a second of a stage, all nodes together."""
+    return stage.rate * (1 if stage.shared else configuration.nodes)
+
+
+def slowest(configuration):
+    """The stage that limits. Of equal ones the first."""
+    return min(configuration.stages, key=lambda stage: rate_of(configuration, stage))
+
+
+def rate(configuration):
+    return rate_of(configuration, slowest(configuration))
+
+
+def seconds(configuration, work):
+    return configuration.start + work / rate(configuration)
+
+
+def bottleneck(configuration, work):
+    """What takes the most time: the start, or the slowest stage."""
+    return START if configuration.start > work / rate(configuration) else slowest(configuration).name
+
+
+def half_size(configuration):
+    """The work at which the start takes half of the time."""
+    return configuration.start * rate(configuration)
+
+
+def nodes_until_shared(configuration):
+    """The number of nodes at which a shared stage takes over as the bottleneck; None without a shared stage."""
+    shared = [stage.rate for stage in configuration.stages if stage.shared]
+    own = [stage.rate for stage in configuration.stages if not stage.shared]
+    return min(shared) / min(own) if shared and own else None
+
+
+def dollars(configuration, work, store=None):
+    """The price of the machines for the time of the work, and that of the requests to the object store."""
+    if configuration.price is None:
+        return None
+    machines = configuration.price * seconds(configuration, work)
+    requests = 0.0
+    if configuration.object_store and store:
+        requests = work / store["part"] * (store["get_price"] + store["put_price"])
+    return machines, requests
+
+
+def error(point):
+    """The predicted time less the measured one, as a fraction of the measured time."""
+    return seconds(point.configuration, point.work) / point.seconds - 1
+
+
+def units_to_match(target, one):
+    """How many units of the rate `one` reach the rate `target`: the least whole number."""
+    count = int(target // one)
+    return count if count * one >= target else count + 1

@@ -1,0 +1,189 @@
+"""The tables and sentences of docs/scale.md, and the list of figures in docs/scale/figures.md."""
+
+import math
+import textwrap
+
+import model as m
+from figures import MIB, Problem
+
+SIZES = ((MIB, "1 MiB"), (1e9, "1 GB"), (1e12, "1 TB"), (1e15, "1 PB"))
+CORES = (1, 4, 8, 16, 32, 96)
+PARTS = ((64 << 10, "64 KiB"), (MIB, "1 MiB"), (8 * MIB, "8 MiB"), (64 * MIB, "64 MiB"))
+PREFIXES = (1, 10, 100)
+
+
+def digits(value, count=3):
+    """A number with `count` significant digits and no exponent."""
+    if value == 0:
+        return "0"
+    places = max(0, count - 1 - math.floor(math.log10(abs(value))))
+    shown = f"{round(value, count - 1 - math.floor(math.log10(abs(value)))):,.{places}f}"
+    return shown.rstrip("0").rstrip(".") if "." in shown else shown
+
+
+def rate_text(rate):
+    return digits(rate / 1e9)
+
+
+def time_text(seconds):
+    for limit, factor, unit in ((1e-6, 1e-9, "ns"), (1e-3, 1e-6, "µs"), (1, 1e-3, "ms"), (120, 1, "s"), (7200, 60, "min"), (172800, 3600, "h")):
+        if seconds < limit:
+            return f"{digits(seconds / factor)} {unit}"
+    return f"{digits(seconds / 86400)} days"
+
+
+def size_text(size):
+    for limit, unit in ((1e3, "B"), (1e6, "kB"), (1e9, "MB"), (1e12, "GB"), (1e15, "TB")):
+        if size < limit:
+            return f"{digits(size / (limit / 1e3))} {unit}"
+    return f"{digits(size / 1e15)} PB"
+
+
+def table(head, rows):
+    """A Markdown table. Columns after the first one are aligned to the right if `head` says so by a leading `>`."""
+    lines = ["| " + " | ".join(one.removeprefix(">") for one in head) + " |"]
+    lines.append("|" + "|".join("--:" if one.startswith(">") else "---" for one in head) + "|")
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def shown(model):
+    return [one for one in model.configurations if one.show != "hidden"]
+
+
+def times(model):
+    rows = []
+    for one in shown(model):
+        cells = []
+        for size, _ in SIZES:
+            mark = " *" if size > one.capacity else ""
+            cells.append(f"{time_text(m.seconds(one, size))}{mark} ({m.bottleneck(one, size)})")
+        rows.append([one.title, rate_text(m.rate(one)), *cells])
+    return table(["configuration", ">GB/s", *(f">{name}" for _, name in SIZES)], rows)
+
+
+def money(model):
+    rows = []
+    for one in shown(model):
+        if one.price is None:
+            continue
+        machines, requests = m.dollars(one, 1e15, model.object_store)
+        hourly = one.price * 3600
+        whole = machines + requests
+        rows.append([one.title, size_text(m.rate(one) * 3600), f"${digits(hourly)}", f"${digits(machines)}", f"${digits(requests)}" if requests else "-", size_text(1e15 / whole)])
+    return table(["configuration", ">in an hour", ">an hour costs", ">1 PB: machines", ">requests", ">for a dollar"], rows)
+
+
+def socket(model):
+    """How the rate of one socket grows with the cores that work."""
+    core, memory, each = model.value("gcm_core"), model.value("memory_socket") / model.value("moved_in_place"), model.value("memory_core") / model.value("moved_in_place")
+    rows = []
+    for cores in CORES:
+        limits = (("AES kernel", cores * core), ("memory, by the core", cores * each), ("memory", memory))
+        name, rate = min(limits, key=lambda limit: limit[1])
+        rows.append([str(cores), rate_text(rate), name, f"{100 * rate / (cores * core):.0f} %"])
+    return table([">cores", ">GB/s", "bottleneck", ">of the cores' AES rate"], rows)
+
+
+def store(model):
+    """The number of nodes from which on the object store limits, by size of parts and number of prefixes."""
+    node = m.rate(model.configuration("node-200"))
+    slower = min(model.object_store["get_rate"], model.object_store["put_rate"])
+    rows = []
+    for part, name in PARTS:
+        cells = [digits(slower * part * prefixes / node, 2) for prefixes in PREFIXES]
+        requests = 1e15 / part * (model.object_store["get_price"] + model.object_store["put_price"])
+        rows.append([name, rate_text(slower * part), *cells, f"${digits(requests)}"])
+    return table([">part", ">GB/s by prefix", *(f">nodes, {count} prefix{'es' if count > 1 else ''}" for count in PREFIXES), ">requests for 1 PB"], rows)
+
+
+def gpu(model):
+    """How many cores do what a GPU does, by the path of the data to the GPU."""
+    rows = []
+    for name in ("gpu-memory", "gpu-nvlink", "gpu-c2c", "gpu-pcie"):
+        one = model.configuration(name)
+        rate = m.rate(one)
+        cells = [str(m.units_to_match(rate, model.value(core))) for core in ("gcm_core", "soft_core")]
+        rows.append([one.title, rate_text(rate), m.slowest(one).name, *cells])
+    return table(["configuration", ">GB/s", "bottleneck", ">cores with AES instructions", ">without"], rows)
+
+
+def check(model):
+    rows = []
+    for point in model.points:
+        predicted = m.seconds(point.configuration, point.work)
+        title = point.configuration.title + (", busy machine" if point.disturbed else "")
+        rows.append([title, f"{point.work / MIB:,g} MiB", time_text(point.seconds), time_text(predicted), m.bottleneck(point.configuration, point.work), f"{100 * m.error(point):+.0f} %", point.source.replace("(../", "(")])
+    if not rows:
+        raise Problem("there are no measured points")
+    return table(["configuration", ">work", ">measured", ">model", "limit", ">error", "source"], rows)
+
+
+def spread(model):
+    """A sentence on the errors of the model."""
+    quiet = [point for point in model.points if not point.disturbed]
+    errors = sorted(abs(m.error(point)) for point in quiet)
+    worst = max(quiet, key=lambda point: abs(m.error(point)))
+    return (
+        f"The median error of the {len(errors)} points of a quiet machine is {100 * errors[len(errors) // 2]:.0f} %; the largest is {100 * m.error(worst):+.0f} % "
+        f"({worst.configuration.title}, {worst.work / MIB:,g} MiB)."
+    )
+
+
+def findings(model):
+    """Where the bottleneck moves, in sentences."""
+    value = model.value
+    core, memory = value("gcm_core"), value("memory_socket") / value("moved_in_place")
+    by_core = min(core, value("memory_core") / value("moved_in_place"))
+    pcie, node, cluster = model.configuration("gpu-pcie"), model.configuration("node-200"), model.configuration("cluster")
+    small = model.configuration("node-50")
+    lines = [
+        f"**In one core** the AES kernel limits: {rate_text(core)} GB/s of GCM-256.",
+        f"**In a socket** memory takes over at {m.units_to_match(memory, by_core)} of {value('cores_socket'):.0f} cores: {rate_text(memory)} GB/s.",
+        f"**In a GPU** the kernel limits, by its bound of {rate_text(m.rate(model.configuration('gpu-memory')))} GB/s, if the data are there. "
+        f"Over PCIe the link limits: {rate_text(m.rate(pcie))} GB/s, the work of {m.units_to_match(m.rate(pcie), core)} cores.",
+        f"**In a node** the network limits: {rate_text(m.rate(small))} GB/s at 50 Gb/s, {rate_text(m.rate(node))} GB/s at 200 Gb/s. "
+        f"With TLS in both directions, {m.units_to_match(m.rate(node), core / 3)} Zen 4 cores keep up with 200 Gb/s.",
+        f"**In a cluster** the object store takes over at {digits(m.nodes_until_shared(cluster), 2)} nodes of 200 Gb/s "
+        f"({digits(model.object_store['part'] / MIB)} MiB parts, {value('prefixes'):.0f} prefixes). Until then, more nodes shorten the time and cost the same.",
+        f"**Fixed costs** matter up to {size_text(m.half_size(model.configuration('core')))} for a call on one core, "
+        f"{size_text(m.half_size(model.configuration('vm-file')))} for a command, {size_text(m.half_size(pcie))} for a call on a GPU over PCIe and "
+        f"{size_text(m.half_size(cluster))} for {cluster.nodes} nodes that are started for the work: there, they are half of the time.",
+    ]
+    return "\n".join(textwrap.fill(f"- {line}", 130, subsequent_indent="  ", break_on_hyphens=False) for line in lines)
+
+
+def parts(model):
+    """The generated parts of docs/scale.md by the names of their markers."""
+    return {
+        "findings": findings(model),
+        "times": times(model),
+        "money": money(model),
+        "socket": socket(model),
+        "store": store(model),
+        "gpu": gpu(model),
+        "check": f"{check(model)}\n\n{spread(model)}",
+    }
+
+
+def sources(model):
+    """The generated parts of docs/scale/figures.md."""
+    rows = [[f"`{one.name}`", one.what, f"{one.value:,.15g} {one.unit}".removesuffix(" count"), one.kind, one.source] for one in model.figures.values()]
+    stages = []
+    for one in model.configurations:
+        rates = "; ".join(f"{stage.name} {rate_text(m.rate_of(one, stage))}" for stage in one.stages)
+        stages.append([one.title, time_text(one.start), rates])
+    return {
+        "figures": table(["name", "figure", ">value", "kind", "source"], rows),
+        "stages": table(["configuration", ">start", "GB/s of each stage"], stages),
+    }
+
+
+def replaced(text, generated, path):
+    """A page with its generated parts exchanged: `<!-- NAME: begin -->` to `<!-- NAME: end -->`."""
+    for name, part in generated.items():
+        begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+        if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
+            raise Problem(f"{path} must have the markers {begin} and {end} once, in this order")
+        before, rest = text.split(begin)
+        text = f"{before}{begin}\n{part}\n{end}{rest.split(end)[1]}"
+    return text

@@ -1,0 +1,129 @@
+"""The plot of time against work as SVG, both axes logarithmic: lines of the model, circles for measured points."""
+
+import html
+import math
+
+import model as m
+
+WIDTH, LEFT, RIGHT, TOP, BOTTOM = 820, 72, 16, 34, 520
+FIRST, LAST = 6, 15  # powers of ten of the work in bytes
+LOWEST, HIGHEST = -5, 6  # powers of ten of the time in seconds
+STEPS = 120
+# Of each line: colour on a light ground, on a dark ground, and pattern. Patterns differ, so that colours are not required.
+LINES = (
+    ("#2f7d46", "#6fce8c", ""),
+    ("#a86200", "#f0b050", "8 3"),
+    ("#7a4a9c", "#c79be6", "2 3"),
+    ("#1a5fb4", "#7fb2f0", ""),
+    ("#5c6570", "#aab4c0", "9 3 2 3"),
+    ("#b3261e", "#ff8a80", ""),
+    ("#b3261e", "#ff8a80", "8 3"),
+    ("#b3261e", "#ff8a80", "2 3"),
+    ("#00796b", "#5fd0c0", "8 3"),
+    ("#00796b", "#5fd0c0", ""),
+    ("#1b1f24", "#e3e7ec", "9 3 2 3"),
+)
+MARKS = ((3600, "1 hour"), (86400, "1 day"))
+
+
+def x_of(work):
+    return LEFT + (math.log10(work) - FIRST) / (LAST - FIRST) * (WIDTH - LEFT - RIGHT)
+
+
+def y_of(seconds):
+    return BOTTOM - (math.log10(seconds) - LOWEST) / (HIGHEST - LOWEST) * (BOTTOM - TOP)
+
+
+def style():
+    light = "".join(f".l{i}{{stroke:{one[0]}}}" for i, one in enumerate(LINES))
+    dark = "".join(f".l{i}{{stroke:{one[1]}}}" for i, one in enumerate(LINES))
+    return (
+        "<style>.ground{fill:#fff}.ink{fill:#1b1f24}.faint{fill:#5c6570}.grid{stroke:#dcdfe3}.mark{stroke:#1b1f24;stroke-width:1.6;fill:none}" + light
+        + "@media(prefers-color-scheme:dark){.ground{fill:#14181d}.ink{fill:#e3e7ec}.faint{fill:#aab4c0}.grid{stroke:#333b45}.mark{stroke:#e3e7ec}"
+        + dark + "}</style>"
+    )
+
+
+def size_name(power):
+    return f"{10 ** (power % 3)} {('MB', 'GB', 'TB', 'PB')[power // 3 - 2]}"
+
+
+def time_name(power):
+    if power >= 0:
+        return f"{10**power:,} s"
+    unit = "ms" if power >= -3 else "µs"
+    return f"{10 ** (power % 3)} {unit}"
+
+
+def axes():
+    parts = []
+    for power in range(FIRST, LAST + 1):
+        x = f"{x_of(10.0**power):.1f}"
+        parts.append(f'<path class="grid" d="M{x} {TOP}V{BOTTOM}"/>')
+        parts.append(f'<text class="ink" x="{x}" y="{BOTTOM + 17}" text-anchor="middle">{size_name(power)}</text>')
+    for power in range(LOWEST, HIGHEST + 1):
+        y = y_of(10.0**power)
+        parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
+        parts.append(f'<text class="ink" x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{time_name(power)}</text>')
+    for seconds, name in MARKS:
+        y = y_of(seconds)
+        parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke-dasharray="4 4"/>')
+        parts.append(f'<text class="faint" x="{LEFT + 6}" y="{y - 4:.1f}">{name}</text>')
+    return parts
+
+
+def path(configuration, first, last):
+    """The line of a configuration between two powers of ten of the work."""
+    points = []
+    for step in range(STEPS + 1):
+        work = 10 ** (first + (last - first) * step / STEPS)
+        seconds = min(max(m.seconds(configuration, work), 10.0**LOWEST), 10.0**HIGHEST)
+        points.append(f"{x_of(work):.1f} {y_of(seconds):.1f}")
+    return "M" + "L".join(points)
+
+
+def line(index, configuration):
+    pattern = f' stroke-dasharray="{LINES[index][2]}"' if LINES[index][2] else ""
+    end = min(LAST, max(FIRST, math.log10(configuration.capacity)))
+    parts = [f'<path class="l{index}" d="{path(configuration, FIRST, end)}" fill="none" stroke-width="1.8"{pattern}/>']
+    if end < LAST:
+        parts.append(f'<path class="l{index}" d="{path(configuration, end, LAST)}" fill="none" stroke-width="0.8"{pattern} opacity="0.7"/>')
+    return parts
+
+
+def place(row):
+    """Where an entry of the key begins."""
+    return LEFT + row % 2 * 375, BOTTOM + 46 + row // 2 * 19
+
+
+def key(index, configuration):
+    x, y = place(index)
+    pattern = f' stroke-dasharray="{LINES[index][2]}"' if LINES[index][2] else ""
+    return [
+        f'<path class="l{index}" d="M{x} {y}h30" fill="none" stroke-width="1.8"{pattern}/>',
+        f'<text class="ink" x="{x + 37}" y="{y + 4}">{html.escape(configuration.title)}</text>',
+    ]
+
+
+def svg(model):
+    """The plot as text. Raises IndexError for more configurations than there are lines."""
+    plotted = [one for one in model.configurations if one.show == "all"]
+    rows = (len(plotted) + 2) // 2
+    height = BOTTOM + 46 + 19 * rows
+    title = "Time against work: lines are the model, circles are measured"
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" font-family="sans-serif" font-size="12" role="img">',
+        f"<title>{title}</title>",
+        style(),
+        '<rect class="ground" width="100%" height="100%"/>',
+        f'<text class="ink" x="16" y="20" font-size="14" font-weight="bold">{title}</text>',
+        *axes(),
+    ]
+    for index, one in enumerate(plotted):
+        parts += line(index, one)
+        parts += key(index, one)
+    parts += [f'<circle class="mark" cx="{x_of(point.work):.1f}" cy="{y_of(point.seconds):.1f}" r="3.5"/>' for point in model.points]
+    x, y = place(len(plotted))
+    parts.append(f'<circle class="mark" cx="{x + 15}" cy="{y}" r="3.5"/>')
+    parts.append(f'<text class="ink" x="{x + 37}" y="{y + 4}">measured on 1 and 2 processors (table below)</text>')
+    return "\n".join([*parts, "</svg>", ""])
