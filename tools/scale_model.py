@@ -28,7 +28,8 @@ import plot  # noqa: E402
 def outputs(model):
     """The path and the wanted text of each generated file."""
     found = {os.path.join(DOCS, "scale", "time.svg"): plot.svg(model)}
-    for path, parts in ((os.path.join(DOCS, "scale.md"), page.parts(model)), (os.path.join(DOCS, "scale", "figures.md"), page.sources(model))):
+    for name, parts in (("scale.md", page.parts(model)), (os.path.join("scale", "figures.md"), page.sources(model))):
+        path = os.path.join(DOCS, name)
         with open(path, encoding="utf-8") as file:
             found[path] = page.replaced(file.read(), parts, os.path.relpath(path, os.path.dirname(DOCS)))
     return found

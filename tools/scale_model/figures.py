@@ -144,7 +144,8 @@ def read_figures(given):
         if one["kind"] not in KINDS:
             raise Problem(f"{where}: unknown kind {one['kind']!r}; known are {', '.join(KINDS)}")
         value = number(f"{where}: 'value'", one["value"])
-        found[name] = Figure(name, text(f"{where}: 'what'", one["what"]), value, one["unit"], one["kind"], text(f"{where}: 'source'", one["source"]))
+        what, source = text(f"{where}: 'what'", one["what"]), text(f"{where}: 'source'", one["source"])
+        found[name] = Figure(name, what, value, one["unit"], one["kind"], source)
     return found
 
 
@@ -175,7 +176,8 @@ class Reader:
         if ("rate" in given) == ("requests" in given):
             raise Problem(f"{where}: either 'rate' or 'requests' with 'part' is required")
         if "rate" in given:
-            rate = 1 / sum(1 / self.figure(where, name, "rate") for name in self.names(f"{where}: 'rate'", given["rate"]))
+            names = self.names(f"{where}: 'rate'", given["rate"])
+            rate = 1 / sum(1 / self.figure(where, name, "rate") for name in names)
         else:
             if "part" not in given:
                 raise Problem(f"{where}: the field 'part' is missing")
@@ -205,8 +207,15 @@ class Reader:
         if shown not in SHOWN:
             raise Problem(f"{where}: 'show' must be one of {', '.join(SHOWN)}, not {json.dumps(shown)}")
         return Configuration(
-            name=text(f"{where}: 'name'", name), title=text(f"{where}: 'title'", given["title"]), start=start, stages=stages, nodes=nodes, price=price,
-            capacity=capacity, object_store=flag(where, given, "object_store", False), show=shown,
+            name=text(f"{where}: 'name'", name),
+            title=text(f"{where}: 'title'", given["title"]).replace("{nodes}", str(nodes)),
+            start=start,
+            stages=stages,
+            nodes=nodes,
+            price=price,
+            capacity=capacity,
+            object_store=flag(where, given, "object_store", False),
+            show=shown,
         )
 
 
@@ -225,7 +234,8 @@ def read_points(given, configurations):
                 raise Problem(f"{where}: a point is a list of MiB and {group['unit']}, not {json.dumps(pair)}")
             work, measured = number(f"{where}: MiB", pair[0]) * MIB, number(f"{where}: {group['unit']}", pair[1])
             seconds = measured if group["unit"] == "s" else work / (measured * UNITS["GB/s"][1])
-            found.append(Point(by_name[group["configuration"]], work, seconds, text(f"{where}: 'source'", group["source"]), flag(where, group, "disturbed", False)))
+            source, disturbed = text(f"{where}: 'source'", group["source"]), flag(where, group, "disturbed", False)
+            found.append(Point(by_name[group["configuration"]], work, seconds, source, disturbed))
     return tuple(found)
 
 
@@ -241,9 +251,15 @@ def parse(given):
     for name in names:
         if names.count(name) > 1:
             raise Problem(f"configuration {name!r} appears more than once")
-    fields("'object_store'", given["object_store"], ("get_rate", "put_rate", "get_price", "put_price", "part"))
-    dimensions = {"get_rate": "requests", "put_rate": "requests", "get_price": "request price", "put_price": "request price", "part": "size"}
-    store = {key: reader.figure("'object_store'", given["object_store"][key], wanted) for key, wanted in dimensions.items()}
+    wanted = {
+        "get_rate": "requests",
+        "put_rate": "requests",
+        "get_price": "request price",
+        "put_price": "request price",
+        "part": "size",
+    }
+    fields("'object_store'", given["object_store"], tuple(wanted))
+    store = {key: reader.figure("'object_store'", given["object_store"][key], dimension) for key, dimension in wanted.items()}
     return Model(found, configurations, read_points(given["points"], configurations), store)
 
 

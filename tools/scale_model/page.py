@@ -26,7 +26,14 @@ def rate_text(rate):
 
 
 def time_text(seconds):
-    for limit, factor, unit in ((1e-6, 1e-9, "ns"), (1e-3, 1e-6, "µs"), (1, 1e-3, "ms"), (120, 1, "s"), (7200, 60, "min"), (172800, 3600, "h")):
+    for limit, factor, unit in (
+        (1e-6, 1e-9, "ns"),
+        (1e-3, 1e-6, "µs"),
+        (1, 1e-3, "ms"),
+        (120, 1, "s"),
+        (7200, 60, "min"),
+        (172800, 3600, "h"),
+    ):
         if seconds < limit:
             return f"{digits(seconds / factor)} {unit}"
     return f"{digits(seconds / 86400)} days"
@@ -69,13 +76,15 @@ def money(model):
         machines, requests = m.dollars(one, 1e15, model.object_store)
         hourly = one.price * 3600
         whole = machines + requests
-        rows.append([one.title, size_text(m.rate(one) * 3600), f"${digits(hourly)}", f"${digits(machines)}", f"${digits(requests)}" if requests else "-", size_text(1e15 / whole)])
+        prices = [f"${digits(hourly)}", f"${digits(machines)}", f"${digits(requests)}" if requests else "-"]
+        rows.append([one.title, size_text(m.rate(one) * 3600), *prices, size_text(1e15 / whole)])
     return table(["configuration", ">in an hour", ">an hour costs", ">1 PB: machines", ">requests", ">for a dollar"], rows)
 
 
 def socket(model):
     """How the rate of one socket grows with the cores that work."""
-    core, memory, each = model.value("gcm_core"), model.value("memory_socket") / model.value("moved_in_place"), model.value("memory_core") / model.value("moved_in_place")
+    core, moved = model.value("gcm_core"), model.value("moved_in_place")
+    memory, each = model.value("memory_socket") / moved, model.value("memory_core") / moved
     rows = []
     for cores in CORES:
         limits = (("AES kernel", cores * core), ("memory, by the core", cores * each), ("memory", memory))
@@ -93,7 +102,8 @@ def store(model):
         cells = [digits(slower * part * prefixes / node, 2) for prefixes in PREFIXES]
         requests = 1e15 / part * (model.object_store["get_price"] + model.object_store["put_price"])
         rows.append([name, rate_text(slower * part), *cells, f"${digits(requests)}"])
-    return table([">part", ">GB/s by prefix", *(f">nodes, {count} prefix{'es' if count > 1 else ''}" for count in PREFIXES), ">requests for 1 PB"], rows)
+    nodes = [f">nodes, {count} prefix{'es' if count > 1 else ''}" for count in PREFIXES]
+    return table([">part", ">GB/s by prefix", *nodes, ">requests for 1 PB"], rows)
 
 
 def gpu(model):
@@ -112,7 +122,15 @@ def check(model):
     for point in model.points:
         predicted = m.seconds(point.configuration, point.work)
         title = point.configuration.title + (", busy machine" if point.disturbed else "")
-        rows.append([title, f"{point.work / MIB:,g} MiB", time_text(point.seconds), time_text(predicted), m.bottleneck(point.configuration, point.work), f"{100 * m.error(point):+.0f} %", point.source.replace("(../", "(")])
+        limit = m.bottleneck(point.configuration, point.work)
+        numbers = [
+            f"{point.work / MIB:,g} MiB",
+            time_text(point.seconds),
+            time_text(predicted),
+            limit,
+            f"{100 * m.error(point):+.0f} %",
+        ]
+        rows.append([title, *numbers, point.source.replace("(../", "(")])
     if not rows:
         raise Problem("there are no measured points")
     return table(["configuration", ">work", ">measured", ">model", "limit", ">error", "source"], rows)
@@ -167,7 +185,9 @@ def parts(model):
 
 def sources(model):
     """The generated parts of docs/scale/figures.md."""
-    rows = [[f"`{one.name}`", one.what, f"{one.value:,.15g} {one.unit}".removesuffix(" count"), one.kind, one.source] for one in model.figures.values()]
+    rows = []
+    for one in model.figures.values():
+        rows.append([f"`{one.name}`", one.what, f"{one.value:,.15g} {one.unit}".removesuffix(" count"), one.kind, one.source])
     stages = []
     for one in model.configurations:
         rates = "; ".join(f"{stage.name} {rate_text(m.rate_of(one, stage))}" for stage in one.stages)

@@ -4,25 +4,26 @@ import html
 import math
 
 import model as m
+from figures import Problem
 
-WIDTH, LEFT, RIGHT, TOP, BOTTOM = 820, 72, 16, 34, 520
+WIDTH, LEFT, RIGHT, TOP, BOTTOM = 840, 84, 22, 34, 520
 FIRST, LAST = 6, 15  # powers of ten of the work in bytes
 LOWEST, HIGHEST = -5, 6  # powers of ten of the time in seconds
 STEPS = 120
 # Of each line: colour on a light ground, on a dark ground, and pattern. Patterns differ, so that colours are not required.
 LINES = (
     ("#2f7d46", "#6fce8c", ""),
-    ("#a86200", "#f0b050", "8 3"),
-    ("#7a4a9c", "#c79be6", "2 3"),
+    ("#2f7d46", "#6fce8c", "8 3"),
+    ("#2f7d46", "#6fce8c", "2 3"),
     ("#1a5fb4", "#7fb2f0", ""),
-    ("#5c6570", "#aab4c0", "9 3 2 3"),
     ("#b3261e", "#ff8a80", ""),
     ("#b3261e", "#ff8a80", "8 3"),
     ("#b3261e", "#ff8a80", "2 3"),
-    ("#00796b", "#5fd0c0", "8 3"),
-    ("#00796b", "#5fd0c0", ""),
-    ("#1b1f24", "#e3e7ec", "9 3 2 3"),
+    ("#a86200", "#f0b050", "2 3"),
+    ("#a86200", "#f0b050", "8 3"),
+    ("#a86200", "#f0b050", ""),
 )
+MEASURED = ((False, "measured on 1 and 2 processors"), (True, "the same, busy machine, file to /dev/null"))
 MARKS = ((3600, "1 hour"), (86400, "1 day"))
 
 
@@ -38,9 +39,11 @@ def style():
     light = "".join(f".l{i}{{stroke:{one[0]}}}" for i, one in enumerate(LINES))
     dark = "".join(f".l{i}{{stroke:{one[1]}}}" for i, one in enumerate(LINES))
     return (
-        "<style>.ground{fill:#fff}.ink{fill:#1b1f24}.faint{fill:#5c6570}.grid{stroke:#dcdfe3}.mark{stroke:#1b1f24;stroke-width:1.6;fill:none}" + light
+        "<style>.ground{fill:#fff}.ink{fill:#1b1f24}.faint{fill:#5c6570}.grid{stroke:#dcdfe3}.mark{stroke:#1b1f24;stroke-width:1.6;fill:none}"
+        + light
         + "@media(prefers-color-scheme:dark){.ground{fill:#14181d}.ink{fill:#e3e7ec}.faint{fill:#aab4c0}.grid{stroke:#333b45}.mark{stroke:#e3e7ec}"
-        + dark + "}</style>"
+        + dark
+        + "}</style>"
     )
 
 
@@ -87,8 +90,17 @@ def line(index, configuration):
     end = min(LAST, max(FIRST, math.log10(configuration.capacity)))
     parts = [f'<path class="l{index}" d="{path(configuration, FIRST, end)}" fill="none" stroke-width="1.8"{pattern}/>']
     if end < LAST:
-        parts.append(f'<path class="l{index}" d="{path(configuration, end, LAST)}" fill="none" stroke-width="0.8"{pattern} opacity="0.7"/>')
+        parts.append(
+            f'<path class="l{index}" d="{path(configuration, end, LAST)}" fill="none" stroke-width="0.8"{pattern} opacity="0.7"/>'
+        )
     return parts
+
+
+def mark(x, y, disturbed):
+    """A measured point: a circle, or a cross for a busy machine."""
+    if disturbed:
+        return f'<path class="mark" d="M{x - 3.5:.1f} {y - 3.5:.1f}l7 7m0 -7l-7 7"/>'
+    return f'<circle class="mark" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>'
 
 
 def place(row):
@@ -106,13 +118,17 @@ def key(index, configuration):
 
 
 def svg(model):
-    """The plot as text. Raises IndexError for more configurations than there are lines."""
     plotted = [one for one in model.configurations if one.show == "all"]
-    rows = (len(plotted) + 2) // 2
+    if len(plotted) > len(LINES):
+        raise Problem(
+            f"the plot has colours for {len(LINES)} lines, not for {len(plotted)}: give some configurations 'show': 'table'"
+        )
+    rows = (len(plotted) + len(MEASURED) + 1) // 2
     height = BOTTOM + 46 + 19 * rows
-    title = "Time against work: lines are the model, circles are measured"
+    title = "Time against work: lines are the model, circles and crosses are measured"
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" font-family="sans-serif" font-size="12" role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
+        ' font-family="sans-serif" font-size="12" role="img">',
         f"<title>{title}</title>",
         style(),
         '<rect class="ground" width="100%" height="100%"/>',
@@ -122,8 +138,8 @@ def svg(model):
     for index, one in enumerate(plotted):
         parts += line(index, one)
         parts += key(index, one)
-    parts += [f'<circle class="mark" cx="{x_of(point.work):.1f}" cy="{y_of(point.seconds):.1f}" r="3.5"/>' for point in model.points]
-    x, y = place(len(plotted))
-    parts.append(f'<circle class="mark" cx="{x + 15}" cy="{y}" r="3.5"/>')
-    parts.append(f'<text class="ink" x="{x + 37}" y="{y + 4}">measured on 1 and 2 processors (table below)</text>')
+    parts += [mark(x_of(point.work), y_of(point.seconds), point.disturbed) for point in model.points]
+    for index, (disturbed, name) in enumerate(MEASURED):
+        x, y = place(len(plotted) + index)
+        parts += [mark(x + 15, y, disturbed), f'<text class="ink" x="{x + 37}" y="{y + 4}">{name}</text>']
     return "\n".join([*parts, "</svg>", ""])

@@ -28,19 +28,49 @@ def small():
     """A file of figures: one machine, and a cluster of four with an object store."""
     return {
         "figures": {
-            "kernel": figure(10, "GB/s"), "copy": figure(40, "GB/s"), "memory": figure(24, "GB/s"), "wire": figure(16, "Gb/s"),
-            "start": figure(5, "ms"), "two": figure(2, "count"), "four": figure(4, "count"), "gets": figure(1000, "1/s"), "puts": figure(500, "1/s"),
-            "part": figure(8, "MiB"), "hour": figure(36, "$/h"), "get": figure(0.001, "$/1000 requests"), "put": figure(0.009, "$/1000 requests"),
+            "kernel": figure(10, "GB/s"),
+            "copy": figure(40, "GB/s"),
+            "memory": figure(24, "GB/s"),
+            "wire": figure(16, "Gb/s"),
+            "start": figure(5, "ms"),
+            "two": figure(2, "count"),
+            "four": figure(4, "count"),
+            "gets": figure(1000, "1/s"),
+            "puts": figure(500, "1/s"),
+            "part": figure(8, "MiB"),
+            "hour": figure(36, "$/h"),
+            "get": figure(0.001, "$/1000 requests"),
+            "put": figure(0.009, "$/1000 requests"),
         },
         "object_store": {"get_rate": "gets", "put_rate": "puts", "get_price": "get", "put_price": "put", "part": "part"},
         "configurations": [
-            {"name": "one", "title": "one machine", "start": ["start"], "price": {"figure": "hour", "parts": 2}, "stages": [
-                {"name": "core", "rate": ["kernel", "copy"], "times": ["two"]}, {"name": "memory", "rate": ["memory"], "moved": "two"}]},
-            {"name": "many", "title": "four machines", "start": ["start"], "nodes": "four", "object_store": True, "price": {"figure": "hour", "parts": 1}, "stages": [
-                {"name": "network", "rate": ["wire"]}, {"name": "store", "requests": "puts", "part": "part", "shared": True}]},
+            {
+                "name": "one",
+                "title": "one machine",
+                "start": ["start"],
+                "price": {"figure": "hour", "parts": 2},
+                "stages": [
+                    {"name": "core", "rate": ["kernel", "copy"], "times": ["two"]},
+                    {"name": "memory", "rate": ["memory"], "moved": "two"},
+                ],
+            },
+            {
+                "name": "many",
+                "title": "four machines",
+                "start": ["start"],
+                "nodes": "four",
+                "object_store": True,
+                "price": {"figure": "hour", "parts": 1},
+                "stages": [
+                    {"name": "network", "rate": ["wire"]},
+                    {"name": "store", "requests": "puts", "part": "part", "shared": True},
+                ],
+            },
         ],
-        "points": [{"configuration": "one", "unit": "s", "source": "this test", "points": [[1000, 0.1]]},
-            {"configuration": "one", "unit": "GB/s", "source": "this test", "points": [[1000, 4]]}],
+        "points": [
+            {"configuration": "one", "unit": "s", "source": "this test", "points": [[1000, 0.1]]},
+            {"configuration": "one", "unit": "GB/s", "source": "this test", "points": [[1000, 4]]},
+        ],
     }
 
 
@@ -99,26 +129,50 @@ class BadInput(unittest.TestCase):
         self.rejects(lambda it: it["figures"]["kernel"].pop("unit"), "figure 'kernel': the field 'unit' is missing")
         self.rejects(lambda it: it["figures"]["kernel"].pop("source"), "figure 'kernel': the field 'source' is missing")
         self.rejects(lambda it: it.pop("points"), "the field 'points' is missing")
-        self.rejects(lambda it: it["configurations"][1]["stages"][1].pop("part"), "configuration 'many', stage 2: the field 'part' is missing")
+        self.rejects(
+            lambda it: it["configurations"][1]["stages"][1].pop("part"),
+            "configuration 'many', stage 2: the field 'part' is missing",
+        )
 
     def test_unknown_field_unit_and_kind(self):
         self.rejects(lambda it: it["figures"]["kernel"].update(price=1), "figure 'kernel': unknown field 'price'")
-        self.rejects(lambda it: it["figures"]["kernel"].update(unit="MB/min"), "figure 'kernel': unknown unit 'MB/min'; known are GB/s")
+        self.rejects(
+            lambda it: it["figures"]["kernel"].update(unit="MB/min"), "figure 'kernel': unknown unit 'MB/min'; known are GB/s"
+        )
         self.rejects(lambda it: it["figures"]["kernel"].update(kind="guess"), "figure 'kernel': unknown kind 'guess'")
-        self.rejects(lambda it: it["configurations"][0].update(show="never"), "configuration 'one': 'show' must be one of all, table, hidden")
-        self.rejects(lambda it: it["configurations"][1]["stages"][1].update(shared=1), "configuration 'many', stage 2: 'shared' must be true or false")
+        self.rejects(
+            lambda it: it["configurations"][0].update(show="never"),
+            "configuration 'one': 'show' must be one of all, table, hidden",
+        )
+        self.rejects(
+            lambda it: it["configurations"][1]["stages"][1].update(shared=1),
+            "configuration 'many', stage 2: 'shared' must be true or false",
+        )
 
     def test_values_that_are_no_positive_numbers(self):
-        for value, message in ((-1, "must be positive, not -1"), (0, "must be positive"), ("10", "must be a number"), (True, "must be a number"), (math.inf, "must be a number"), (None, "must be a number, not null")):
+        for value, message in (
+            (-1, "must be positive, not -1"),
+            (0, "must be positive"),
+            ("10", "must be a number"),
+            (True, "must be a number"),
+            (math.inf, "must be a number"),
+            (None, "must be a number, not null"),
+        ):
             self.rejects(lambda it: it["figures"]["kernel"].update(value=value), f"figure 'kernel': 'value' {message}")
         self.rejects(lambda it: it["points"][0].update(points=[[1, -1]]), "points 1: s must be positive")
         self.rejects(lambda it: it["points"][0].update(unit="ms"), 'points 1: the unit of points is s or GB/s, not "ms"')
 
     def test_names_that_do_not_exist_and_units_that_do_not_fit(self):
-        self.rejects(lambda it: it["configurations"][0].update(start=["begin"]), 'configuration \'one\': there is no figure "begin"')
-        self.rejects(lambda it: it["configurations"][0].update(start=["kernel"]), "figure 'kernel' has the unit GB/s; a time is required")
+        self.rejects(
+            lambda it: it["configurations"][0].update(start=["begin"]), "configuration 'one': there is no figure \"begin\""
+        )
+        self.rejects(
+            lambda it: it["configurations"][0].update(start=["kernel"]), "figure 'kernel' has the unit GB/s; a time is required"
+        )
         self.rejects(lambda it: it["points"][0].update(configuration="none"), 'points 1: there is no configuration "none"')
-        self.rejects(lambda it: it["configurations"].append(it["configurations"][0]), "configuration 'one' appears more than once")
+        self.rejects(
+            lambda it: it["configurations"].append(it["configurations"][0]), "configuration 'one' appears more than once"
+        )
 
     def test_a_file_that_is_not_json_is_named(self):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
@@ -133,20 +187,33 @@ class Pages(unittest.TestCase):
         self.model = figures.load(FIGURES)
 
     def test_numbers_of_tables(self):
-        self.assertEqual([page.digits(one) for one in (12.345, 0.012345, 1234567, 99.96, 3, 120)], ["12.3", "0.0123", "1,230,000", "100", "3", "120"])
-        self.assertEqual([page.time_text(one) for one in (2e-7, 2e-5, 0.02, 20, 600, 18000, 1e6)], ["200 ns", "20 µs", "20 ms", "20 s", "10 min", "5 h", "11.6 days"])
-        self.assertEqual([page.size_text(one) for one in (10, 2500, 7e9, 4e14, 2e15)], ["10 B", "2.5 kB", "7 GB", "400 TB", "2 PB"])
+        self.assertEqual(
+            [page.digits(one) for one in (12.345, 0.012345, 1234567, 99.96, 3, 120)],
+            ["12.3", "0.0123", "1,230,000", "100", "3", "120"],
+        )
+        self.assertEqual(
+            [page.time_text(one) for one in (2e-7, 2e-5, 0.02, 20, 600, 18000, 1e6)],
+            ["200 ns", "20 µs", "20 ms", "20 s", "10 min", "5 h", "11.6 days"],
+        )
+        self.assertEqual(
+            [page.size_text(one) for one in (10, 2500, 7e9, 4e14, 2e15)], ["10 B", "2.5 kB", "7 GB", "400 TB", "2 PB"]
+        )
 
     def test_every_figure_is_used(self):
-        text = json.dumps(json.load(open(FIGURES, encoding="utf-8"))["configurations"]) + open(page.__file__, encoding="utf-8").read()
+        text = (
+            json.dumps(json.load(open(FIGURES, encoding="utf-8"))["configurations"])
+            + open(page.__file__, encoding="utf-8").read()
+        )
         store = json.dumps(json.load(open(FIGURES, encoding="utf-8"))["object_store"])
         unused = [name for name in self.model.figures if f'"{name}"' not in text + store]
         self.assertEqual(unused, [])
 
     def test_the_plot_is_xml_and_has_each_point_and_line_once(self):
         root = xml.etree.ElementTree.fromstring(plot.svg(self.model))
-        circles = [one for one in root.iter("{http://www.w3.org/2000/svg}circle") if one.get("class") == "mark"]
-        self.assertEqual(len(circles), len(self.model.points) + 1)  # and the key's
+        marks = [one for one in root.iter() if one.get("class") == "mark"]
+        circles = [one for one in marks if one.tag.endswith("circle")]
+        self.assertEqual(len(marks), len(self.model.points) + len(plot.MEASURED))  # and those of the key
+        self.assertEqual(len(circles), sum(not point.disturbed for point in self.model.points) + 1)
         self.assertLessEqual(sum(one.show == "all" for one in self.model.configurations), len(plot.LINES))
         for one in circles[:-1]:
             self.assertTrue(0 < float(one.get("cx")) < plot.WIDTH and plot.TOP < float(one.get("cy")) < plot.BOTTOM)
