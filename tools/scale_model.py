@@ -57,7 +57,7 @@ def run(check):
 def self_test():
     tests = os.path.join(HERE, "tests")
     suite = unittest.defaultTestLoader.discover(tests, top_level_dir=tests)
-    return 0 if unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful() else 1
+    return 0 if unittest.TextTestRunner().run(suite).wasSuccessful() else 1
 
 
 def main():

@@ -142,8 +142,8 @@ def spread(model):
     errors = sorted(abs(m.error(point)) for point in quiet)
     worst = max(quiet, key=lambda point: abs(m.error(point)))
     return (
-        f"The median error of the {len(errors)} points of a quiet machine is {100 * errors[len(errors) // 2]:.0f} %; the largest is {100 * m.error(worst):+.0f} % "
-        f"({worst.configuration.title}, {worst.work / MIB:,g} MiB)."
+        f"The median error of the {len(errors)} points of a quiet machine is {100 * errors[len(errors) // 2]:.0f} %;"
+        f" the largest is {100 * m.error(worst):+.0f} % ({worst.configuration.title}, {worst.work / MIB:,g} MiB)."
     )
 
 
@@ -154,19 +154,21 @@ def findings(model):
     by_core = min(core, value("memory_core") / value("moved_in_place"))
     pcie, node, cluster = model.configuration("gpu-pcie"), model.configuration("node-200"), model.configuration("cluster")
     small = model.configuration("node-50")
-    lines = [
+    gpu_rate, part = rate_text(m.rate(model.configuration("gpu-memory"))), digits(model.object_store["part"] / MIB)
+    halves = [size_text(m.half_size(one)) for one in (model.configuration("core"), model.configuration("vm-file"), pcie, cluster)]
+    lines = (
         f"**In one core** the AES kernel limits: {rate_text(core)} GB/s of GCM-256.",
-        f"**In a socket** memory takes over at {m.units_to_match(memory, by_core)} of {value('cores_socket'):.0f} cores: {rate_text(memory)} GB/s.",
-        f"**In a GPU** the kernel limits, by its bound of {rate_text(m.rate(model.configuration('gpu-memory')))} GB/s, if the data are there. "
-        f"Over PCIe the link limits: {rate_text(m.rate(pcie))} GB/s, the work of {m.units_to_match(m.rate(pcie), core)} cores.",
-        f"**In a node** the network limits: {rate_text(m.rate(small))} GB/s at 50 Gb/s, {rate_text(m.rate(node))} GB/s at 200 Gb/s. "
-        f"With TLS in both directions, {m.units_to_match(m.rate(node), core / 3)} Zen 4 cores keep up with 200 Gb/s.",
-        f"**In a cluster** the object store takes over at {digits(m.nodes_until_shared(cluster), 2)} nodes of 200 Gb/s "
-        f"({digits(model.object_store['part'] / MIB)} MiB parts, {value('prefixes'):.0f} prefixes). Until then, more nodes shorten the time and cost the same.",
-        f"**Fixed costs** matter up to {size_text(m.half_size(model.configuration('core')))} for a call on one core, "
-        f"{size_text(m.half_size(model.configuration('vm-file')))} for a command, {size_text(m.half_size(pcie))} for a call on a GPU over PCIe and "
-        f"{size_text(m.half_size(cluster))} for {cluster.nodes} nodes that are started for the work: there, they are half of the time.",
-    ]
+        f"**In a socket** memory takes over at {m.units_to_match(memory, by_core)} of {value('cores_socket'):.0f} cores:"
+        f" {rate_text(memory)} GB/s.",
+        f"**In a GPU** the kernel limits, by its bound of {gpu_rate} GB/s, if the data are there. Over PCIe the link limits:"
+        f" {rate_text(m.rate(pcie))} GB/s, the work of {m.units_to_match(m.rate(pcie), core)} cores.",
+        f"**In a node** the network limits: {rate_text(m.rate(small))} GB/s at 50 Gb/s, {rate_text(m.rate(node))} GB/s at 200 Gb/s."
+        f" With TLS in both directions, {m.units_to_match(m.rate(node), core / 3)} Zen 4 cores keep up with 200 Gb/s.",
+        f"**In a cluster** the object store takes over at {digits(m.nodes_until_shared(cluster), 2)} nodes of 200 Gb/s ({part} MiB"
+        f" parts, {value('prefixes'):.0f} prefixes). Until then, more nodes shorten the time and cost the same.",
+        f"**Fixed costs** matter up to {halves[0]} for a call on one core, {halves[1]} for a command, {halves[2]} for a call on a"
+        f" GPU over PCIe and {halves[3]} for {cluster.nodes} nodes that are started for the work: there, they are half of the time.",
+    )
     return "\n".join(textwrap.fill(f"- {line}", 130, subsequent_indent="  ", break_on_hyphens=False) for line in lines)
 
 

@@ -36,15 +36,14 @@ def y_of(seconds):
 
 
 def style():
-    light = "".join(f".l{i}{{stroke:{one[0]}}}" for i, one in enumerate(LINES))
-    dark = "".join(f".l{i}{{stroke:{one[1]}}}" for i, one in enumerate(LINES))
-    return (
-        "<style>.ground{fill:#fff}.ink{fill:#1b1f24}.faint{fill:#5c6570}.grid{stroke:#dcdfe3}.mark{stroke:#1b1f24;stroke-width:1.6;fill:none}"
-        + light
-        + "@media(prefers-color-scheme:dark){.ground{fill:#14181d}.ink{fill:#e3e7ec}.faint{fill:#aab4c0}.grid{stroke:#333b45}.mark{stroke:#e3e7ec}"
-        + dark
-        + "}</style>"
-    )
+    def colours(index, ground, ink, faint, grid):
+        lines = "".join(f".l{i}{{stroke:{one[index]}}}" for i, one in enumerate(LINES))
+        return (
+            f".ground{{fill:{ground}}}.ink{{fill:{ink}}}.mark{{stroke:{ink}}}.faint{{fill:{faint}}}.grid{{stroke:{grid}}}{lines}"
+        )
+
+    light, dark = colours(0, "#fff", "#1b1f24", "#5c6570", "#dcdfe3"), colours(1, "#14181d", "#e3e7ec", "#aab4c0", "#333b45")
+    return f"<style>.mark{{fill:none;stroke-width:1.6}}{light}@media(prefers-color-scheme:dark){{{dark}}}</style>"
 
 
 def size_name(power):

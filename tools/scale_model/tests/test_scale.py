@@ -186,6 +186,10 @@ class Pages(unittest.TestCase):
     def setUp(self):
         self.model = figures.load(FIGURES)
 
+    def given(self):
+        with open(FIGURES, encoding="utf-8") as file:
+            return json.load(file)
+
     def test_numbers_of_tables(self):
         self.assertEqual(
             [page.digits(one) for one in (12.345, 0.012345, 1234567, 99.96, 3, 120)],
@@ -200,12 +204,10 @@ class Pages(unittest.TestCase):
         )
 
     def test_every_figure_is_used(self):
-        text = (
-            json.dumps(json.load(open(FIGURES, encoding="utf-8"))["configurations"])
-            + open(page.__file__, encoding="utf-8").read()
-        )
-        store = json.dumps(json.load(open(FIGURES, encoding="utf-8"))["object_store"])
-        unused = [name for name in self.model.figures if f'"{name}"' not in text + store]
+        given = self.given()
+        with open(page.__file__, encoding="utf-8") as file:
+            text = json.dumps([given["configurations"], given["object_store"]]) + file.read()
+        unused = [name for name in self.model.figures if f'"{name}"' not in text]
         self.assertEqual(unused, [])
 
     def test_the_plot_is_xml_and_has_each_point_and_line_once(self):
@@ -219,7 +221,7 @@ class Pages(unittest.TestCase):
             self.assertTrue(0 < float(one.get("cx")) < plot.WIDTH and plot.TOP < float(one.get("cy")) < plot.BOTTOM)
 
     def test_a_changed_price_changes_the_table(self):
-        given = json.load(open(FIGURES, encoding="utf-8"))
+        given = self.given()
         changed = copy.deepcopy(given)
         changed["figures"]["price_gpu"]["value"] *= 2
         self.assertNotEqual(page.money(figures.parse(given)), page.money(figures.parse(changed)))
