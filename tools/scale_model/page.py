@@ -142,7 +142,7 @@ def spread(model):
     errors = sorted(abs(m.error(point)) for point in quiet)
     worst = max(quiet, key=lambda point: abs(m.error(point)))
     return (
-        f"The median error of the {len(errors)} points of a quiet machine is {100 * errors[len(errors) // 2]:.0f} %;"
+        f"The median error of the {len(errors)} points that are not marked as busy is {100 * errors[len(errors) // 2]:.0f} %;"
         f" the largest is {100 * m.error(worst):+.0f} % ({worst.configuration.title}, {worst.work / MIB:,g} MiB)."
     )
 
