@@ -213,7 +213,7 @@ fn threads_share_long_chunks() {
     let plain = plain_file_of(&|group, column| (0..lengths.len()).map(|i| page(group, column, i)).collect());
     for algorithm in [Algorithm::GcmV1, Algorithm::GcmCtrV1] {
         let mut file = Vec::new();
-        encrypt(&engine(3), &plain[..], &mut file, &policy(algorithm, false)).unwrap();
+        encrypt(&engine(3), &plain, &mut file, &policy(algorithm, false)).unwrap();
         let open = |threads, file: &[u8]| {
             PlainView::open(&engine(threads), file.to_vec(), &keys(), ReadOptions::default()).unwrap()
         };
