@@ -20,6 +20,10 @@ use lockstep_planner::{Planner, Selection};
 /// Number of messages of a batch.
 const BATCH: usize = 16;
 
+/// CTR in place, with which sealing in place is compared, and CTR to another buffer, with which opening to another buffer is
+/// compared: two buffers of 16 KiB fill the L1 cache.
+const BASES: [(&str, bool); 2] = [("ctr task", false), ("ctr task, copy", true)];
+
 const ROUNDS: usize = 101;
 const ROUND: Duration = Duration::from_micros(300);
 
@@ -108,19 +112,25 @@ fn calls<'a>(
     size: usize,
 ) -> Vec<(String, Call<'a>)> {
     let mut all: Vec<(String, Call<'a>)> = Vec::new();
-    let mut data = vec![1; size];
-    all.push((
-        "ctr task".into(),
-        Box::new(move || {
-            let mut state = [3; 16];
-            let data = Data::in_place(black_box(&mut data));
-            let mut segments = [Segment { key, tweak: None, state: &mut state, data }];
-            cpu.submit(kernel, Task::Pass(Pass::Ctr, &mut segments).into())
-                .expect("supported")
-                .wait()
-                .expect("host");
-        }),
-    ));
+    for (name, copies) in BASES {
+        let (mut data, mut output) = (vec![1; size], vec![0; size]);
+        all.push((
+            name.into(),
+            Box::new(move || {
+                let mut state = [3; 16];
+                let data = black_box(&mut data);
+                let data = match copies {
+                    true => Data::copy(data, &mut output).expect("equal lengths"),
+                    false => Data::in_place(data),
+                };
+                let mut segments = [Segment { key, tweak: None, state: &mut state, data }];
+                cpu.submit(kernel, Task::Pass(Pass::Ctr, &mut segments).into())
+                    .expect("supported")
+                    .wait()
+                    .expect("host");
+            }),
+        ));
+    }
     let mut data = vec![1; size];
     all.push((
         "ctr mode".into(),
@@ -194,7 +204,8 @@ fn measure(bits: usize, size: usize, calls: &mut [(String, Call<'_>)]) {
     }
     for ((name, _), times) in calls.iter().zip(&found) {
         let messages = if name.ends_with("batch") { BATCH as f64 } else { 1.0 };
-        let ratios = times.iter().zip(&found[0]).map(|(time, ctr)| messages * ctr / time).collect();
+        let base = &found[usize::from(name.contains("Open"))];
+        let ratios = times.iter().zip(base).map(|(time, ctr)| messages * ctr / time).collect();
         let ns = median(times.clone()) / messages;
         let (rate, ratio) = (size as f64 / ns, median(ratios));
         println!("{bits:4} {size:8}  {name:16} {ns:10.1} ns {rate:7.2} GB/s {ratio:6.3} of CTR");
@@ -218,7 +229,7 @@ fn main() {
             let cipher_key = CipherKey::new(Cipher::Ctr, &vec![7; bits / 8]).expect("a length of AES");
             let mut calls = calls(&cpu, &planner, id, &key, &cipher_key, size);
             calls.retain(|(name, _)| {
-                name == "ctr task"
+                BASES.iter().any(|(base, _)| name == base)
                     || filters.is_empty()
                     || filters.iter().any(|filter| name.contains(filter.as_str()))
             });

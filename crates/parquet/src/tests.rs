@@ -28,8 +28,13 @@ fn bodies(group: usize, column: usize) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// A plain file with an offset index for each chunk. Its pages are not those of a table, which encryption does not notice.
 fn plain_file() -> Vec<u8> {
+    plain_file_of(&bodies)
+}
+
+/// A plain file with an offset index for each chunk, and with pages by row group and column. The pages are not those of a table, which
+/// encryption does not notice.
+fn plain_file_of(bodies: &dyn Fn(usize, usize) -> Vec<Vec<u8>>) -> Vec<u8> {
     let mut out = b"PAR1".to_vec();
     let mut groups = Vec::new();
     for group in 0..GROUPS {
@@ -192,6 +197,48 @@ fn every_changed_byte_is_refused() {
         }
         for len in 0..file.len() {
             assert!(read_all(&engine, file[..len].to_vec(), &keys()).is_err(), "cut off after {len}");
+        }
+    }
+}
+
+/// Long parts of a chunk are read and decrypted by several threads.
+#[test]
+fn threads_share_long_chunks() {
+    let engine = |threads| Engine::builder().threads(threads).build().unwrap();
+    // A chunk has 3 MB, in pages that are shorter and longer than what a thread takes at once.
+    let lengths = [30, 500_000, 700_000, 1, 1_200_000, 300_000, 0, 300_000];
+    let page = |group: usize, column: usize, i: usize| {
+        (0..lengths[i]).map(|at| (at / 7 + group * 50 + column * 10 + i) as u8).collect()
+    };
+    let plain = plain_file_of(&|group, column| (0..lengths.len()).map(|i| page(group, column, i)).collect());
+    for algorithm in [Algorithm::GcmV1, Algorithm::GcmCtrV1] {
+        let mut file = Vec::new();
+        encrypt(&engine(3), &plain, &mut file, &policy(algorithm, false)).unwrap();
+        let open = |threads, file: &[u8]| {
+            PlainView::open(&engine(threads), file.to_vec(), &keys(), ReadOptions::default()).unwrap()
+        };
+        let one = open(1, &file);
+        let mut expected = vec![0; one.len() as usize];
+        for (part, offset) in expected.chunks_mut(123_457).zip((0..).step_by(123_457)) {
+            assert_eq!(one.read_at(offset, part).unwrap(), part.len());
+        }
+        let view = open(3, &file);
+        let mut whole = vec![0; expected.len()];
+        assert_eq!(view.read_at(0, &mut whole).unwrap(), whole.len());
+        assert!(whole == expected);
+        // From the middle of a page to the middle of another one; the second time, both pages are in the cache.
+        let range = 400_000..2_500_000;
+        for _ in 0..2 {
+            let mut part = vec![0; range.len()];
+            view.read_at(range.start as u64, &mut part).unwrap();
+            assert!(part == expected[range.clone()]);
+        }
+        if algorithm == Algorithm::GcmV1 {
+            // A byte of the longest page of the first chunk.
+            file[2_000_000] ^= 1;
+            let error = open(3, &file).read_at(0, &mut whole).unwrap_err();
+            assert!(matches!(error, Error::NotAuthentic { .. }), "{error}");
+            assert!(whole.iter().all(|byte| *byte == 0), "the buffer is zeroed");
         }
     }
 }

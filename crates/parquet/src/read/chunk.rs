@@ -1,8 +1,10 @@
 //! The pages of an encrypted column chunk.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lockstep::ReadAt;
+use lockstep::hazmat::share::at_once;
 
 use super::PlainView;
 use super::layout::Region;
@@ -14,8 +16,9 @@ use crate::modules::{self, Kind, LENGTH, Opening, module_len};
 use crate::page::PageHeader;
 use crate::thrift::Struct;
 
-/// Encrypted bytes that are read at once: they stay in a cache of the processor until they are decrypted.
-const PIECE: usize = 4 << 20;
+/// Encrypted bytes that a thread reads and decrypts at once. They stay in the cache of its core until they are decrypted, and so
+/// few bytes are decrypted by one thread.
+const PIECE: usize = 1 << 20;
 
 /// An encrypted column chunk.
 pub(super) struct Chunk {
@@ -105,8 +108,54 @@ struct Destination<'a> {
     part: Option<(&'a mut [u8], usize)>,
 }
 
+/// The part that no thread has taken yet.
+struct Rest<'a> {
+    /// The offset in the view.
+    offset: u64,
+    out: &'a mut [u8],
+}
+
+impl<'a> Rest<'a> {
+    /// Takes the next `count` bytes, or all if there are fewer.
+    fn take(&mut self, count: usize) -> &'a mut [u8] {
+        let count = count.min(self.out.len());
+        let (taken, later) = std::mem::take(&mut self.out).split_at_mut(count);
+        self.out = later;
+        self.offset += taken.len() as u64;
+        taken
+    }
+}
+
+/// Pages that a thread decrypts: the first `len` bytes of its buffer start with them.
+struct Piece<'a> {
+    pages: Vec<Page>,
+    len: usize,
+    /// The offset of `out` in the view.
+    offset: u64,
+    out: &'a mut [u8],
+}
+
+/// A read that is counted as long as it lasts.
+struct Reader<'a> {
+    readers: &'a AtomicUsize,
+    /// The number of reads, with this one. They share the processors.
+    all: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn new(readers: &'a AtomicUsize) -> Reader<'a> {
+        Reader { readers, all: readers.fetch_add(1, Relaxed) + 1 }
+    }
+}
+
+impl Drop for Reader<'_> {
+    fn drop(&mut self) {
+        self.readers.fetch_sub(1, Relaxed);
+    }
+}
+
 impl<S: ReadAt> PlainView<S> {
-    /// Reads a part of a chunk. The part is within the region.
+    /// Reads a part of a chunk. The part is within the region. Several threads read and decrypt a long part, piece by piece.
     pub(super) fn read_chunk(
         &self,
         region: &Region,
@@ -114,31 +163,55 @@ impl<S: ReadAt> PlainView<S> {
         offset: u64,
         out: &mut [u8],
     ) -> Result<()> {
-        let mut buffer = self.buffer();
-        let outcome = self.read_pages(region, chunk, offset, out, &mut buffer);
-        self.keep_buffer(buffer);
-        outcome
+        let reader = Reader::new(&self.readers);
+        let workers = (self.engine.threads() / reader.all).min(out.len() / PIECE).max(1);
+        let rest = Mutex::new(Ok(Rest { offset, out }));
+        at_once(vec![(); workers], |()| self.read_pieces(region, chunk, &rest));
+        rest.into_inner().unwrap_or_else(PoisonError::into_inner).map(|_| ())
     }
 
-    fn read_pages(
+    /// Reads and decrypts pieces until none is left, or until a thread fails.
+    fn read_pieces(&self, region: &Region, chunk: &Chunk, rest: &Mutex<Result<Rest<'_>>>) {
+        let lock = || rest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buffer = self.buffer();
+        loop {
+            let next = match &mut *lock() {
+                Ok(rest) => self.next_piece(region, chunk, rest, &mut buffer),
+                Err(_) => break,
+            };
+            let outcome = match next {
+                Ok(Some(piece)) => {
+                    self.open_pages(chunk, &piece.pages, &buffer[..piece.len], piece.offset, piece.out)
+                }
+                Ok(None) => break,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = outcome {
+                *lock() = Err(error);
+                break;
+            }
+        }
+        self.keep_buffer(buffer);
+    }
+
+    /// Reads the next piece that is to be decrypted. Parts that the cache has are copied.
+    fn next_piece<'a>(
         &self,
         region: &Region,
         chunk: &Chunk,
-        mut offset: u64,
-        mut out: &mut [u8],
+        rest: &mut Rest<'a>,
         buffer: &mut Vec<u8>,
-    ) -> Result<()> {
-        while !out.is_empty() {
+    ) -> Result<Option<Piece<'a>>> {
+        while !rest.out.is_empty() {
+            let offset = rest.offset;
             let page = self.page_at(region, chunk, offset)?;
             if let Some(plain) = self.cache.get(page.start) {
                 let start = (offset - page.start) as usize;
-                let count = out.len().min(plain.len() - start);
-                let (part, rest) = out.split_at_mut(count);
-                part.copy_from_slice(&plain[start..start + count]);
-                (out, offset) = (rest, offset + count as u64);
+                let part = rest.take(plain.len() - start);
+                part.copy_from_slice(&plain[start..start + part.len()]);
                 continue;
             }
-            let end = (offset + out.len() as u64).min(page.start + PIECE as u64).max(page.end());
+            let end = (offset + rest.out.len() as u64).min(page.start + PIECE as u64).max(page.end());
             let len = (end - page.start) as usize;
             // The buffer is larger only after a larger page.
             if buffer.len() < len {
@@ -147,12 +220,9 @@ impl<S: ReadAt> PlainView<S> {
             self.source.read_exact_at(&mut buffer[..len], page.start).map_err(read)?;
             let pages = self.pages_in(region, chunk, page, &buffer[..len])?;
             let last = pages.last().map_or(page.end(), Page::end);
-            let count = (last - offset).min(out.len() as u64) as usize;
-            let (part, rest) = out.split_at_mut(count);
-            self.open_pages(chunk, &pages, &buffer[..len], offset, part)?;
-            (out, offset) = (rest, offset + count as u64);
+            return Ok(Some(Piece { pages, len, offset, out: rest.take((last - offset) as usize) }));
         }
-        Ok(())
+        Ok(None)
     }
 
     /// The page that has the byte at an offset of the view.

@@ -10,6 +10,7 @@ mod chunk;
 mod footer;
 mod layout;
 
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, PoisonError};
 
 use lockstep::{Engine, ReadAt};
@@ -49,6 +50,8 @@ pub struct PlainView<S> {
     cache: Cache,
     /// Buffers for encrypted bytes.
     buffers: Mutex<Vec<Vec<u8>>>,
+    /// The number of threads that read chunks.
+    readers: AtomicUsize,
 }
 
 impl<S: ReadAt> PlainView<S> {
@@ -80,6 +83,7 @@ impl<S: ReadAt> PlainView<S> {
             footer,
             cache: Cache::default(),
             buffers: Mutex::default(),
+            readers: AtomicUsize::new(0),
         })
     }
 
