@@ -211,7 +211,7 @@ lint: tools-present
 	tools/publish_check.py
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(WORKSPACE) --all-targets -- -D warnings
-	$(CARGO) clippy -p lockstep -p lockstep-cli --no-default-features --locked -- -D warnings
+	$(CARGO) clippy -p lockstep-aes -p lockstep-cli --no-default-features --locked -- -D warnings
 	$(CARGO) clippy -p lockstep-provider --locked -- -D warnings
 	tools/cross_check.sh
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet --document-private-items
