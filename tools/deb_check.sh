@@ -37,7 +37,7 @@ if [ -n "$other" ]; then
     "$other" encrypt -k key plain -o there.enc
     "$other" decrypt -k key here.enc | cmp - plain || fail "$other does not read the file"
     "${command[@]}" decrypt -k key there.enc | cmp - plain || fail "the file of $other is not read"
-    head -c 32 /dev/urandom >raw.key
+    (umask 077 && head -c 32 /dev/urandom >raw.key)
     for mode in ctr gcm-siv xts cbc; do
         length=16
         [ $mode != gcm-siv ] || length=12
