@@ -13,9 +13,9 @@ TESTED_PROVIDER = $(TARGET)/debug/lockstep.so
 PREFIX ?= /usr/local
 INSTALL ?= install
 
-.PHONY: help build provider provider-lab dist install c-library c-test deb deb-check run test test-release test-packages test-full test-wgpu test-provider test-provider-oldest test-provider-newest \
-	test-provider-releases nightly test-dist soak soak-check soak-module lint bench bench-files \
-	bench-provider bench-python wheel wheel-freethreaded python-test timing leak-test asan miri fuzz arm64-test arm64-test-all kernel-report kernel-check gpu-check lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
+.PHONY: help build provider provider-lab dist install c-library c-test deb deb-arm64 deb-check run test test-release test-packages test-packages-arm64 test-full test-wgpu test-provider test-provider-oldest test-provider-newest \
+	test-provider-releases nightly test-dist publish-check soak soak-check soak-module lint bench bench-files \
+	bench-provider bench-python wheel wheel-arm64 wheel-freethreaded python-test timing leak-test asan miri fuzz arm64-test arm64-test-all kernel-report kernel-check gpu-check lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
 
 # Several targets build the same files with other features; cargo runs in parallel by itself.
 .NOTPARALLEL:
@@ -62,6 +62,10 @@ dist: tools-present
 wheel: tools-present
 	tools/wheel.sh dist
 
+## make wheel-arm64       the same for 64-bit Arm, built on x86-64 and tested under QEMU
+wheel-arm64: tools-present
+	tools/wheel.sh dist --arm64
+
 ## make wheel-freethreaded  the same for a free-threaded Python (PYTHON=path), which no test here runs
 wheel-freethreaded: tools-present
 	tools/wheel.sh dist $(or $(PYTHON),python3t)
@@ -88,12 +92,24 @@ c-test: tools-present
 
 ## make deb               the Debian package of command, provider and C library: dist/lockstep_VERSION_ARCHITECTURE.deb
 deb: dist c-library
-	rm -f dist/lockstep_*.deb
 	tools/deb.sh $(DIST) dist
+
+# The parts of the package for 64-bit Arm. $(1): the profile
+ARM64_BUILT = $(TARGET)/arm64/aarch64-unknown-linux-gnu
+define build-arm64
+	tools/arm64.sh $(CARGO) build --profile $(1) --locked
+	tools/arm64.sh $(CARGO) build --profile $(1) --locked -p lockstep-provider
+	tools/arm64.sh $(CARGO) rustc --profile $(1) --locked -p lockstep-capi --lib --crate-type staticlib
+endef
+
+## make deb-arm64         the same for 64-bit Arm, built on x86-64: dist/lockstep_VERSION_arm64.deb
+deb-arm64: tools-present
+	$(call build-arm64,dist)
+	tools/arm64.sh tools/deb.sh $(ARM64_BUILT)/dist dist
 
 ## make deb-check         make deb, and use the package in a clean folder
 deb-check: deb
-	tools/deb_check.sh dist/lockstep_*.deb
+	tools/deb_check.sh dist/lockstep_*_$$(dpkg --print-architecture).deb
 
 ## make test              all tests except the longest; installs missing programs, such as Mesa's software devices
 test: tools-present
@@ -118,9 +134,15 @@ test-release: build provider provider-lab
 ## make test-packages     the Debian package of the release builds, used in a clean folder
 test-packages: build provider
 	$(CARGO) rustc --release --locked -p lockstep-capi --lib --crate-type staticlib
-	rm -f $(TARGET)/packages/lockstep_*.deb
 	tools/deb.sh $(TARGET)/release $(TARGET)/packages
-	tools/deb_check.sh $(TARGET)/packages/lockstep_*.deb
+	tools/deb_check.sh $(TARGET)/packages/lockstep_*_$$(dpkg --print-architecture).deb
+
+## make test-packages-arm64  wheel and Debian package for 64-bit Arm, used under QEMU, with files of the command of make dist
+test-packages-arm64: dist
+	$(call build-arm64,release)
+	tools/arm64.sh tools/deb.sh $(ARM64_BUILT)/release $(TARGET)/packages
+	tools/arm64.sh --system tools/deb_check.sh $(TARGET)/packages/lockstep_*_arm64.deb $(DIST)/lockstep
+	tools/wheel.sh $(TARGET)/packages --arm64
 
 ## make test-provider     the tests of the provider: loaded by OpenSSL, and real programs on it
 test-provider: build provider-lab
@@ -171,8 +193,13 @@ test-wgpu:
 ## make test-full         make test, and: formatting, clippy, docs, the wheel, release builds, the package, leak-test, oldest and newest OpenSSL, soak-check, Arm, GPU code
 test-full: lint test wheel test-release test-packages leak-test test-provider-oldest test-provider-newest soak-check arm64-test kernel-check
 
-## make nightly           slow checks and other toolchains: sanitizer, Miri, fuzzing, installed builds, OpenSSL 3.5, more on Arm
-nightly: asan miri fuzz test-dist test-openssl-3.5 arm64-test-all
+## make nightly           slow checks and other toolchains: sanitizer, Miri, fuzzing, installed builds, crates as published, OpenSSL 3.5, more on Arm
+nightly: asan miri fuzz test-dist publish-check test-openssl-3.5 arm64-test-all test-packages-arm64
+
+## make publish-check     pack the crates for crates.io and compile each package with the others, without uploading (minutes)
+publish-check:
+	tools/publish_check.py
+	$(CARGO) publish --workspace --dry-run --locked
 
 # The command of `make dist` on a file, and the openssl program on its module.
 test-dist: dist
@@ -183,9 +210,10 @@ lint: tools-present
 	tools/import_pictures.py --check
 	tools/scale_model.py --self-test
 	tools/scale_model.py --check
+	tools/publish_check.py
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(WORKSPACE) --all-targets -- -D warnings
-	$(CARGO) clippy -p lockstep -p lockstep-cli --no-default-features --locked -- -D warnings
+	$(CARGO) clippy -p lockstep-aes -p lockstep-cli --no-default-features --locked -- -D warnings
 	$(CARGO) clippy -p lockstep-provider --locked -- -D warnings
 	tools/cross_check.sh
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet --document-private-items
@@ -204,7 +232,7 @@ bench-provider: provider
 
 ## make bench-python      speed of the Python package compared with pyca cryptography
 bench-python: wheel
-	tools/bench_python.py $(wildcard dist/lockstep_aes-*-abi3-*.whl)
+	tools/bench_python.py $(wildcard dist/lockstep_aes-*-abi3-*_$(shell uname -m).whl)
 
 ## make timing            measure whether running times depend on secrets (dudect); a measurement, not a test
 timing:

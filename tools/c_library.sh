@@ -8,6 +8,8 @@
 # The shared library is linked from the static one: rustc passes the linker a version script of its own for a shared library, and
 # GNU ld and LLD refuse a second one that names a version. cargo-c would set the soname and write the file for pkg-config,
 # but no symbol version, and compiling it takes longer than compiling this library, since it contains cargo.
+#
+# CROSS_COMPILE is the prefix of compiler and binutils for another processor (see arm64.sh).
 set -euo pipefail
 
 [ $# -ge 3 ] || {
@@ -20,9 +22,11 @@ version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' "$r
 # Version 0.x may change the interface; the soname changes with an incompatible one.
 soname=liblockstep.so.0
 libs="-lpthread -lm -ldl"
+cc=cc
+[ -z "${CROSS_COMPILE:-}" ] || cc=${CROSS_COMPILE}gcc
 # Only a library with the emulator of GPUs contains C++.
 # grep reads to the end: nm fails if its reader closes the pipe.
-! nm -u "$static" 2>/dev/null | grep '__cxa_throw\|_Zn[wa]m' >/dev/null || libs="-lstdc++ $libs"
+! "${CROSS_COMPILE:-}nm" -u "$static" 2>/dev/null | grep '__cxa_throw\|_Zn[wa]m' >/dev/null || libs="-lstdc++ $libs"
 
 mkdir -p "$folder/include" "$folder/$libdir/pkgconfig"
 install -m 644 "$root/crates/capi/include/lockstep.h" "$folder/include/"
@@ -34,7 +38,7 @@ functions=$(grep -o '\blockstep_[a-z0-9_]*(' "$root/crates/capi/include/lockstep
 echo "LOCKSTEP_0.1 { global: $functions local: *; };" >"$map"
 # nodelete: threads and destructors of threads may run the code after dlclose.
 # shellcheck disable=SC2086 # several options
-cc -shared -o "$folder/$libdir/liblockstep.so.$version" -Wl,-soname,$soname -Wl,--version-script="$map" \
+$cc -shared -o "$folder/$libdir/liblockstep.so.$version" -Wl,-soname,$soname -Wl,--version-script="$map" \
     -Wl,--whole-archive "$static" -Wl,--no-whole-archive -Wl,--gc-sections -Wl,--as-needed -Wl,-z,nodelete,-z,relro,-z,now,-z,defs \
     -Wl,--strip-all $libs -lgcc_s -lc
 ln -sf "liblockstep.so.$version" "$folder/$libdir/$soname"

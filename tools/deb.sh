@@ -4,19 +4,25 @@
 #   tools/deb.sh BUILT OUT      BUILT: the folder with lockstep, liblockstep_provider.so and liblockstep_c.a; OUT: the folder
 #                               for lockstep_VERSION_ARCHITECTURE.deb
 #
+# `tools/arm64.sh tools/deb.sh BUILT OUT` makes the package for 64-bit Arm.
+#
 # dpkg-deb is on every Debian. cargo-deb would make the same package, but takes minutes to compile, and it cannot link the shared
 # library with symbol versions (see c_library.sh).
 set -euo pipefail
 
 [ $# -eq 2 ] || {
-    sed -n '2,5s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,7s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
 built=$1 out=$2
 root=$(cd "$(dirname "$0")/.." && pwd)
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' "$root/Cargo.toml")
-architecture=$(dpkg --print-architecture)
-multiarch=$(cc -print-multiarch)
+architecture=${DEB_HOST_ARCH:-$(dpkg --print-architecture)}
+cc=cc
+[ -z "${CROSS_COMPILE:-}" ] || cc=${CROSS_COMPILE}gcc
+multiarch=$($cc -print-multiarch)
+# shellcheck disable=SC2206 # several words
+command=(${EMULATOR:-} "$built/lockstep")
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 chmod 755 "$tree"
@@ -29,12 +35,12 @@ put 644 "$root/crates/provider/lockstep.cnf" usr/share/lockstep/lockstep.cnf
 sed -i "s|^# module = .*|module = /usr/lib/$multiarch/ossl-modules/lockstep.so|" "$tree/usr/share/lockstep/lockstep.cnf"
 "$root/tools/c_library.sh" "$built/liblockstep_c.a" "$tree/usr" /usr "lib/$multiarch"
 
-"$built/lockstep" man --out-dir "$tree/usr/share/man/man1" >/dev/null
+"${command[@]}" man --out-dir "$tree/usr/share/man/man1" >/dev/null
 put 644 "$root/docs/lockstep-provider.7" usr/share/man/man7/lockstep-provider.7
 find "$tree/usr/share/man" -type f -exec gzip -9n {} +
 complete() {
     mkdir -p "$(dirname "$tree/usr/share/$2")"
-    "$built/lockstep" completions "$1" >"$tree/usr/share/$2"
+    "${command[@]}" completions "$1" >"$tree/usr/share/$2"
 }
 complete bash bash-completion/completions/lockstep
 complete zsh zsh/vendor-completions/_lockstep
@@ -56,7 +62,7 @@ END
 
 # The newest symbol version of the C library that a file needs, and the libraries of C++ and GCC.
 files=("$tree/usr/bin/lockstep" "$tree/usr/lib/$multiarch/ossl-modules/lockstep.so" "$tree/usr/lib/$multiarch/liblockstep.so.$version")
-needed=$(objdump -p "${files[@]}")
+needed=$("${CROSS_COMPILE:-}objdump" -p "${files[@]}")
 libc=$(grep -o 'GLIBC_2\.[0-9]*' <<<"$needed" | sort -Vu | tail -n 1)
 depends="libc6 (>= ${libc#GLIBC_})"
 ! grep -q 'NEEDED.*libgcc_s' <<<"$needed" || depends+=", libgcc-s1"
@@ -79,5 +85,6 @@ END
 # The cache of the dynamic linker is renewed when the library is installed or removed.
 echo "activate-noawait ldconfig" >"$tree/DEBIAN/triggers"
 mkdir -p "$out"
+rm -f "$out"/lockstep_*_"$architecture".deb
 # Level 2 takes a third of the time of the default, for a package that is a tenth larger.
 dpkg-deb --root-owner-group -Zxz -z2 --build "$tree" "$out/lockstep_${version}_$architecture.deb"

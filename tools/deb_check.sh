@@ -2,10 +2,13 @@
 # Unpacks the Debian package into a clean folder and uses all of its parts: the library by pkg-config, the static library, the
 # command, the provider in OpenSSL, manual pages and completions.
 #
-#   tools/deb_check.sh PACKAGE
+#   tools/deb_check.sh PACKAGE [COMMAND]     COMMAND: another `lockstep`, with which files are exchanged
+#
+# `tools/arm64.sh --system tools/deb_check.sh PACKAGE COMMAND` uses a package for 64-bit Arm.
 set -euo pipefail
 
 package=$(realpath "$1")
+other=${2:+$(realpath "$2")}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
@@ -18,29 +21,52 @@ unset "${!LOCKSTEP_@}" OPENSSL_CONF OPENSSL_MODULES
 
 dpkg-deb --extract "$package" root
 lib=$(dirname "$(find root/usr/lib -name liblockstep.so)")
-command=$folder/root/usr/bin/lockstep
+cc=cc
+[ -z "${CROSS_COMPILE:-}" ] || cc=${CROSS_COMPILE}gcc
+# shellcheck disable=SC2206 # several words
+emulator=(${EMULATOR:-})
+command=("${emulator[@]}" "$folder/root/usr/bin/lockstep")
+[ "$(dpkg-deb --field "$package" Architecture)" = "${DEB_HOST_ARCH:-$(dpkg --print-architecture)}" ] || fail "the architecture is wrong"
 head -c 100000 /dev/urandom >plain
-"$command" keygen -o key
+"${command[@]}" keygen -o key
+
+# The command: its kernels, and files and raw modes that the other command reads and writes too.
+"${command[@]}" selftest --device cpu >selftest || fail "the self-test failed: $(cat selftest)"
+if [ -n "$other" ]; then
+    "${command[@]}" encrypt -k key plain -o here.enc
+    "$other" encrypt -k key plain -o there.enc
+    "$other" decrypt -k key here.enc | cmp - plain || fail "$other does not read the file"
+    "${command[@]}" decrypt -k key there.enc | cmp - plain || fail "the file of $other is not read"
+    (umask 077 && head -c 32 /dev/urandom >raw.key)
+    for mode in ctr gcm-siv xts cbc; do
+        length=16
+        [ $mode != gcm-siv ] || length=12
+        raw=(cipher --mode $mode --key-file raw.key --iv-hex "$(printf '1f%.0s' $(seq $length))" plain)
+        "${command[@]}" "${raw[@]}" >here
+        "$other" "${raw[@]}" >there
+        cmp here there || fail "the commands disagree on $mode"
+    done
+fi
 
 # The library: the example, linked by pkg-config. The second program contains the library.
 export PKG_CONFIG_SYSROOT_DIR=$folder/root PKG_CONFIG_LIBDIR=$folder/$lib/pkgconfig
 flags=$(pkg-config --cflags --libs lockstep)
 example=root/usr/share/doc/lockstep/examples/encrypt_file.c
 # shellcheck disable=SC2086 # several options
-cc -std=c99 -Wall -Wextra -pedantic -Werror $example $flags -o shared
+$cc -std=c99 -Wall -Wextra -pedantic -Werror $example $flags -o shared
 # shellcheck disable=SC2046
-cc $example $(pkg-config --cflags lockstep) "$lib/liblockstep.a" $(sed -n 's/^Libs.private: //p' "$lib/pkgconfig/lockstep.pc") -o static
+$cc $example $(pkg-config --cflags lockstep) "$lib/liblockstep.a" $(sed -n 's/^Libs.private: //p' "$lib/pkgconfig/lockstep.pc") -o static
 for program in shared static; do
-    LD_LIBRARY_PATH=$folder/$lib ./$program key plain $program.enc >/dev/null
-    "$command" decrypt -k key $program.enc -o $program.out
+    LD_LIBRARY_PATH=$folder/$lib "${emulator[@]}" ./$program key plain $program.enc >/dev/null
+    "${command[@]}" decrypt -k key $program.enc -o $program.out
     cmp plain $program.out || fail "the example and the command disagree"
-    ! LD_LIBRARY_PATH=$folder/$lib ./$program key plain $program.enc 2>error || fail "the example overwrote a file"
+    ! LD_LIBRARY_PATH=$folder/$lib "${emulator[@]}" ./$program key plain $program.enc 2>error || fail "the example overwrote a file"
     grep -q 'choose another output' error || fail "no message"
 done
-grep -q 'SONAME.*liblockstep.so.0' <<<"$(readelf -d "$lib/liblockstep.so")" || fail "the soname is wrong"
-grep -q 'NEEDED.*liblockstep.so.0' <<<"$(readelf -d shared)" || fail "the program does not use the shared library"
+grep -q 'SONAME.*liblockstep.so.0' <<<"$("${CROSS_COMPILE:-}readelf" -d "$lib/liblockstep.so")" || fail "the soname is wrong"
+grep -q 'NEEDED.*liblockstep.so.0' <<<"$("${CROSS_COMPILE:-}readelf" -d shared)" || fail "the program does not use the shared library"
 # All functions of the header have the symbol version, and there are no other symbols.
-exported=$(nm -D --defined-only "$lib/liblockstep.so" | awk '$2 != "A" { print $3 }' | sort)
+exported=$("${CROSS_COMPILE:-}nm" -D --defined-only "$lib/liblockstep.so" | awk '$2 != "A" { print $3 }' | sort)
 declared=$(grep -o '\blockstep_[a-z0-9_]*(' root/usr/include/lockstep.h | tr -d '(' | sort -u | sed 's/$/@@LOCKSTEP_0.1/')
 [ "$exported" = "$declared" ] || fail "the symbols are not those of the header: $(diff <(echo "$declared") <(echo "$exported"))"
 

@@ -20,7 +20,7 @@ build() {
     # One by one: in one build, the provider would get the feature wgpu of the command.
     cargo build --release --locked -p lockstep-cli
     cargo build --release --locked -p lockstep-provider
-    cargo build --release --locked -p lockstep --features wgpu,lab --example device_speed
+    cargo build --release --locked -p lockstep-aes --features wgpu,lab --example device_speed
     local backend suite
     for backend in cuda wgpu opengl; do
         suite=$(cargo test --release --locked -p lockstep-$backend --test $backend --no-run 2>&1 | sed -n "s/.*(\(.*$backend-[0-9a-f]*\))$/\1/p")

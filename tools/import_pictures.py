@@ -33,7 +33,8 @@ def packages():
 
 
 def short(name):
-    return name.removeprefix("lockstep-")
+    """The name of a crate's folder. The library has the name lockstep-aes on crates.io."""
+    return name.removeprefix("lockstep-") if name != "lockstep-aes" else "lockstep"
 
 
 def reduced(edges):

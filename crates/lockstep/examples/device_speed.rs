@@ -1,7 +1,7 @@
 //! The speed of the kernels on a device with its own memory, and of the transfers to and from it.
 //!
 //! ```text
-//! cargo run --release -p lockstep --example device_speed -- DEVICE OUT.json OUT.md [LARGEST_BYTES]
+//! cargo run --release -p lockstep-aes --example device_speed -- DEVICE OUT.json OUT.md [LARGEST_BYTES]
 //! ```
 //!
 //! The data are random and in device memory. Timed is the interval from submission to completion, memory traffic

@@ -1,6 +1,6 @@
 //! The speed of file encryption and decryption by number of threads, in GB/s of plaintext.
 //!
-//! `cargo run --release -p lockstep --example file_speed -- [MIB] [FOLDER]`: encrypts a file of MIB MiB (default 1024)
+//! `cargo run --release -p lockstep-aes --example file_speed -- [MIB] [FOLDER]`: encrypts a file of MIB MiB (default 1024)
 //! in FOLDER (default /dev/shm, in memory) to /dev/null and to a file, and decrypts it in the same ways. Prints the
 //! median of five runs, after one warm-up run.
 
