@@ -12,6 +12,9 @@ const FOOTER: &[u8] = &[7; 32];
 const COLUMN: &[u8] = &[9; 16];
 const COLUMNS: [&str; 3] = ["a", "b", "c"];
 const GROUPS: usize = 2;
+/// Field numbers of `ColumnMetaData`: statistics, and a number that no version of the format has.
+const STATISTICS: i16 = 12;
+const UNKNOWN: i16 = 77;
 
 fn fields(fields: &[(i16, Value)]) -> Struct {
     let mut value = Struct::new();
@@ -57,10 +60,8 @@ fn plain_file() -> Vec<u8> {
                 (column::TOTAL_COMPRESSED_SIZE, Value::I64(size as i64)),
                 (column::DATA_PAGE_OFFSET, Value::I64(starts[1] as i64)),
                 (column::DICTIONARY_PAGE_OFFSET, Value::I64(start as i64)),
-                (
-                    column::STATISTICS,
-                    Value::Struct(fields(&[(1, Value::Binary(b"secret minimum".to_vec()))])),
-                ),
+                (STATISTICS, Value::Struct(fields(&[(1, Value::Binary(b"secret minimum".to_vec()))]))),
+                (UNKNOWN, Value::Binary(b"unknown of column".to_vec())),
             ]);
             let mut ends = starts[1..].to_vec();
             ends.push(out.len());
@@ -74,6 +75,7 @@ fn plain_file() -> Vec<u8> {
                 (chunk::META_DATA, Value::Struct(meta)),
                 (chunk::OFFSET_INDEX_OFFSET, Value::I64(out.len() as i64)),
                 (chunk::OFFSET_INDEX_LENGTH, Value::I32(index.len() as i32)),
+                (UNKNOWN, Value::Binary(b"unknown of chunk".to_vec())),
             ]));
             out.extend(index);
         }
@@ -137,7 +139,8 @@ fn check(plain: &[u8], plain_column: Option<usize>) {
     for (group, chunks) in footer.structs(file::ROW_GROUPS).unwrap().iter().enumerate() {
         for (number, chunk) in chunks.structs(row_group::COLUMNS).unwrap().iter().enumerate() {
             let meta = chunk.structure(chunk::META_DATA).unwrap();
-            assert!(meta.has(column::STATISTICS));
+            assert!(meta.has(STATISTICS));
+            assert_eq!(meta.binary(UNKNOWN), Some(&b"unknown of column"[..]));
             let start = meta.int(column::DICTIONARY_PAGE_OFFSET).unwrap() as usize;
             let end = start + meta.int(column::TOTAL_COMPRESSED_SIZE).unwrap() as usize;
             let (mut at, mut found, mut starts) = (start, Vec::new(), Vec::new());
@@ -166,18 +169,17 @@ fn check(plain: &[u8], plain_column: Option<usize>) {
 #[test]
 fn the_view_has_the_pages_of_the_plain_file() {
     let engine = Engine::new().unwrap();
+    let secrets = [&b"secret minimum"[..], b"unknown of column", b"unknown of chunk", &bodies(1, 1)[2]];
+    let has = |file: &[u8], secret: &[u8]| file.windows(secret.len()).any(|window| window == secret);
     for algorithm in [Algorithm::GcmV1, Algorithm::GcmCtrV1] {
         for plaintext_footer in [false, true] {
             let file = encrypted(&engine, &policy(algorithm, plaintext_footer));
-            for secret in [&b"secret minimum"[..], &bodies(1, 1)[2]] {
-                assert!(!file.windows(secret.len()).any(|window| window == secret));
-            }
+            assert!(!secrets.iter().any(|secret| has(&file, secret)));
             check(&read_all(&engine, file, &keys()).unwrap(), None);
         }
     }
-    // The control: the plain file passes the same search for its secrets.
-    let plain = plain_file();
-    assert!(plain.windows(14).any(|window| window == b"secret minimum"));
+    // The control: the same search finds the secrets of the plain file.
+    assert!(secrets.iter().all(|secret| has(&plain_file(), secret)));
 }
 
 #[test]
@@ -240,6 +242,9 @@ fn a_structure_of_thrift_survives_and_has_limits() {
     assert!(Struct::read(&[&[0x19][..], &vec![0x19; 10_000]].concat()).is_err());
     assert!(Struct::read(&[0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x07, 0]).unwrap().is_none());
     assert!(Struct::read(&[0x1e, 0]).is_err());
+    // Fields may have any order, but only one value each: field 2, then field 1, then field 2 again.
+    assert!(Struct::read(&[0x25, 0, 0x05, 2, 2, 0]).unwrap().is_some());
+    assert!(Struct::read(&[0x25, 0, 0x05, 2, 2, 0x15, 4, 0]).is_err());
 }
 
 #[test]
