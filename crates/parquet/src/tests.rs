@@ -33,11 +33,16 @@ fn bodies(group: usize, column: usize) -> Vec<Vec<u8>> {
 
 /// A plain file with an offset index for each chunk. Its pages are not those of a table, which encryption does not notice.
 fn plain_file() -> Vec<u8> {
+    plain_file_with_paths(COLUMNS)
+}
+
+/// The same file with other paths in the metadata of the column chunks.
+fn plain_file_with_paths(paths: [&str; 3]) -> Vec<u8> {
     let mut out = b"PAR1".to_vec();
     let mut groups = Vec::new();
     for group in 0..GROUPS {
         let mut chunks = Vec::new();
-        for (number, name) in COLUMNS.iter().enumerate() {
+        for (number, path) in paths.iter().enumerate() {
             let (start, mut starts) = (out.len(), Vec::new());
             for (index, body) in bodies(group, number).iter().enumerate() {
                 starts.push(out.len());
@@ -55,7 +60,7 @@ fn plain_file() -> Vec<u8> {
             let size = out.len() - start;
             let meta = fields(&[
                 (column::TYPE, Value::I32(1)),
-                (column::PATH_IN_SCHEMA, thrift::strings([*name].into_iter())),
+                (column::PATH_IN_SCHEMA, thrift::strings([*path].into_iter())),
                 (column::TOTAL_UNCOMPRESSED_SIZE, Value::I64(size as i64)),
                 (column::TOTAL_COMPRESSED_SIZE, Value::I64(size as i64)),
                 (column::DATA_PAGE_OFFSET, Value::I64(starts[1] as i64)),
@@ -208,6 +213,14 @@ fn plain_columns_are_plain_and_refused_where_encryption_is_expected() {
     check(&read_all(&engine, file.clone(), &keys()).unwrap(), Some(2));
     let refused = read_all(&engine, file, &keys().column("c", COLUMN));
     assert!(matches!(refused, Err(Error::PlainColumn { column }) if column == "c"));
+}
+
+#[test]
+fn column_chunks_in_another_order_than_the_schema_are_refused() {
+    let engine = Engine::new().unwrap();
+    let encrypt = |paths| encrypt(&engine, &plain_file_with_paths(paths), Vec::new(), &Policy::uniform(FOOTER));
+    assert!(matches!(encrypt(["b", "a", "c"]), Err(Error::Malformed { .. })));
+    assert!(encrypt(COLUMNS).is_ok());
 }
 
 #[test]

@@ -387,6 +387,21 @@ def test_policies_that_cannot_be_followed_leave_no_file(tmp_path):
     assert path.read_bytes() == b"old"
 
 
+def test_dots_in_names(tmp_path):
+    """A column whose name starts with that of a plain column and a dot is not plain."""
+    path, options = tmp_path / "file.parquet", {"compression": "none", "use_dictionary": False}
+    table = pa.table({"user": ["ann"] * 10, "user.password": [f"secret {i}" for i in range(10)]})
+    plain = write(table, **options)
+    for names, is_visible in ((["user"], False), (["user", "user.password"], True)):
+        lockstep.parquet.encrypt(io.BytesIO(plain), path, footer_key=FOOTER, plain_columns=names, overwrite=True)
+        assert b"ann" in path.read_bytes()
+        assert (b"secret 7" in path.read_bytes()) == is_visible
+    ambiguous = write(pa.table({"a": [{"b": 1, "c": 2}], "a.b": [3]}), **options)
+    with pytest.raises(ValueError, match=r"column a\.b: two columns"):
+        lockstep.parquet.encrypt(io.BytesIO(ambiguous), path, footer_key=FOOTER, plain_columns=["a.b"], overwrite=True)
+    lockstep.parquet.encrypt(io.BytesIO(ambiguous), path, footer_key=FOOTER, plain_columns=["a.c"], overwrite=True)
+
+
 def test_arguments_of_open():
     file = write(TABLE, encryption_properties=pe.create_encryption_properties(FOOTER))
     with pytest.raises(TypeError, match="either keys or kms"):
