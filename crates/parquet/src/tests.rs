@@ -33,11 +33,12 @@ fn bodies(group: usize, column: usize) -> Vec<Vec<u8>> {
 
 /// A plain file with an offset index for each chunk. Its pages are not those of a table, which encryption does not notice.
 fn plain_file() -> Vec<u8> {
-    plain_file_with_paths(COLUMNS)
+    plain_file_with(COLUMNS, 0)
 }
 
-/// The same file with other paths in the metadata of the column chunks.
-fn plain_file_with_paths(paths: [&str; 3]) -> Vec<u8> {
+/// The same file with these paths in the metadata of the column chunks, and with this number of bytes more in the header of each
+/// dictionary page.
+fn plain_file_with(paths: [&str; 3], header_bytes: usize) -> Vec<u8> {
     let mut out = b"PAR1".to_vec();
     let mut groups = Vec::new();
     for group in 0..GROUPS {
@@ -52,9 +53,17 @@ fn plain_file_with_paths(paths: [&str; 3]) -> Vec<u8> {
                 let of_type = if index == 0 { 7 } else { 5 };
                 let inner = Value::Struct(fields(&[(1, Value::I32(1)), (9, Value::Bool(true))]));
                 let crc = Value::I32(-5);
-                let header =
-                    [(1, Value::I32(kind as i32)), (2, len.clone()), (3, len), (4, crc), (of_type, inner)];
-                out.extend(fields(&header).encode());
+                let mut header = fields(&[
+                    (1, Value::I32(kind as i32)),
+                    (2, len.clone()),
+                    (3, len),
+                    (4, crc),
+                    (of_type, inner),
+                ]);
+                if index == 0 && header_bytes > 0 {
+                    header.set(UNKNOWN, Value::Binary(vec![7; header_bytes]));
+                }
+                out.extend(header.encode());
                 out.extend(body);
             }
             let size = out.len() - start;
@@ -218,9 +227,18 @@ fn plain_columns_are_plain_and_refused_where_encryption_is_expected() {
 #[test]
 fn column_chunks_in_another_order_than_the_schema_are_refused() {
     let engine = Engine::new().unwrap();
-    let encrypt = |paths| encrypt(&engine, &plain_file_with_paths(paths), Vec::new(), &Policy::uniform(FOOTER));
+    let encrypt = |paths| encrypt(&engine, &plain_file_with(paths, 0), Vec::new(), &Policy::uniform(FOOTER));
     assert!(matches!(encrypt(["b", "a", "c"]), Err(Error::Malformed { .. })));
     assert!(encrypt(COLUMNS).is_ok());
+}
+
+#[test]
+fn a_page_header_can_be_longer_than_a_piece() {
+    let engine = Engine::new().unwrap();
+    let plain = plain_file_with(COLUMNS, 5 << 20);
+    let mut file = Vec::new();
+    encrypt(&engine, &plain, &mut file, &Policy::uniform(FOOTER)).unwrap();
+    check(&read_all(&engine, file, &Keys::new().footer(FOOTER)).unwrap(), None);
 }
 
 #[test]
