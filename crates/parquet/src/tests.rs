@@ -139,7 +139,16 @@ fn encrypted(engine: &Engine, policy: &Policy) -> Vec<u8> {
 }
 
 fn read_all(engine: &Engine, file: Vec<u8>, keys: &Keys) -> crate::Result<Vec<u8>> {
-    let view = PlainView::open(engine, file, keys, ReadOptions::default())?;
+    read_with(engine, file, keys, ReadOptions::default())
+}
+
+fn read_with(
+    engine: &Engine,
+    file: Vec<u8>,
+    keys: &Keys,
+    options: ReadOptions<'_>,
+) -> crate::Result<Vec<u8>> {
+    let view = PlainView::open(engine, file, keys, options)?;
     let mut plain = vec![0; view.len() as usize];
     view.read_at(0, &mut plain)?;
     Ok(plain)
@@ -189,7 +198,9 @@ fn the_view_has_the_pages_of_the_plain_file() {
         for plaintext_footer in [false, true] {
             let file = encrypted(&engine, &policy(algorithm, plaintext_footer));
             assert!(!secrets.iter().any(|secret| has(&file, secret)));
-            check(&read_all(&engine, file, &keys()).unwrap(), None);
+            let allows_unauthenticated_pages = algorithm == Algorithm::GcmCtrV1;
+            let options = ReadOptions { allows_unauthenticated_pages, ..ReadOptions::default() };
+            check(&read_with(&engine, file, &keys(), options).unwrap(), None);
         }
     }
     // The control: the same search finds the secrets of the plain file.
@@ -210,6 +221,22 @@ fn every_changed_byte_is_refused() {
             assert!(read_all(&engine, file[..len].to_vec(), &keys()).is_err(), "cut off after {len}");
         }
     }
+}
+
+/// Nothing authenticates the algorithm in a file with an encrypted footer.
+#[test]
+fn another_algorithm_is_refused() {
+    let engine = Engine::new().unwrap();
+    let mut file = encrypted(&engine, &policy(Algorithm::GcmV1, false));
+    let len = u32::from_le_bytes(file[file.len() - 8..].first_chunk().copied().unwrap()) as usize;
+    let union = file.len() - 8 - len + 1;
+    // The header of the first field of the union, which is a structure; then of its second field.
+    assert_eq!(file[union], 0x1c);
+    file[union] = 0x2c;
+    assert!(matches!(read_all(&engine, file.clone(), &keys()), Err(Error::UnauthenticatedPages)));
+    // The control: without the check, the pages are read with the mode that has no tags.
+    let options = ReadOptions { allows_unauthenticated_pages: true, ..ReadOptions::default() };
+    assert!(read_with(&engine, file, &keys(), options).is_ok());
 }
 
 #[test]
