@@ -275,6 +275,8 @@ class TestDevices:
             (ValueError, "overlap", {"out": array, "tags": CudaArray(array, shape=(16,))}),
             (ValueError, "same device", {"out": bytearray(64)}),
             (ValueError, "another stream", {"data": CudaArray(array, stream=77), "stream": 78}),
+            (ValueError, "another stream", {"data": CudaArray(array, stream=77), "out": CudaArray(array, stream=78)}),
+            (ValueError, "another stream", {"key": CudaArray(other, stream=77)}),
             (ValueError, "stream of its own", {"stream": 2}),
             (ValueError, "stream of its own", {"data": CudaArray(array, stream=2)}),
             (TypeError, "no stream", {"stream": "x"}),
@@ -289,6 +291,14 @@ class TestDevices:
                 tensor.seal(**{"key": key, "nonces": b"n" * 12, "data": array, **changes})
         tensor.synchronize()
         assert tensor.seal(key, b"n" * 12, array, stream=0).status.tobytes() == b"\1"
+
+    def test_classes_use_the_stream_of_the_data(self, emulator, key):
+        plain, sealed = on_device(bytes(64)), on_device(bytes(80))
+        for method, data_, out in (("encrypt_into", plain, sealed), ("decrypt_into", sealed, plain)):
+            with pytest.raises(ValueError, match="another stream"):
+                call = getattr(aead.AESGCM(key), method)
+                call(bytes(12), CudaArray(data_, stream=77), None, CudaArray(out, stream=78))
+        assert aead.AESGCM(key).encrypt_into(bytes(12), CudaArray(plain, stream=1), None, CudaArray(sealed, stream=1)) == 80
 
     @pytest.mark.parametrize("size", [0, 1, 16, 1000, (4 << 20) + 17])
     def test_random_bytes(self, emulator, key, size):

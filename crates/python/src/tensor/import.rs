@@ -150,6 +150,19 @@ impl Imported {
         }
     }
 
+    /// The argument `stream` for the other arrays of a call whose work runs on the stream of this array. Their libraries order their
+    /// own work before that stream, or the import fails. `given` is the argument of the call.
+    pub(crate) fn stream_for_others<'py>(
+        &self,
+        py: Python<'py>,
+        given: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match &self.place {
+            Place::Host(_) => Ok(given.cloned()),
+            Place::Device(_) => Ok(Some(self.stream.0.into_pyobject(py)?.into_any())),
+        }
+    }
+
     /// The reference that work on device memory holds.
     pub(crate) fn into_keep(self) -> Option<Keep> {
         match self.owner {
