@@ -8,7 +8,7 @@ from conftest import data, run_python
 from cryptography.hazmat.primitives.ciphers import aead as pyca
 
 import lockstep
-from lockstep import aead, tensor
+from lockstep import _arrays, aead, tensor
 from lockstep.random import Generator
 
 # Mode, key size, nonce size.
@@ -26,6 +26,13 @@ class Dlpack:
 
     def __dlpack_device__(self):
         return self.device or self.array.__dlpack_device__()
+
+
+class Copying(Dlpack):
+    """An array whose library exports a copy."""
+
+    def __dlpack__(self, **arguments):
+        return self.array.__dlpack__(**{**arguments, "copy": True})
 
 
 class CudaArray:
@@ -101,6 +108,7 @@ class TestClassesOnTheHost:
             (Dlpack(read_only), TypeError),
             (Dlpack(numpy.zeros((10, 16), numpy.uint8)[:, ::2]), BufferError),
             (Dlpack(numpy.zeros(79, numpy.uint8)), ValueError),
+            (Copying(numpy.zeros(80, numpy.uint8)), BufferError),
         ]:
             with pytest.raises(error):
                 cipher.encrypt_into(nonce, Dlpack(plain), None, buf)
@@ -115,6 +123,27 @@ class TestClassesOnTheHost:
         """A tensor of a GPU that Lockstep does not have is an error."""
         with lockstep.use("cpu"), pytest.raises(ValueError, match="cuda:0"):
             aead.AESGCM(key).encrypt(data(12), Dlpack(numpy.zeros(8, numpy.uint8), (2, 0)), None)
+
+
+    def test_arrays_of_objects(self, key):
+        objects = numpy.array([[], {}], dtype=object)
+        for use in (
+            lambda: tensor.seal(key, bytes(12), objects),
+            lambda: tensor.open(key, bytes(12), bytes(16), bytes(16), out=objects),
+            lambda: Generator(key).fill(objects),
+        ):
+            with pytest.raises(TypeError, match="objects of Python"):
+                use()
+        assert objects.tolist() == [[], {}]
+
+
+def test_a_subclass_belongs_to_the_library_of_its_base_class():
+    class Own(numpy.ndarray):
+        pass
+
+    assert Own.__module__ != "numpy"
+    assert _arrays.package_of(numpy.zeros(2).view(Own)) == "numpy"
+    assert _arrays.package_of(bytearray(2)) == "builtins"
 
 
 class TestBatchesOnTheHost:

@@ -5,9 +5,14 @@ import sys
 from typing import Any
 
 
+# Libraries whose arrays are treated in a way of their own.
+_LIBRARIES = frozenset({"torch", "cupy", "jax", "jaxlib", "numpy"})
+
+
 def package_of(array: Any) -> str:
-    """The name of the library of an array, without importing it."""
-    return type(array).__module__.partition(".")[0]
+    """The name of the library of an array, without importing it. A subclass belongs to the library of its base class."""
+    packages = [kind.__module__.partition(".")[0] for kind in type(array).__mro__]
+    return next((package for package in packages if package in _LIBRARIES), packages[0])
 
 
 def _module(name: str) -> Any:
