@@ -106,9 +106,17 @@ def _words(library: Any, stream: Keystream, like: Any, count: int, bits: int) ->
     return words if bits == 64 else _cast(words, library.int64) & 0xFFFFFFFF
 
 
+def _flat(array: Any) -> Any:
+    """The elements of an array on a GPU, in its own memory: `reshape` makes a copy of an array that is not contiguous."""
+    _arrays.check(array, True)
+    if not (array.is_contiguous() if hasattr(array, "is_contiguous") else array.flags.c_contiguous):
+        raise BufferError("the array is not contiguous: give a contiguous one")
+    return array.reshape(-1)
+
+
 def _fill_floats(library: Any, stream: Keystream, kind: str, array: Any, name: str) -> None:
     bits = 32 if name == "float32" else 64
-    flat = array.reshape(-1)
+    flat = _flat(array)
     for start in range(0, flat.shape[0], _BATCH):
         part = flat[start : start + _BATCH]
         words = _words(library, stream, array, part.shape[0], bits)
@@ -158,7 +166,7 @@ def _table(library: Any, like: Any) -> Any:
 def _fill_integers(library: Any, stream: Keystream, low: int, last: int, array: Any) -> None:
     bits = 32 if last < 1 << 32 else 64
     mask = (1 << last.bit_length()) - 1
-    flat = array.reshape(-1)
+    flat = _flat(array)
     written, total = 0, flat.shape[0]
     while written < total:
         start = stream.position
