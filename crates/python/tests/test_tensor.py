@@ -1,6 +1,8 @@
 """Arrays of other libraries: the classes of lockstep.aead and lockstep.tensor against pyca, on the host and on the emulator of GPUs."""
 
 import gc
+import sys
+from types import SimpleNamespace
 
 import numpy
 import pytest
@@ -144,6 +146,26 @@ def test_a_subclass_belongs_to_the_library_of_its_base_class():
     assert Own.__module__ != "numpy"
     assert _arrays.package_of(numpy.zeros(2).view(Own)) == "numpy"
     assert _arrays.package_of(bytearray(2)) == "builtins"
+
+
+def test_the_current_stream_of_cupy_is_that_of_the_device_of_the_array(monkeypatch):
+    current = [5]
+
+    class Device:
+        def __enter__(self):
+            current.append(7)
+
+        def __exit__(self, *exception):
+            current.pop()
+
+    class Array:
+        device = Device()
+
+    Array.__module__ = "cupy"
+    stream = SimpleNamespace(get_current_stream=lambda: SimpleNamespace(ptr=current[-1]))
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=stream))
+    assert _arrays.stream_of(Array(), 1, None) == 7
+    assert _arrays.stream_of(Array(), 1, 9) == 9
 
 
 class TestBatchesOnTheHost:

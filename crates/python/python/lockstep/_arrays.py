@@ -90,7 +90,9 @@ def stream_of(array: Any, ordinal: int, stream: Any) -> int:
         if library == "torch" and _module("torch").cuda.is_available():
             return int(_module("torch").cuda.current_stream(ordinal).cuda_stream)
         if library == "cupy":
-            return int(_module("cupy").cuda.get_current_stream().ptr)
+            # CuPy has a current stream for each device.
+            with array.device:
+                return int(_module("cupy").cuda.get_current_stream().ptr)
         return 0
     handle: Any = None
     if isinstance(stream, int):

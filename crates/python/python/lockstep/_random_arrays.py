@@ -5,6 +5,7 @@ numbers of them: integer operations, conversions that are exact, and single mult
 in one way only.
 """
 
+import contextlib
 import math
 import struct
 import sys
@@ -59,7 +60,8 @@ def floats(stream: Keystream, kind: str, shape: Any, dtype: Any, like: Any, out:
     if _arrays.device_name(array) is None:
         stream.floats(array, kind)
     else:
-        _fill_floats(_library_on_device(array), stream, kind, array, name)
+        with _on_device(array):
+            _fill_floats(_library_on_device(array), stream, kind, array, name)
     return _result(array, like, out)
 
 
@@ -74,7 +76,8 @@ def integers(stream: Keystream, low: int, high: int, shape: Any, dtype: Any, lik
     if _arrays.device_name(array) is None:
         stream.integers(array, _signed(low), high - 1 - low)
     else:
-        _fill_integers(_library_on_device(array), stream, low, high - 1 - low, array)
+        with _on_device(array):
+            _fill_integers(_library_on_device(array), stream, low, high - 1 - low, array)
     return _result(array, like, out)
 
 
@@ -104,6 +107,11 @@ def _words(library: Any, stream: Keystream, like: Any, count: int, bits: int) ->
         words = library.empty(count, dtype=dtype)
     stream.fill(words, None)
     return words if bits == 64 else _cast(words, library.int64) & 0xFFFFFFFF
+
+
+def _on_device(array: Any) -> Any:
+    """A context in which the library of an array makes new arrays on the same device. PyTorch takes the device as an argument."""
+    return array.device if _arrays.package_of(array) == "cupy" else contextlib.nullcontext()
 
 
 def _flat(array: Any) -> Any:

@@ -113,6 +113,8 @@ def check(status: Any) -> None:
 
 def _host(status: Any) -> bytes:
     if isinstance(status, DeviceArray):
+        # The array does not state the stream of the work that writes it.
+        synchronize()
         return status.tobytes()
     if hasattr(status, "cpu"):
         status = status.cpu()
