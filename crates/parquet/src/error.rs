@@ -74,6 +74,12 @@ pub enum Error {
          allow missing associated data if that is acceptable"
     )]
     MissingAad,
+    /// The pages of the file have no authentication.
+    #[error(
+        "the pages of the file have no authentication (AES_GCM_CTR_V1), so that changes in them are not detected: \
+         allow unauthenticated pages if that is acceptable"
+    )]
+    UnauthenticatedPages,
     /// The input of an encryption is encrypted already.
     #[error("the file is encrypted already: decrypt it first")]
     AlreadyEncrypted,

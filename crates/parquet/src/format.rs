@@ -55,6 +55,18 @@ pub(crate) mod chunk {
     pub(crate) const COLUMN_INDEX_LENGTH: i16 = 7;
     pub(crate) const CRYPTO_METADATA: i16 = 8;
     pub(crate) const ENCRYPTED_COLUMN_METADATA: i16 = 9;
+
+    /// The fields that are written for a column whose metadata are encrypted. Others may reveal values.
+    pub(crate) const VISIBLE: [i16; 8] = [
+        FILE_OFFSET,
+        META_DATA,
+        OFFSET_INDEX_OFFSET,
+        OFFSET_INDEX_LENGTH,
+        COLUMN_INDEX_OFFSET,
+        COLUMN_INDEX_LENGTH,
+        CRYPTO_METADATA,
+        ENCRYPTED_COLUMN_METADATA,
+    ];
 }
 
 /// Field numbers of `ColumnMetaData`.
@@ -66,16 +78,27 @@ pub(crate) mod column {
     pub(crate) const NUM_VALUES: i16 = 5;
     pub(crate) const TOTAL_UNCOMPRESSED_SIZE: i16 = 6;
     pub(crate) const TOTAL_COMPRESSED_SIZE: i16 = 7;
-    pub(crate) const KEY_VALUE_METADATA: i16 = 8;
     pub(crate) const DATA_PAGE_OFFSET: i16 = 9;
     pub(crate) const INDEX_PAGE_OFFSET: i16 = 10;
     pub(crate) const DICTIONARY_PAGE_OFFSET: i16 = 11;
-    pub(crate) const STATISTICS: i16 = 12;
-    pub(crate) const ENCODING_STATS: i16 = 13;
     pub(crate) const BLOOM_FILTER_OFFSET: i16 = 14;
     pub(crate) const BLOOM_FILTER_LENGTH: i16 = 15;
-    pub(crate) const SIZE_STATISTICS: i16 = 16;
-    pub(crate) const GEOSPATIAL_STATISTICS: i16 = 17;
+
+    /// The fields that remain visible in a plain footer if the column is encrypted: what readers without the key need to skip the
+    /// column (`Encryption.md`, section 5.5). All other fields, also those that later versions of the format add, may reveal values.
+    pub(crate) const VISIBLE: [i16; 11] = [
+        TYPE,
+        ENCODINGS,
+        PATH_IN_SCHEMA,
+        CODEC,
+        NUM_VALUES,
+        TOTAL_UNCOMPRESSED_SIZE,
+        TOTAL_COMPRESSED_SIZE,
+        DATA_PAGE_OFFSET,
+        DICTIONARY_PAGE_OFFSET,
+        BLOOM_FILTER_OFFSET,
+        BLOOM_FILTER_LENGTH,
+    ];
 }
 
 /// Field numbers of the union `ColumnCryptoMetaData`.

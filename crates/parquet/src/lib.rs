@@ -16,7 +16,7 @@
 //! | `write` | encryption |
 //!
 //! Nothing of a GCM module is released before its tag is checked. The pages of `AES_GCM_CTR_V1` have no tag: changes of them are
-//! not detected.
+//! not detected, so they are read only with [`ReadOptions::allows_unauthenticated_pages`].
 #![forbid(unsafe_code)]
 
 mod aad;

@@ -12,6 +12,9 @@ const FOOTER: &[u8] = &[7; 32];
 const COLUMN: &[u8] = &[9; 16];
 const COLUMNS: [&str; 3] = ["a", "b", "c"];
 const GROUPS: usize = 2;
+/// Field numbers of `ColumnMetaData`: statistics, and a number that no version of the format has.
+const STATISTICS: i16 = 12;
+const UNKNOWN: i16 = 77;
 
 fn fields(fields: &[(i16, Value)]) -> Struct {
     let mut value = Struct::new();
@@ -29,17 +32,21 @@ fn bodies(group: usize, column: usize) -> Vec<Vec<u8>> {
 }
 
 fn plain_file() -> Vec<u8> {
-    plain_file_of(&bodies)
+    plain_file_with(COLUMNS, 0, &bodies)
 }
 
-/// A plain file with an offset index for each chunk, and with pages by row group and column. The pages are not those of a table, which
-/// encryption does not notice.
-fn plain_file_of(bodies: &dyn Fn(usize, usize) -> Vec<Vec<u8>>) -> Vec<u8> {
+/// The same file with these paths in the metadata of the column chunks, with this number of bytes more in the header of each
+/// dictionary page, and with these pages by row group and column.
+fn plain_file_with(
+    paths: [&str; 3],
+    header_bytes: usize,
+    bodies: &dyn Fn(usize, usize) -> Vec<Vec<u8>>,
+) -> Vec<u8> {
     let mut out = b"PAR1".to_vec();
     let mut groups = Vec::new();
     for group in 0..GROUPS {
         let mut chunks = Vec::new();
-        for (number, name) in COLUMNS.iter().enumerate() {
+        for (number, path) in paths.iter().enumerate() {
             let (start, mut starts) = (out.len(), Vec::new());
             for (index, body) in bodies(group, number).iter().enumerate() {
                 starts.push(out.len());
@@ -49,23 +56,29 @@ fn plain_file_of(bodies: &dyn Fn(usize, usize) -> Vec<Vec<u8>>) -> Vec<u8> {
                 let of_type = if index == 0 { 7 } else { 5 };
                 let inner = Value::Struct(fields(&[(1, Value::I32(1)), (9, Value::Bool(true))]));
                 let crc = Value::I32(-5);
-                let header =
-                    [(1, Value::I32(kind as i32)), (2, len.clone()), (3, len), (4, crc), (of_type, inner)];
-                out.extend(fields(&header).encode());
+                let mut header = fields(&[
+                    (1, Value::I32(kind as i32)),
+                    (2, len.clone()),
+                    (3, len),
+                    (4, crc),
+                    (of_type, inner),
+                ]);
+                if index == 0 && header_bytes > 0 {
+                    header.set(UNKNOWN, Value::Binary(vec![7; header_bytes]));
+                }
+                out.extend(header.encode());
                 out.extend(body);
             }
             let size = out.len() - start;
             let meta = fields(&[
                 (column::TYPE, Value::I32(1)),
-                (column::PATH_IN_SCHEMA, thrift::strings([*name].into_iter())),
+                (column::PATH_IN_SCHEMA, thrift::strings([*path].into_iter())),
                 (column::TOTAL_UNCOMPRESSED_SIZE, Value::I64(size as i64)),
                 (column::TOTAL_COMPRESSED_SIZE, Value::I64(size as i64)),
                 (column::DATA_PAGE_OFFSET, Value::I64(starts[1] as i64)),
                 (column::DICTIONARY_PAGE_OFFSET, Value::I64(start as i64)),
-                (
-                    column::STATISTICS,
-                    Value::Struct(fields(&[(1, Value::Binary(b"secret minimum".to_vec()))])),
-                ),
+                (STATISTICS, Value::Struct(fields(&[(1, Value::Binary(b"secret minimum".to_vec()))]))),
+                (UNKNOWN, Value::Binary(b"unknown of column".to_vec())),
             ]);
             let mut ends = starts[1..].to_vec();
             ends.push(out.len());
@@ -79,6 +92,7 @@ fn plain_file_of(bodies: &dyn Fn(usize, usize) -> Vec<Vec<u8>>) -> Vec<u8> {
                 (chunk::META_DATA, Value::Struct(meta)),
                 (chunk::OFFSET_INDEX_OFFSET, Value::I64(out.len() as i64)),
                 (chunk::OFFSET_INDEX_LENGTH, Value::I32(index.len() as i32)),
+                (UNKNOWN, Value::Binary(b"unknown of chunk".to_vec())),
             ]));
             out.extend(index);
         }
@@ -128,7 +142,16 @@ fn encrypted(engine: &Engine, policy: &Policy) -> Vec<u8> {
 }
 
 fn read_all(engine: &Engine, file: Vec<u8>, keys: &Keys) -> crate::Result<Vec<u8>> {
-    let view = PlainView::open(engine, file, keys, ReadOptions::default())?;
+    read_with(engine, file, keys, ReadOptions::default())
+}
+
+fn read_with(
+    engine: &Engine,
+    file: Vec<u8>,
+    keys: &Keys,
+    options: ReadOptions<'_>,
+) -> crate::Result<Vec<u8>> {
+    let view = PlainView::open(engine, file, keys, options)?;
     let mut plain = vec![0; view.len() as usize];
     view.read_at(0, &mut plain)?;
     Ok(plain)
@@ -142,7 +165,8 @@ fn check(plain: &[u8], plain_column: Option<usize>) {
     for (group, chunks) in footer.structs(file::ROW_GROUPS).unwrap().iter().enumerate() {
         for (number, chunk) in chunks.structs(row_group::COLUMNS).unwrap().iter().enumerate() {
             let meta = chunk.structure(chunk::META_DATA).unwrap();
-            assert!(meta.has(column::STATISTICS));
+            assert!(meta.has(STATISTICS));
+            assert_eq!(meta.binary(UNKNOWN), Some(&b"unknown of column"[..]));
             let start = meta.int(column::DICTIONARY_PAGE_OFFSET).unwrap() as usize;
             let end = start + meta.int(column::TOTAL_COMPRESSED_SIZE).unwrap() as usize;
             let (mut at, mut found, mut starts) = (start, Vec::new(), Vec::new());
@@ -171,18 +195,19 @@ fn check(plain: &[u8], plain_column: Option<usize>) {
 #[test]
 fn the_view_has_the_pages_of_the_plain_file() {
     let engine = Engine::new().unwrap();
+    let secrets = [&b"secret minimum"[..], b"unknown of column", b"unknown of chunk", &bodies(1, 1)[2]];
+    let has = |file: &[u8], secret: &[u8]| file.windows(secret.len()).any(|window| window == secret);
     for algorithm in [Algorithm::GcmV1, Algorithm::GcmCtrV1] {
         for plaintext_footer in [false, true] {
             let file = encrypted(&engine, &policy(algorithm, plaintext_footer));
-            for secret in [&b"secret minimum"[..], &bodies(1, 1)[2]] {
-                assert!(!file.windows(secret.len()).any(|window| window == secret));
-            }
-            check(&read_all(&engine, file, &keys()).unwrap(), None);
+            assert!(!secrets.iter().any(|secret| has(&file, secret)));
+            let allows_unauthenticated_pages = algorithm == Algorithm::GcmCtrV1;
+            let options = ReadOptions { allows_unauthenticated_pages, ..ReadOptions::default() };
+            check(&read_with(&engine, file, &keys(), options).unwrap(), None);
         }
     }
-    // The control: the plain file passes the same search for its secrets.
-    let plain = plain_file();
-    assert!(plain.windows(14).any(|window| window == b"secret minimum"));
+    // The control: the same search finds the secrets of the plain file.
+    assert!(secrets.iter().all(|secret| has(&plain_file(), secret)));
 }
 
 #[test]
@@ -210,12 +235,15 @@ fn threads_share_long_chunks() {
     let page = |group: usize, column: usize, i: usize| {
         (0..lengths[i]).map(|at| (at / 7 + group * 50 + column * 10 + i) as u8).collect()
     };
-    let plain = plain_file_of(&|group, column| (0..lengths.len()).map(|i| page(group, column, i)).collect());
+    let plain = plain_file_with(COLUMNS, 0, &|group, column| {
+        (0..lengths.len()).map(|i| page(group, column, i)).collect()
+    });
     for algorithm in [Algorithm::GcmV1, Algorithm::GcmCtrV1] {
         let mut file = Vec::new();
         encrypt(&engine(3), &plain, &mut file, &policy(algorithm, false)).unwrap();
         let open = |threads, file: &[u8]| {
-            PlainView::open(&engine(threads), file.to_vec(), &keys(), ReadOptions::default()).unwrap()
+            let options = ReadOptions { allows_unauthenticated_pages: true, ..ReadOptions::default() };
+            PlainView::open(&engine(threads), file.to_vec(), &keys(), options).unwrap()
         };
         let one = open(1, &file);
         let mut expected = vec![0; one.len() as usize];
@@ -243,6 +271,22 @@ fn threads_share_long_chunks() {
     }
 }
 
+/// Nothing authenticates the algorithm in a file with an encrypted footer.
+#[test]
+fn another_algorithm_is_refused() {
+    let engine = Engine::new().unwrap();
+    let mut file = encrypted(&engine, &policy(Algorithm::GcmV1, false));
+    let len = u32::from_le_bytes(file[file.len() - 8..].first_chunk().copied().unwrap()) as usize;
+    let union = file.len() - 8 - len + 1;
+    // The header of the first field of the union, which is a structure; then of its second field.
+    assert_eq!(file[union], 0x1c);
+    file[union] = 0x2c;
+    assert!(matches!(read_all(&engine, file.clone(), &keys()), Err(Error::UnauthenticatedPages)));
+    // The control: without the check, the pages are read with the mode that has no tags.
+    let options = ReadOptions { allows_unauthenticated_pages: true, ..ReadOptions::default() };
+    assert!(read_with(&engine, file, &keys(), options).is_ok());
+}
+
 #[test]
 fn plain_columns_are_plain_and_refused_where_encryption_is_expected() {
     let engine = Engine::new().unwrap();
@@ -253,6 +297,24 @@ fn plain_columns_are_plain_and_refused_where_encryption_is_expected() {
     check(&read_all(&engine, file.clone(), &keys()).unwrap(), Some(2));
     let refused = read_all(&engine, file, &keys().column("c", COLUMN));
     assert!(matches!(refused, Err(Error::PlainColumn { column }) if column == "c"));
+}
+
+#[test]
+fn column_chunks_in_another_order_than_the_schema_are_refused() {
+    let engine = Engine::new().unwrap();
+    let encrypt =
+        |paths| encrypt(&engine, &plain_file_with(paths, 0, &bodies), Vec::new(), &Policy::uniform(FOOTER));
+    assert!(matches!(encrypt(["b", "a", "c"]), Err(Error::Malformed { .. })));
+    assert!(encrypt(COLUMNS).is_ok());
+}
+
+#[test]
+fn a_page_header_can_be_longer_than_a_piece() {
+    let engine = Engine::new().unwrap();
+    let plain = plain_file_with(COLUMNS, 5 << 20, &bodies);
+    let mut file = Vec::new();
+    encrypt(&engine, &plain, &mut file, &Policy::uniform(FOOTER)).unwrap();
+    check(&read_all(&engine, file, &Keys::new().footer(FOOTER)).unwrap(), None);
 }
 
 #[test]
@@ -287,6 +349,9 @@ fn a_structure_of_thrift_survives_and_has_limits() {
     assert!(Struct::read(&[&[0x19][..], &vec![0x19; 10_000]].concat()).is_err());
     assert!(Struct::read(&[0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x07, 0]).unwrap().is_none());
     assert!(Struct::read(&[0x1e, 0]).is_err());
+    // Fields may have any order, but only one value each: field 2, then field 1, then field 2 again.
+    assert!(Struct::read(&[0x25, 0, 0x05, 2, 2, 0]).unwrap().is_some());
+    assert!(Struct::read(&[0x25, 0, 0x05, 2, 2, 0x15, 4, 0]).is_err());
 }
 
 #[test]

@@ -101,6 +101,11 @@ impl Struct {
         Some(self.fields.remove(at).1)
     }
 
+    /// Removes all fields except those with these numbers.
+    pub(crate) fn keep_only(&mut self, ids: &[i16]) {
+        self.fields.retain(|(number, _)| ids.contains(number));
+    }
+
     /// An integer of any size.
     pub(crate) fn int(&self, id: i16) -> Option<i64> {
         match self.get(id)? {
@@ -297,7 +302,11 @@ impl<'a> Reader<'a> {
         loop {
             let first = self.byte()?;
             if first == 0 {
-                return Ok(Struct { fields });
+                return if has_duplicates(&fields) {
+                    Err(Stop::Bad("a field occurs twice"))
+                } else {
+                    Ok(Struct { fields })
+                };
             }
             let id = match first >> 4 {
                 0 => self.int()?,
@@ -388,6 +397,17 @@ impl<'a> Reader<'a> {
         }
         Ok(())
     }
+}
+
+/// True if two fields have the same number. Readers differ in which of the two they take, so a field that this crate changes or
+/// removes could remain in the other place.
+fn has_duplicates(fields: &[(i16, Value)]) -> bool {
+    if fields.is_sorted_by(|(one, _), (next, _)| one < next) {
+        return false;
+    }
+    let mut numbers: Vec<i16> = fields.iter().map(|(number, _)| *number).collect();
+    numbers.sort_unstable();
+    numbers.windows(2).any(|pair| pair[0] == pair[1])
 }
 
 fn varint_len(value: u64) -> usize {

@@ -91,11 +91,13 @@ impl NativeParquet {
         expected: Vec<String>,
         aad_prefix: Option<Vec<u8>>,
         allows_missing_aad: bool,
+        allows_unauthenticated_pages: bool,
     ) -> PyResult<NativeParquet> {
         let engine = engine::current(py)?;
         let source = open_source(py, file)?;
         let keys = Resolver { function: resolve, expected };
-        let options = ReadOptions { aad_prefix: aad_prefix.as_deref(), allows_missing_aad };
+        let aad_prefix = aad_prefix.as_deref();
+        let options = ReadOptions { aad_prefix, allows_missing_aad, allows_unauthenticated_pages };
         let view = py.detach(|| PlainView::open(&engine, source, &keys, options)).map_err(from_parquet)?;
         Ok(NativeParquet { view })
     }

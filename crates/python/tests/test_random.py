@@ -161,6 +161,41 @@ def test_array_operations_make_the_same_integers(monkeypatch):
         assert stream.position == reference.position
 
 
+def on_gpu(monkeypatch):
+    """Arrays of numpy take the way of arrays on a GPU."""
+    monkeypatch.setattr(_random_arrays._arrays, "device_name", lambda array: "cuda:0")
+    monkeypatch.setattr(_random_arrays, "_library_on_device", lambda array: numpy)
+
+
+def test_arrays_on_a_gpu_must_be_contiguous(monkeypatch):
+    on_gpu(monkeypatch)
+    for fill in (Generator(KEY).uniform, Generator(KEY).normal, lambda **out: Generator(KEY).integers(0, 9, **out)):
+        out = numpy.zeros((4, 4), numpy.int64 if fill.__name__ == "<lambda>" else numpy.float64)
+        with pytest.raises(BufferError, match="contiguous"):
+            fill(out=out[:, ::2])
+        assert not out.any()
+        assert fill(out=out).any()
+
+
+def test_threads_get_disjoint_integers_on_a_gpu(monkeypatch):
+    on_gpu(monkeypatch)
+    monkeypatch.setattr(_random_arrays, "_BATCH", 500)
+    generator, parts = Generator(KEY), []
+    threads = [threading.Thread(target=lambda: parts.append(generator.integers(0, 5, 20_000).tolist())) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    reference = Generator(KEY)
+    assert sorted(parts) == sorted(reference.integers(0, 5, 20_000).tolist() for _ in range(6))
+    assert generator.position == reference.position
+
+
+def test_a_range_that_the_elements_cannot_represent():
+    with pytest.raises(ValueError, match="more integers"):
+        Generator(KEY)._stream.integers(numpy.zeros(3, numpy.int32), 0, 1 << 40)
+
+
 def test_shapes_and_outputs():
     assert isinstance(float(Generator(KEY).uniform()), float)
     assert Generator(KEY).normal((2, 3), "float32").shape == (2, 3)
@@ -258,6 +293,13 @@ class TestNumpy:
         assert source.advance(5).random_raw() == words(6, 1, 8)[0]
         with pytest.raises(TypeError):
             source.spawn(2)
+
+    def test_it_is_initialised_once(self):
+        source = BitGenerator(KEY)
+        generator = numpy.random.Generator(source)
+        with pytest.raises(TypeError, match="once"):
+            source.__init__(KEY)
+        assert generator.bit_generator.random_raw() == words(0, 1, 8)[0]
 
     def test_the_source_outlives_its_name(self):
         generators = [numpy.random.Generator(BitGenerator(KEY, index)) for index in range(50)]

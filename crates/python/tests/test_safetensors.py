@@ -14,6 +14,7 @@ import lockstep
 import lockstep.safetensors
 from lockstep.safetensors import numpy as encrypted
 from lockstep.safetensors import safe_open
+from lockstep.safetensors._file import TensorFile
 
 safetensors = pytest.importorskip("safetensors")
 plain_files = pytest.importorskip("safetensors.numpy")
@@ -122,6 +123,27 @@ def test_parts_of_tensors(tmp_path, key):
         for bad in (100, -101, (0, 41)):
             with pytest.raises(IndexError):
                 file.get_slice("m")[bad]
+
+
+def test_parts_of_a_vector_with_elements_of_half_a_byte(key):
+    """As PyTorch has the type F4: an element of the array has two numbers."""
+
+    class Pairs(type(encrypted.FRAMEWORK)):
+        def empty(self, dtype, shape):
+            assert dtype == "F4" and shape[-1] % 2 == 0
+            return super().empty("U8", (*shape[:-1], shape[-1] // 2))
+
+    header = {
+        "v": {"dtype": "F4", "shape": [8], "data_offsets": [0, 4]},
+        "m": {"dtype": "F4", "shape": [3, 4], "data_offsets": [4, 10]},
+    }
+    sealed = io.BytesIO()
+    with lockstep.open(sealed, "wb", key=key) as file:
+        file.write(file_of(header, bytes(range(10))))
+    tensors = TensorFile(io.BytesIO(sealed.getvalue()), Pairs(), "cpu", key, b"")
+    assert tensors.read_part("v", np.s_[2:4]).tolist() == [2, 3]
+    assert tensors.read_part("v", 3) == 3
+    assert tensors.read_part("m", np.s_[1:]).tolist() == [[6, 7], [8, 9]]
 
 
 def test_only_the_chunks_that_are_needed_are_read(tmp_path, key):

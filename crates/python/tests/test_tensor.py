@@ -1,6 +1,8 @@
 """Arrays of other libraries: the classes of lockstep.aead and lockstep.tensor against pyca, on the host and on the emulator of GPUs."""
 
 import gc
+import sys
+from types import SimpleNamespace
 
 import numpy
 import pytest
@@ -8,7 +10,7 @@ from conftest import data, run_python
 from cryptography.hazmat.primitives.ciphers import aead as pyca
 
 import lockstep
-from lockstep import aead, tensor
+from lockstep import _arrays, aead, tensor
 from lockstep.random import Generator
 
 # Mode, key size, nonce size.
@@ -26,6 +28,13 @@ class Dlpack:
 
     def __dlpack_device__(self):
         return self.device or self.array.__dlpack_device__()
+
+
+class Copying(Dlpack):
+    """An array whose library exports a copy."""
+
+    def __dlpack__(self, **arguments):
+        return self.array.__dlpack__(**{**arguments, "copy": True})
 
 
 class CudaArray:
@@ -101,6 +110,7 @@ class TestClassesOnTheHost:
             (Dlpack(read_only), TypeError),
             (Dlpack(numpy.zeros((10, 16), numpy.uint8)[:, ::2]), BufferError),
             (Dlpack(numpy.zeros(79, numpy.uint8)), ValueError),
+            (Copying(numpy.zeros(80, numpy.uint8)), BufferError),
         ]:
             with pytest.raises(error):
                 cipher.encrypt_into(nonce, Dlpack(plain), None, buf)
@@ -115,6 +125,47 @@ class TestClassesOnTheHost:
         """A tensor of a GPU that Lockstep does not have is an error."""
         with lockstep.use("cpu"), pytest.raises(ValueError, match="cuda:0"):
             aead.AESGCM(key).encrypt(data(12), Dlpack(numpy.zeros(8, numpy.uint8), (2, 0)), None)
+
+
+    def test_arrays_of_objects(self, key):
+        objects = numpy.array([[], {}], dtype=object)
+        for use in (
+            lambda: tensor.seal(key, bytes(12), objects),
+            lambda: tensor.open(key, bytes(12), bytes(16), bytes(16), out=objects),
+            lambda: Generator(key).fill(objects),
+        ):
+            with pytest.raises(TypeError, match="objects of Python"):
+                use()
+        assert objects.tolist() == [[], {}]
+
+
+def test_a_subclass_belongs_to_the_library_of_its_base_class():
+    class Own(numpy.ndarray):
+        pass
+
+    assert Own.__module__ != "numpy"
+    assert _arrays.package_of(numpy.zeros(2).view(Own)) == "numpy"
+    assert _arrays.package_of(bytearray(2)) == "builtins"
+
+
+def test_the_current_stream_of_cupy_is_that_of_the_device_of_the_array(monkeypatch):
+    current = [5]
+
+    class Device:
+        def __enter__(self):
+            current.append(7)
+
+        def __exit__(self, *exception):
+            current.pop()
+
+    class Array:
+        device = Device()
+
+    Array.__module__ = "cupy"
+    stream = SimpleNamespace(get_current_stream=lambda: SimpleNamespace(ptr=current[-1]))
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=stream))
+    assert _arrays.stream_of(Array(), 1, None) == 7
+    assert _arrays.stream_of(Array(), 1, 9) == 9
 
 
 class TestBatchesOnTheHost:
@@ -275,6 +326,8 @@ class TestDevices:
             (ValueError, "overlap", {"out": array, "tags": CudaArray(array, shape=(16,))}),
             (ValueError, "same device", {"out": bytearray(64)}),
             (ValueError, "another stream", {"data": CudaArray(array, stream=77), "stream": 78}),
+            (ValueError, "another stream", {"data": CudaArray(array, stream=77), "out": CudaArray(array, stream=78)}),
+            (ValueError, "another stream", {"key": CudaArray(other, stream=77)}),
             (ValueError, "stream of its own", {"stream": 2}),
             (ValueError, "stream of its own", {"data": CudaArray(array, stream=2)}),
             (TypeError, "no stream", {"stream": "x"}),
@@ -289,6 +342,14 @@ class TestDevices:
                 tensor.seal(**{"key": key, "nonces": b"n" * 12, "data": array, **changes})
         tensor.synchronize()
         assert tensor.seal(key, b"n" * 12, array, stream=0).status.tobytes() == b"\1"
+
+    def test_classes_use_the_stream_of_the_data(self, emulator, key):
+        plain, sealed = on_device(bytes(64)), on_device(bytes(80))
+        for method, data_, out in (("encrypt_into", plain, sealed), ("decrypt_into", sealed, plain)):
+            with pytest.raises(ValueError, match="another stream"):
+                call = getattr(aead.AESGCM(key), method)
+                call(bytes(12), CudaArray(data_, stream=77), None, CudaArray(out, stream=78))
+        assert aead.AESGCM(key).encrypt_into(bytes(12), CudaArray(plain, stream=1), None, CudaArray(sealed, stream=1)) == 80
 
     @pytest.mark.parametrize("size", [0, 1, 16, 1000, (4 << 20) + 17])
     def test_random_bytes(self, emulator, key, size):

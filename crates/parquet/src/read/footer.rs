@@ -6,7 +6,7 @@ use subtle::ConstantTimeEq;
 use super::{ReadOptions, footer_range};
 use crate::aad::FileAad;
 use crate::error::{Error, Result, malformed, read};
-use crate::format::{Encryption, MAGIC, MAGIC_ENCRYPTED, TAIL, file, file_crypto};
+use crate::format::{Algorithm, Encryption, MAGIC, MAGIC_ENCRYPTED, TAIL, file, file_crypto};
 use crate::keys::{KeySource, ModuleKey};
 use crate::modules::{self, NONCE, TAG, module_len};
 use crate::thrift::{Struct, missing};
@@ -73,6 +73,10 @@ pub(super) fn open(
         None if is_encrypted => return Err(missing("the encryption algorithm")),
         None => return Err(Error::NotEncrypted),
     };
+    // In a file with an encrypted footer nothing authenticates the algorithm, so the caller has to decide.
+    if encryption.algorithm == Algorithm::GcmCtrV1 && !options.allows_unauthenticated_pages {
+        return Err(Error::UnauthenticatedPages);
+    }
     let prefix = prefix(&encryption, options.aad_prefix)?;
     let aad = match &encryption.file_unique {
         Some(unique) => FileAad::new(prefix, unique),

@@ -32,6 +32,13 @@ pub struct ReadOptions<'a> {
     /// Read files whose modules have no associated data, as DuckDB writes them, against the format. In such a file pages and columns
     /// that are encrypted with the same key can be exchanged without notice. All columns of such a file are taken as encrypted.
     pub allows_missing_aad: bool,
+    /// Read files with [`Algorithm::GcmCtrV1`], whose pages have no authentication: changes in them are not detected. The algorithm is
+    /// not authenticated in files with an encrypted footer, so that with this option a file with [`Algorithm::GcmV1`] can be
+    /// changed into such a file.
+    ///
+    /// [`Algorithm::GcmV1`]: crate::Algorithm::GcmV1
+    /// [`Algorithm::GcmCtrV1`]: crate::Algorithm::GcmCtrV1
+    pub allows_unauthenticated_pages: bool,
 }
 
 /// An encrypted Parquet file as a plain one. Threads can read it at the same time.
@@ -59,8 +66,8 @@ impl<S: ReadAt> PlainView<S> {
     ///
     /// # Errors
     /// [`Error::Malformed`], [`Error::NotAuthentic`], [`Error::NotEncrypted`], [`Error::PlainColumn`], [`Error::UnknownColumn`],
-    /// [`Error::MissingKey`], [`Error::KeyLength`], [`Error::AadPrefix`], [`Error::Unsupported`]; errors of the source of keys and
-    /// of reading.
+    /// [`Error::MissingKey`], [`Error::KeyLength`], [`Error::AadPrefix`], [`Error::MissingAad`], [`Error::UnauthenticatedPages`],
+    /// [`Error::Unsupported`]; errors of the source of keys and of reading.
     pub fn open(
         engine: &Engine,
         source: S,

@@ -107,16 +107,9 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
         let mut sealed = Vec::new();
         seal(self.engine, &[Sealing { key, kind: Kind::Gcm, aad, plain: &meta.encode() }], &mut sealed)?;
         chunk.set(chunk::ENCRYPTED_COLUMN_METADATA, Value::Binary(sealed));
+        chunk.keep_only(&chunk::VISIBLE);
         if has_plain_footer {
-            for field in [
-                column::KEY_VALUE_METADATA,
-                column::STATISTICS,
-                column::ENCODING_STATS,
-                column::SIZE_STATISTICS,
-                column::GEOSPATIAL_STATISTICS,
-            ] {
-                meta.remove(field);
-            }
+            meta.keep_only(&column::VISIBLE);
             chunk.set(chunk::META_DATA, Value::Struct(meta));
         }
         Ok(())

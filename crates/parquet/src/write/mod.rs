@@ -11,7 +11,7 @@ use lockstep::{Engine, ReadAt};
 
 use crate::aad::{FileAad, Place};
 use crate::error::{Error, Result, malformed, write};
-use crate::format::{self, Encryption, MAGIC, MAGIC_ENCRYPTED, chunk, file, row_group};
+use crate::format::{self, Encryption, MAGIC, MAGIC_ENCRYPTED, chunk, column, file, row_group};
 use crate::modules::Kind;
 use crate::read::{End, read_end};
 use crate::thrift::{Struct, Value, missing};
@@ -142,6 +142,12 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
         let Some(Value::Struct(mut meta)) = chunk.remove(chunk::META_DATA) else {
             return Err(missing("the metadata of a column"));
         };
+        // The policy is applied by the place of a column in the schema, and some readers find columns by this path.
+        if meta.strings(column::PATH_IN_SCHEMA).is_some_and(|names| names != treatment.names) {
+            let what =
+                format!("the column chunk in the place of column {} is of another column", treatment.column);
+            return Err(malformed(what));
+        }
         let start = self.at;
         let placement = self.pages(&mut meta, treatment, place)?;
         chunk.set(chunk::META_DATA, Value::Struct(meta));

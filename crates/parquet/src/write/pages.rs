@@ -103,7 +103,7 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
             self.source.read_exact_at(&mut buffer, at).map_err(read)?;
             let (batch, needed) = pages_in(&buffer, self.pages)?;
             let Some(last) = batch.last() else {
-                if at + needed as u64 > end {
+                if buffer.len() as u64 == end - at {
                     return Err(malformed(format!("a page of column {} is cut off", treatment.column)));
                 }
                 window = needed;

@@ -99,9 +99,14 @@ pub(super) fn plan(policy: &Policy, leaves: &[Leaf]) -> Result<Plan> {
     }
     let names = columns.iter().map(|(path, ..)| *path).chain(policy.plain_columns.iter().map(String::as_str));
     for name in names {
-        if !leaves.iter().any(|leaf| is_in(leaf, name)) {
+        let mut named = leaves.iter().filter_map(|leaf| named_part(leaf, name));
+        let Some(first) = named.next() else {
             let known = leaves.iter().map(|leaf| &*leaf.path).collect::<Vec<_>>().join(", ");
             return Err(Error::UnknownColumn { name: name.into(), known });
+        };
+        if named.any(|other| other != first) {
+            let what = "two columns or groups have this name, because a name has dots";
+            return Err(Error::Contradiction { column: name.into(), what });
         }
     }
     let mut treatments = Vec::with_capacity(leaves.len());
@@ -124,7 +129,21 @@ pub(super) fn plan(policy: &Policy, leaves: &[Leaf]) -> Result<Plan> {
     Ok(Plan { footer_key, treatments })
 }
 
+/// The part of a column's path that a name of a policy stands for: all of it, or a group that the column is in. None if the name
+/// stands for something else. A dot in the name of a column does not make a group.
+fn named_part<'l>(leaf: &'l Leaf, name: &str) -> Option<&'l [String]> {
+    let mut rest = name;
+    for (index, part) in leaf.names.iter().enumerate() {
+        rest = rest.strip_prefix(&**part)?;
+        if rest.is_empty() {
+            return Some(&leaf.names[..=index]);
+        }
+        rest = rest.strip_prefix('.')?;
+    }
+    None
+}
+
 /// True if a name is that of the column or of a group that it is in.
 fn is_in(leaf: &Leaf, name: &str) -> bool {
-    leaf.path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    named_part(leaf, name).is_some()
 }

@@ -5,9 +5,14 @@ import sys
 from typing import Any
 
 
+# Libraries whose arrays are treated in a way of their own.
+_LIBRARIES = frozenset({"torch", "cupy", "jax", "jaxlib", "numpy"})
+
+
 def package_of(array: Any) -> str:
-    """The name of the library of an array, without importing it."""
-    return type(array).__module__.partition(".")[0]
+    """The name of the library of an array, without importing it. A subclass belongs to the library of its base class."""
+    packages = [kind.__module__.partition(".")[0] for kind in type(array).__mro__]
+    return next((package for package in packages if package in _LIBRARIES), packages[0])
 
 
 def _module(name: str) -> Any:
@@ -85,7 +90,9 @@ def stream_of(array: Any, ordinal: int, stream: Any) -> int:
         if library == "torch" and _module("torch").cuda.is_available():
             return int(_module("torch").cuda.current_stream(ordinal).cuda_stream)
         if library == "cupy":
-            return int(_module("cupy").cuda.get_current_stream().ptr)
+            # CuPy has a current stream for each device.
+            with array.device:
+                return int(_module("cupy").cuda.get_current_stream().ptr)
         return 0
     handle: Any = None
     if isinstance(stream, int):

@@ -5,6 +5,7 @@ numbers of them: integer operations, conversions that are exact, and single mult
 in one way only.
 """
 
+import contextlib
 import math
 import struct
 import sys
@@ -59,7 +60,8 @@ def floats(stream: Keystream, kind: str, shape: Any, dtype: Any, like: Any, out:
     if _arrays.device_name(array) is None:
         stream.floats(array, kind)
     else:
-        _fill_floats(_library_on_device(array), stream, kind, array, name)
+        with _on_device(array):
+            _fill_floats(_library_on_device(array), stream, kind, array, name)
     return _result(array, like, out)
 
 
@@ -74,7 +76,8 @@ def integers(stream: Keystream, low: int, high: int, shape: Any, dtype: Any, lik
     if _arrays.device_name(array) is None:
         stream.integers(array, _signed(low), high - 1 - low)
     else:
-        _fill_integers(_library_on_device(array), stream, low, high - 1 - low, array)
+        with _on_device(array):
+            _fill_integers(_library_on_device(array), stream, low, high - 1 - low, array)
     return _result(array, like, out)
 
 
@@ -106,9 +109,22 @@ def _words(library: Any, stream: Keystream, like: Any, count: int, bits: int) ->
     return words if bits == 64 else _cast(words, library.int64) & 0xFFFFFFFF
 
 
+def _on_device(array: Any) -> Any:
+    """A context in which the library of an array makes new arrays on the same device. PyTorch takes the device as an argument."""
+    return array.device if _arrays.package_of(array) == "cupy" else contextlib.nullcontext()
+
+
+def _flat(array: Any) -> Any:
+    """The elements of an array on a GPU, in its own memory: `reshape` makes a copy of an array that is not contiguous."""
+    _arrays.check(array, True)
+    if not (array.is_contiguous() if hasattr(array, "is_contiguous") else array.flags.c_contiguous):
+        raise BufferError("the array is not contiguous: give a contiguous one")
+    return array.reshape(-1)
+
+
 def _fill_floats(library: Any, stream: Keystream, kind: str, array: Any, name: str) -> None:
     bits = 32 if name == "float32" else 64
-    flat = array.reshape(-1)
+    flat = _flat(array)
     for start in range(0, flat.shape[0], _BATCH):
         part = flat[start : start + _BATCH]
         words = _words(library, stream, array, part.shape[0], bits)
@@ -158,7 +174,7 @@ def _table(library: Any, like: Any) -> Any:
 def _fill_integers(library: Any, stream: Keystream, low: int, last: int, array: Any) -> None:
     bits = 32 if last < 1 << 32 else 64
     mask = (1 << last.bit_length()) - 1
-    flat = array.reshape(-1)
+    flat = _flat(array)
     written, total = 0, flat.shape[0]
     while written < total:
         start = stream.position

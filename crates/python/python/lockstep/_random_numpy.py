@@ -21,6 +21,9 @@ class BitGenerator(numpy.random.BitGenerator):
     """
 
     def __init__(self, key: Any, position: int = 0) -> None:
+        if hasattr(self, "_bits"):
+            # Generators of numpy have the address of the first state.
+            raise TypeError("a BitGenerator is initialised once: make a new one")
         # The seed of numpy's class is not used.
         super().__init__(0)
         if not 0 <= position < _POSITIONS:

@@ -120,7 +120,7 @@ class _KeyMaterial:
             master, wrapped = str(material["masterKeyID"]), str(material["wrappedDEK"])
             is_double = bool(material["doubleWrapping"])
             kek_id, wrapped_kek = (str(material[name]) if is_double else "" for name in ("keyEncryptionKeyID", "wrappedKEK"))
-        except (KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        except (KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
             raise ValueError(f"the key metadata are no key material of pyarrow or parquet-java: {error!r}") from error
         if not is_double:
             return self._kms(master, wrapped)
@@ -149,6 +149,7 @@ def open(
     kms: Kms | None = None,
     aad_prefix: bytes | None = None,
     allow_missing_aad: bool = False,
+    allow_unauthenticated_pages: bool = False,
 ) -> PlainFile:
     """Opens an encrypted Parquet file; returns a file object with the same table as a plain Parquet file.
 
@@ -160,13 +161,15 @@ def open(
     by dots. kms: instead of keys, a function of a master key's identifier and a wrapped key that returns the key; it is called for
     the key material that pyarrow and parquet-java store in the file. aad_prefix: required if the file was written with one and does
     not store it; if the file stores one, the two must be equal. allow_missing_aad: read files of DuckDB, whose modules have no
-    associated data, so that pages and columns of the file can be exchanged without notice.
+    associated data, so that pages and columns of the file can be exchanged without notice. allow_unauthenticated_pages: read files with
+    AES_GCM_CTR_V1, whose pages have no tags, so that changes in them are not detected. An attacker can also change a file with
+    AES_GCM_V1 into such a file, because the format does not authenticate the algorithm in files with an encrypted footer.
 
     Columns whose key is not given can be seen, but not read: a read raises ValueError.
 
     Raises InvalidTag for data that are not authentic (a wrong key, a wrong prefix, a damaged or changed file); ValueError for a file
-    that is not Parquet or not encrypted, for a column with a key that the file does not have or has not encrypted, and for missing
-    keys; OSError; and what kms raises. The pages of AES_GCM_CTR_V1 have no tags: changes in them are not detected.
+    that is not Parquet or not encrypted, for a column with a key that the file does not have or has not encrypted, for missing
+    keys, and for files that need an allowance; OSError; and what kms raises.
     """
     if (keys is None) == (kms is None):
         raise TypeError("give either keys or kms")
@@ -188,7 +191,8 @@ def open(
         def resolve(column: str | None, metadata: bytes | None) -> bytes | None:
             return footer if column is None else columns.get(column)
 
-    return PlainFile(_native.NativeParquet(file, resolve, expected, aad_prefix, allow_missing_aad))
+    native = _native.NativeParquet(file, resolve, expected, aad_prefix, allow_missing_aad, allow_unauthenticated_pages)
+    return PlainFile(native)
 
 
 def encrypt(
@@ -211,9 +215,10 @@ def encrypt(
     input: a path, or a binary file object that can seek. output: a path. footer_key: 16, 24 or 32 bytes. columns: the keys of
     columns by their paths (names from the root, joined by dots); the name of a group stands for all columns in it. Columns without
     a key are encrypted with the footer key, except plain_columns, which are not encrypted. algorithm: "AES_GCM_V1", or
-    "AES_GCM_CTR_V1", whose pages have no authentication. plaintext_footer: leave the footer readable, and sign it.
-    aad_prefix: identifies the file, so that it cannot be exchanged for another one. store_aad_prefix: write it to the file;
-    otherwise readers must know it. footer_key_metadata, column_key_metadata: what readers need to find the keys.
+    "AES_GCM_CTR_V1", whose pages have no authentication, so that readers have to allow that. plaintext_footer: leave the
+    footer readable, and sign it. aad_prefix: identifies the file, so that it cannot be exchanged for another one. store_aad_prefix:
+    write it to the file; otherwise readers must know it. footer_key_metadata, column_key_metadata: what readers need to find the
+    keys.
 
     Raises ValueError for a name that is no column, for contradictory settings, and for a file that is not plain Parquet or cannot
     be encrypted; FileExistsError unless overwrite is true; OSError.
@@ -247,6 +252,7 @@ def decrypt(
     kms: Kms | None = None,
     aad_prefix: bytes | None = None,
     allow_missing_aad: bool = False,
+    allow_unauthenticated_pages: bool = False,
     overwrite: bool = False,
 ) -> None:
     """Writes the plain form of an encrypted Parquet file to a path. The output appears complete or not at all.
@@ -254,5 +260,12 @@ def decrypt(
     The arguments and exceptions are those of `open`; also FileExistsError unless overwrite is true. Only the owner can read the
     output. A column without a key is not in it in a readable form.
     """
-    with open(input, keys, kms=kms, aad_prefix=aad_prefix, allow_missing_aad=allow_missing_aad) as plain:
+    with open(
+        input,
+        keys,
+        kms=kms,
+        aad_prefix=aad_prefix,
+        allow_missing_aad=allow_missing_aad,
+        allow_unauthenticated_pages=allow_unauthenticated_pages,
+    ) as plain:
         plain._native.save(output, overwrite)

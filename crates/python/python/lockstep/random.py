@@ -11,6 +11,7 @@ a whole block of 16 bytes and uses whole blocks, so the results of a call depend
 The numbers are as secret as the key. Two generators with the same key and overlapping positions give the same numbers.
 """
 
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -32,12 +33,15 @@ Shape = int | Sequence[int]
 class Generator:
     """A source of random numbers with a key of 32 bytes and a position, which counts blocks of 16 bytes from 0 to 2 ** 128 - 1.
 
+    Threads can share a generator: they get different parts of the keystream.
+
     Raises ValueError for a key of another length, or for a position that is out of range. A generator cannot be pickled or copied,
     since that would store its key: use `state` and `from_state`.
     """
 
     def __init__(self, key: Any, position: int = 0) -> None:
         self._stream = Keystream(key, _checked(position))
+        self._lock = threading.RLock()
 
     @property
     def position(self) -> int:
@@ -46,7 +50,8 @@ class Generator:
 
     @position.setter
     def position(self, position: int) -> None:
-        self._stream.position = _checked(position)
+        with self._lock:
+            self._stream.position = _checked(position)
 
     @property
     def state(self) -> dict[str, Any]:
@@ -62,18 +67,21 @@ class Generator:
 
     def advance(self, blocks: int) -> "Generator":
         """Moves the position by a number of blocks, which may be negative, modulo 2 ** 128. Returns this generator."""
-        self.position = (self.position + blocks) % _POSITIONS
+        with self._lock:
+            self.position = (self.position + blocks) % _POSITIONS
         return self
 
     def jumped(self, jumps: int = 1) -> "Generator":
         """A new generator `jumps` times 2 ** 64 blocks after this one, for work in parallel."""
         new = object.__new__(type(self))
         new._stream = self._stream.at((self.position + jumps * _JUMP) % _POSITIONS)
+        new._lock = threading.RLock()
         return new
 
     def bytes(self, size: int) -> bytes:
         """`size` random bytes."""
-        return self._stream.bytes(size)
+        with self._lock:
+            return self._stream.bytes(size)
 
     def fill(self, array: Any, *, stream: Any = None) -> None:
         """Fills an array of any type, on the host or on a GPU, with random bytes. On a GPU it returns before the work is done.
@@ -81,14 +89,16 @@ class Generator:
         Raises TypeError for a read-only array, BufferError for one that is not contiguous, ValueError for a device that is not
         supported. The stream is as in `lockstep.tensor`.
         """
-        self._stream.fill(array, stream)
+        with self._lock:
+            self._stream.fill(array, stream)
 
     def uniform(self, shape: Shape = (), dtype: Any = "float64", *, like: Any = None, out: Any = None) -> Any:
         """Numbers in [0, 1): multiples of 2 ** -53 for float64 and of 2 ** -24 for float32, each equally likely.
 
         Returns a new array of numpy, or of the library and on the device of `like`, or `out`, which is filled.
         """
-        return _random_arrays.floats(self._stream, "uniform", shape, dtype, like, out)
+        with self._lock:
+            return _random_arrays.floats(self._stream, "uniform", shape, dtype, like, out)
 
     def normal(self, shape: Shape = (), dtype: Any = "float64", *, like: Any = None, out: Any = None) -> Any:
         """Normal numbers with mean 0 and variance 1: quantiles of uniform numbers of 63 bits (31 for float32), by polynomials that are
@@ -97,7 +107,8 @@ class Generator:
         The arguments and the result are those of `uniform`. The coefficients are looked up by the upper bits of a number, so the time
         of a call may reveal something of the numbers to other programs on the same machine: use them for simulations, not as secrets.
         """
-        return _random_arrays.floats(self._stream, "normal", shape, dtype, like, out)
+        with self._lock:
+            return _random_arrays.floats(self._stream, "normal", shape, dtype, like, out)
 
     def integers(
         self, low: int, high: int, shape: Shape = (), dtype: Any = "int64", *, like: Any = None, out: Any = None
@@ -109,7 +120,8 @@ class Generator:
         skipped. The other arguments and the result are as for `uniform`. Raises ValueError if low >= high, or if a number does not
         fit the type.
         """
-        return _random_arrays.integers(self._stream, low, high, shape, dtype, like, out)
+        with self._lock:
+            return _random_arrays.integers(self._stream, low, high, shape, dtype, like, out)
 
     def __repr__(self) -> str:
         return f"<lockstep.random.Generator at position {self.position}>"

@@ -10,8 +10,8 @@
 An array is any object with a contiguous buffer, with `__dlpack__` (PyTorch, CuPy, JAX, numpy) or with `__cuda_array_interface__`
 (Numba). Its elements may have any type of whole bytes; the bytes are processed. The data of a GPU are not copied to the host.
 
-The stream of a call is the argument `stream` (a number, or a stream of PyTorch, CuPy or Numba); without it, the current stream of
-PyTorch or CuPy, the stream of `__cuda_array_interface__`, or the default stream. The arrays of a call are kept until its work is
+The stream of a call is the argument `stream` (a number, or a stream of PyTorch, CuPy or Numba); without it, the stream of the data: the
+current stream of PyTorch or CuPy, the stream of `__cuda_array_interface__`, or the default stream. The arrays of a call are kept until its work is
 done, so they may be dropped at any time. A failure of a device after the return of a call is raised by the next call or by
 `synchronize`.
 """
@@ -113,6 +113,8 @@ def check(status: Any) -> None:
 
 def _host(status: Any) -> bytes:
     if isinstance(status, DeviceArray):
+        # The array does not state the stream of the work that writes it.
+        synchronize()
         return status.tobytes()
     if hasattr(status, "cpu"):
         status = status.cpu()

@@ -35,7 +35,7 @@ impl Cipher {
     ) -> PyResult<Bound<'py, PyAny>> {
         let from = Imported::read(data, None)?;
         let output = empty_like(data, from.len().checked_add(self.tag).ok_or_else(too_long)?)?;
-        self.encrypt_imported(py, header, &from, &Imported::write(&output, None)?)?;
+        self.encrypt_imported(py, header, &from, &output)?;
         Ok(output)
     }
 
@@ -48,7 +48,7 @@ impl Cipher {
     ) -> PyResult<Bound<'py, PyAny>> {
         let from = Imported::read(data, None)?;
         let output = empty_like(data, from.len().checked_sub(self.tag).ok_or_else(invalid)?)?;
-        self.decrypt_imported(py, header, &from, &Imported::write(&output, None)?)?;
+        self.decrypt_imported(py, header, &from, &output)?;
         Ok(output)
     }
 
@@ -60,7 +60,7 @@ impl Cipher {
         data: &Bound<'_, PyAny>,
         output: &Bound<'_, PyAny>,
     ) -> PyResult<usize> {
-        self.encrypt_imported(py, header, &Imported::read(data, None)?, &Imported::write(output, None)?)
+        self.encrypt_imported(py, header, &Imported::read(data, None)?, output)
     }
 
     /// The plaintext into an array; returns its length in bytes.
@@ -71,7 +71,7 @@ impl Cipher {
         data: &Bound<'_, PyAny>,
         output: &Bound<'_, PyAny>,
     ) -> PyResult<usize> {
-        self.decrypt_imported(py, header, &Imported::read(data, None)?, &Imported::write(output, None)?)
+        self.decrypt_imported(py, header, &Imported::read(data, None)?, output)
     }
 
     fn encrypt_imported(
@@ -79,14 +79,15 @@ impl Cipher {
         py: Python<'_>,
         header: Header<'_>,
         from: &Imported,
-        to: &Imported,
+        output: &Bound<'_, PyAny>,
     ) -> PyResult<usize> {
+        let to = Imported::write(output, from.stream_for_others(py, None)?.as_ref())?;
         match (&from.place, &to.place) {
             (&Place::Host(from), &Place::Host(to)) => self.encrypt_into(py, header, from, to),
             (Place::Device(data), Place::Device(whole)) => {
                 let len = data.len().checked_add(self.tag).ok_or_else(too_long)?;
                 check_output(len, whole.len())?;
-                let parts = self.parts(whole, to.stream);
+                let parts = self.parts(whole, from.stream);
                 self.on_device(py, header, (data, &parts.body), &parts, true)?;
                 Ok(len)
             }
@@ -99,8 +100,9 @@ impl Cipher {
         py: Python<'_>,
         header: Header<'_>,
         from: &Imported,
-        to: &Imported,
+        output: &Bound<'_, PyAny>,
     ) -> PyResult<usize> {
+        let to = Imported::write(output, from.stream_for_others(py, None)?.as_ref())?;
         match (&from.place, &to.place) {
             (&Place::Host(from), &Place::Host(to)) => self.decrypt_into(py, header, from, to),
             (Place::Device(whole), Place::Device(data)) => {

@@ -261,6 +261,9 @@ impl Keystream {
         if !matches!(array.item, 1 | 2 | 4 | 8) {
             return Err(PyValueError::new_err("the elements must be integers of 8, 16, 32 or 64 bits"));
         }
+        if array.item < 8 && last >> (8 * array.item) != 0 {
+            return Err(PyValueError::new_err("the range has more integers than the elements can represent"));
+        }
         let bounded = Bounded { last, low, result: array.item };
         self.write_host(py, &array, move |key, engine, block, to| {
             key.write_integers(engine, block, bounded, to)

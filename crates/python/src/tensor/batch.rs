@@ -59,8 +59,11 @@ pub(crate) fn tensor_batch(
     offsets: Option<Vec<usize>>,
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
+    let from = Imported::read(data, stream)?;
+    let stream = from.stream_for_others(py, stream)?;
+    let stream = stream.as_ref();
     let tags = if seals { Imported::write(tags, stream)? } else { Imported::read(tags, stream)? };
-    let (nonces, from) = (Imported::read(nonces, stream)?, Imported::read(data, stream)?);
+    let nonces = Imported::read(nonces, stream)?;
     let (nonce_stride, count) = match nonces.shape[..] {
         [NONCE] if nonces.item == 1 => (NONCE, 1),
         [count, stride @ (NONCE | 16)] if nonces.item == 1 => (stride, count),

@@ -150,6 +150,19 @@ impl Imported {
         }
     }
 
+    /// The argument `stream` for the other arrays of a call whose work runs on the stream of this array. Their libraries order their
+    /// own work before that stream, or the import fails. `given` is the argument of the call.
+    pub(crate) fn stream_for_others<'py>(
+        &self,
+        py: Python<'py>,
+        given: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match &self.place {
+            Place::Host(_) => Ok(given.cloned()),
+            Place::Device(_) => Ok(Some(self.stream.0.into_pyobject(py)?.into_any())),
+        }
+    }
+
     /// The reference that work on device memory holds.
     pub(crate) fn into_keep(self) -> Option<Keep> {
         match self.owner {
@@ -177,6 +190,11 @@ impl Imported {
     }
 
     fn from_buffer(array: &Bound<'_, PyAny>, writes: bool) -> PyResult<Imported> {
+        if has_objects(array)? {
+            return Err(PyTypeError::new_err(
+                "the elements are objects of Python: give an array of numbers or bytes",
+            ));
+        }
         let mut export = Box::new(Export::new());
         let shaped = export.shaped(array).map_err(|error| {
             // numpy's exception is a ValueError.
@@ -237,6 +255,11 @@ impl Imported {
         if writes && tensor.flags().contains(DlpackFlags::READ_ONLY) {
             return Err(read_only_error());
         }
+        if writes && tensor.flags().contains(DlpackFlags::IS_COPIED) {
+            return Err(PyBufferError::new_err(
+                "the library of the array exports a copy, so that the array cannot be written to: give another array",
+            ));
+        }
         Ok(Imported { place, shape, item, stream, owner: Owner::Shared(Keep::Dlpack(tensor)) })
     }
 
@@ -293,6 +316,14 @@ impl Imported {
         let owner = Owner::Shared(Keep::Object(array.clone().unbind()));
         Ok(Imported { place: Place::Device(slice), shape, item, stream, owner })
     }
+}
+
+/// True for an array of numpy whose memory has pointers to objects. The format of its buffer would show that as well, but numpy does not
+/// export the formats of all types, such as bfloat16.
+fn has_objects(array: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = array.py();
+    let Some(dtype) = array.getattr_opt(intern!(py, "dtype"))? else { return Ok(false) };
+    dtype.getattr_opt(intern!(py, "hasobject"))?.map_or(Ok(false), |value| value.is_truthy())
 }
 
 fn is_compact(shape: &[usize], strides: &[isize], item: usize) -> bool {

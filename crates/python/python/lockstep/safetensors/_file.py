@@ -81,11 +81,12 @@ class TensorFile:
         entry = self.entry(name)
         first, *others = index if isinstance(index, tuple) and index else (index,)
         rows = _rows(first, entry.shape)
-        if rows is None:
+        # The bytes of a row. The elements of a vector of F4 are no whole bytes.
+        row, rest = divmod(entry.end - entry.start, max(1, entry.shape[0])) if rows else (0, 0)
+        if rows is None or rest:
             return self._framework.compact(self.read([name])[name][index])
         start, stop, inside = rows
         shape = (stop - start, *entry.shape[1:])
-        row = (entry.end - entry.start) // max(1, entry.shape[0])
         array, buffer = self._framework.empty(entry.dtype, shape)
         self._fill(entry.start + start * row, [buffer])
         return self._framework.place(self._framework.compact(array[(inside, *others)]), self._device)
