@@ -1,99 +1,118 @@
 #!/usr/bin/env bash
-# Checks and measurements on a machine with a GPU.
+# Checks and measurements on a machine with a GPU, which needs only a driver.
 #
-#   tools/gpu_check.sh build FOLDER [ARCHITECTURES]   builds programs that require only a driver on the GPU machine
-#   tools/gpu_check.sh run FOLDER OUT [DEVICE]        on that machine: self-tests, the suite on each kernel, sanitizer, benchmark, the same GPU by
-#                                                     wgpu and OpenGL, openssl
+#   tools/gpu_check.sh build FOLDER [ARCHITECTURES]            the folder with everything in it, and FOLDER.tar.gz to carry; ARCHITECTURES: 90
+#   tools/gpu_check.sh rehearsal FOLDER                        the same from debug builds with emulators, for a rehearsal without a GPU
+#   tools/gpu_check.sh run FOLDER OUT [DEVICE] [PART...]       on that machine; the same as FOLDER/run.sh OUT [DEVICE] [PART...]
 #
-# `run` writes OUT/DATE-DEVICE.json and .md for CUDA and wgpu, the tables and plots of docs/papers (DATE-DEVICE-geforce8.json and .html by CUDA,
-# -gems.json and .svg and -geforce.json by OpenGL), and OUT/log. It goes on after a failure and then exits with 1.
-set -uo pipefail
+# tools/gpu_check/run.sh describes OUT and the parts. docs/testing.md has the procedure.
+set -euo pipefail
 
-cd "$(dirname "$0")/.."
+# In bytes.
+most=60000000
+root=$(cd "$(dirname "$0")/.." && pwd)
+target=${CARGO_TARGET_DIR:-$root/target}
+cargo=${CARGO:-cargo}
+
+usage() {
+    sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2
+    exit 2
+}
+
+# The path of a test program: the package, its test, and arguments of cargo.
+test_program() {
+    "$cargo" test --no-run --message-format=json-render-diagnostics "${@:2}" |
+        sed -n "s/.*\"name\":\"$1\".*\"executable\":\"\([^\"]*\)\".*/\1/p" | tail -n 1
+}
+
+# What is the same in both kinds of folders: scripts, the Python package, and the loaders of Vulkan and EGL.
+copy_scripts() {
+    local folder=$1 library path
+    install -m 755 "$root"/tools/gpu_check/{run.sh,parts.sh,tensors.py} "$root/tools/gpu_ratio.py" "$folder/"
+    mkdir -p "$folder/provider-test" "$folder/loaders" "$folder/python"
+    install -m 755 "$root"/tools/provider-test/{device,common,servers}.py "$folder/provider-test/"
+    install -m 644 "$root/crates/provider/lockstep.cnf" "$folder/"
+    cp -r "$root/crates/python/python/lockstep" "$folder/python/"
+    find "$folder/python" -name __pycache__ -prune -exec rm -r {} +
+    for library in libvulkan.so.1 libEGL.so.1 libGLdispatch.so.0; do
+        path=$(ldconfig -p | sed -n "s/.*$library (.*x86-64.*) => //p" | head -n 1)
+        if [ -n "$path" ]; then
+            cp -L "$path" "$folder/loaders/$library"
+        else
+            echo "gpu_check: no $library here: the GPU machine must have it" >&2
+        fi
+    done
+}
+
+# Writes FOLDER/requires: the versions and the libraries that the programs need.
+requirements() {
+    local programs=("$1"/{lockstep,device_speed,tests-cuda,tests-wgpu,tests-opengl,lockstep.so,python/lockstep/_native.abi3.so})
+    {
+        printf 'glibc '
+        objdump -T "${programs[@]}" | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1 | sed 's/GLIBC_//'
+        objdump -p "${programs[@]}" | sed -n 's/^ *NEEDED *//p' | sort -u | grep -v -E '^(ld-linux|lib(c|m|dl|rt|pthread)\.)' |
+            sed 's/^/library /'
+    } >"$1/requires"
+    cat "$1/requires"
+}
 
 build() {
-    set -e
-    local folder=$1 target=${CARGO_TARGET_DIR:-target}
-    tools/cuda_kernels.py "$folder/kernels" --arch "${2:-90}"
-    export LOCKSTEP_CUDA_KERNELS
-    LOCKSTEP_CUDA_KERNELS=$(cd "$folder/kernels" && pwd)
-    # One by one: in one build, the provider would get the feature wgpu of the command.
-    cargo build --release --locked -p lockstep-cli
-    cargo build --release --locked -p lockstep-provider
-    cargo build --release --locked -p lockstep-aes --features wgpu,lab --example device_speed
-    local backend suite
+    local folder=$1 architectures=${2:-90} backend size
+    export LOCKSTEP_CUDA_KERNELS=$target/gpu-check-kernels
+    "$root/tools/cuda_kernels.py" "$LOCKSTEP_CUDA_KERNELS" --arch "$architectures" --no-ptx --carry-less
+    rm -rf "$folder"
+    mkdir -p "$folder/python/lockstep"
+    copy_scripts "$folder"
+    cd "$root"
+    # One by one: in one build, the provider would get the features of the command.
+    "$cargo" build --release --locked -p lockstep-cli
+    "$cargo" build --release --locked -p lockstep-aes --features wgpu,opengl,lab --example device_speed
     for backend in cuda wgpu opengl; do
-        suite=$(cargo test --release --locked -p lockstep-$backend --test $backend --no-run 2>&1 | sed -n "s/.*(\(.*$backend-[0-9a-f]*\))$/\1/p")
-        cp "$suite" "$folder/tests-$backend"
+        install -m 755 "$(test_program $backend --release --locked -p lockstep-$backend --test $backend)" "$folder/tests-$backend"
     done
-    cp "$target/release/lockstep" "$target/release/examples/device_speed" "$folder/"
-    cp "$target/release/liblockstep_provider.so" "$folder/lockstep.so"
-    du -sh "$folder"/*
+    "$cargo" build --release --locked -p lockstep-provider
+    "$cargo" build --release --locked -p lockstep-python
+    install -m 755 "$target/release/lockstep" "$target/release/examples/device_speed" "$folder/"
+    install -m 755 "$target/release/liblockstep_provider.so" "$folder/lockstep.so"
+    install -m 755 "$target/release/liblockstep_native.so" "$folder/python/lockstep/_native.abi3.so"
+    requirements "$folder"
+    du -ab "$folder" | sort -n | tail -n 12
+    size=$(du -sb "$folder" | cut -f 1)
+    [ "$size" -le $most ] || {
+        echo "gpu_check: $folder has $size bytes, more than $most" >&2
+        exit 1
+    }
+    tar -czf "$folder.tar.gz" -C "$(dirname "$folder")" "$(basename "$folder")"
+    echo "$folder: $size bytes; $folder.tar.gz: $(stat -c %s "$folder.tar.gz") bytes"
 }
 
-run() {
-    local folder=$1 out=$2 device=${3:-cuda:0} failed=()
-    named() { echo "$(date +%F)-$(printf %s "$1" | tr -c 'a-z0-9\n' -)"; }
-    local name
-    name=$(named "$device")
-    mkdir -p "$out"
-    step() {
-        echo "== $1"
-        shift
-        timeout "${LIMIT:-240}" "$@" 2>&1 | tail -n 60
-        local rc=${PIPESTATUS[0]}
-        [ "$rc" -eq 0 ] || { failed+=("$*: exit code $rc"); echo "FAILED with $rc"; }
-    }
-    # Self-tests and the shared suite on another device of the same GPU. Fails if there is none.
-    is_there() {
-        if ! "$folder/lockstep" devices | grep -q "^$1:"; then
-            echo "NOT TESTED: $1: $("$folder/lockstep" devices | grep "^$2" || echo "no driver for $2")"
-            return 1
-        fi
-        step "self-tests of $1" "$folder/lockstep" selftest --device "$1"
-        LOCKSTEP_TEST_DEVICE=$1 step "the shared suite on $1" "$folder/tests-$2" suite::
-    }
-    {
-        step "the machine" sh -c 'nvidia-smi || true; lscpu | head -20'
-        step "devices" "$folder/lockstep" devices
-        step "self-tests" "$folder/lockstep" selftest --device "$device"
-        LOCKSTEP_TEST_DEVICE=$device step "the shared suite" "$folder/tests-cuda" suite::
-        if command -v compute-sanitizer >/dev/null; then
-            LOCKSTEP_TEST_DEVICE=$device step "sanitizer" compute-sanitizer --error-exitcode 9 "$folder/tests-cuda" suite::bitslice::many
-        else
-            echo "NOT TESTED: compute-sanitizer is not here"
-        fi
-        LIMIT=${BENCH_LIMIT:-300} step "benchmark" "$folder/device_speed" "$device" "$out/$name.json" "$out/$name.md" "${LARGEST:-1073741824}"
-        LIMIT=180 step "the CUDA paper's table" sh -c '"$1" lab cuda --device "$2" --json --force --html "$3.html" >"$3.json"' lab \
-            "$folder/lockstep" "$device" "$out/$name-geforce8"
-        # The same GPU by wgpu and by OpenGL, if their drivers are installed.
-        local portable=${PORTABLE:-wgpu:0} opengl=${OPENGL:-opengl:0} other
-        if is_there "$portable" wgpu; then
-            other=$(named "$portable")
-            LIMIT=${BENCH_LIMIT:-300} step "benchmark by wgpu" "$folder/device_speed" "$portable" "$out/$other.json" "$out/$other.md" \
-                "${LARGEST:-1073741824}"
-            step "wgpu beside CUDA" python3 tools/gpu_ratio.py "$out/$other.json" "$out/$name.json"
-        fi
-        if is_there "$opengl" opengl; then
-            other=$(named "$opengl")
-            LIMIT=300 step "Figure 36-9 of GPU Gems 3" sh -c '"$1" lab opengl --device "$2" --json --force --plot "$3.svg" ${4:+--total "$4"} >"$3.json"' \
-                lab "$folder/lockstep" "$opengl" "$out/$other-gems" "${TOTAL:-}"
-            LIMIT=300 step "the files of the GeForce thesis" sh -c '"$1" lab geforce measure --device "$2" --cuda "$3" --json --scale "$5" >"$4.json"' \
-                lab "$folder/lockstep" "$opengl" "$device" "$out/$other-geforce" "${SCALE:-16}"
-        fi
-        if command -v openssl >/dev/null; then
-            LOCKSTEP_TEST_DEVICE=$device step "openssl and nginx" python3 tools/provider-test/device.py "$folder/lockstep.so"
-        fi
-        [ ${#failed[@]} -eq 0 ] && echo "all is well" || printf 'FAILED: %s\n' "${failed[@]}"
-    } 2>&1 | tee "$out/log"
-    ! grep -q '^FAILED' "$out/log"
+rehearsal() {
+    local folder=$1 backend options
+    options=(--workspace --locked --features "lockstep-provider/lab,lockstep-provider/opengl,lockstep-python/lab" --lib --bins --tests)
+    rm -rf "$folder"
+    mkdir -p "$folder/python/lockstep"
+    copy_scripts "$folder"
+    cd "$root"
+    for backend in cuda wgpu opengl; do
+        ln -s "$(test_program $backend "${options[@]}")" "$folder/tests-$backend"
+    done
+    "$cargo" test --no-run --quiet "${options[@]:0:4}" --example device_speed
+    ln -s "$target/debug/lockstep" "$target/debug/examples/device_speed" "$folder/"
+    ln -s "$target/debug/deps/liblockstep_provider.so" "$folder/lockstep.so"
+    ln -s "$target/debug/deps/liblockstep_native.so" "$folder/python/lockstep/_native.abi3.so"
+    requirements "$folder"
 }
 
-case "${1:-}" in
-    build) shift && [ $# -ge 1 ] && build "$@" ;;
-    run) shift && [ $# -ge 2 ] && run "$@" ;;
-    *)
-        sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2
-        exit 2
+command=${1:-}
+[ $# -ge 2 ] || usage
+case "$command" in
+    build | rehearsal)
+        folder=$(realpath -m "$2")
+        "$command" "$folder" "${@:3}"
         ;;
+    run)
+        [ $# -ge 3 ] || usage
+        exec "$2/run.sh" "${@:3}"
+        ;;
+    *) usage ;;
 esac

@@ -1,28 +1,37 @@
 #!/usr/bin/env python3
 """Compares the bitsliced kernels of the wgpu and CUDA backends, as device_speed measured them on one GPU.
 
-  tools/gpu_ratio.py WGPU.json CUDA.json [BAR]
+  tools/gpu_ratio.py WGPU.jsonl CUDA.jsonl [BAR]
 
-Prints the rates of both at the largest size, for each pass. Exits with 1 if the ratio of CTR-128 is below BAR (0.7).
+Prints the rates of both at the largest common size, for each operation. Exits with 1 if the ratio of CTR-128 is below BAR (0.5).
 """
+
 import json
 import sys
 
 
 def rates(path, kernel):
-    """Bytes a second by pass, key and size."""
+    """Bytes a second by operation, key and size."""
+    found = {}
     try:
         with open(path, encoding="utf-8") as file:
-            rows = [row for row in json.load(file) if row.get("kernel") == kernel]
-    except (OSError, ValueError) as error:
-        sys.exit(f"{path} is no result of device_speed: {error}")
-    return {(row["pass"], row["bits"], row["bytes"]): row["bytes"] / row["seconds"] for row in rows}
+            for line in file:
+                try:
+                    row = json.loads(line)
+                except ValueError:
+                    # A line that was interrupted.
+                    continue
+                if row.get("what") == "resident" and row.get("kernel") == kernel and "seconds" in row:
+                    found[row["pass"], row["bits"], row["bytes"]] = row["bytes"] / row["seconds"]
+    except OSError as error:
+        sys.exit(f"{path} has no results of device_speed: {error}")
+    return found
 
 
 def main(arguments):
     if len(arguments) not in (2, 3):
         sys.exit(__doc__)
-    bar = float(arguments[2]) if len(arguments) == 3 else 0.7
+    bar = float(arguments[2]) if len(arguments) == 3 else 0.5
     ours, theirs = rates(arguments[0], "wgpu/bitslice"), rates(arguments[1], "cuda/bitslice")
     both = ours.keys() & theirs.keys()
     if not both:

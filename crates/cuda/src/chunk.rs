@@ -10,11 +10,13 @@ use lockstep_core::work::{Operation, Stream};
 use lockstep_core::{KeySize, Result};
 use lockstep_gpu_host::{Kind, Limits, Messages, Piece, Pipeline, Results};
 
+use crate::carry_less;
 use crate::describe::{Description, Work};
 use crate::gpu::{Event, Gpu};
-use crate::kernel::{FAMILIES, Family, LaunchOptions};
+use crate::kernel::{FAMILIES, Family, LaunchOptions, Products};
 use crate::launch;
 use crate::machine::Hold;
+use crate::passes::by_matrices;
 use crate::staging::{Pool, Staging};
 
 /// Bytes of a chunk. A chunk is large enough to fill the device and to outweigh the cost of its launches, and small
@@ -73,6 +75,18 @@ impl Task {
 
     pub(crate) fn chaining(&self) -> ChainingState {
         ChainingState::of_operation(self.operation)
+    }
+
+    /// True if GHASH and POLYVAL multiply by the carry-less multiply-add.
+    pub(crate) fn is_carry_less(&self) -> bool {
+        self.options.products == Products::CarryLess && carry_less::is_used(self.gpu())
+    }
+
+    /// True if this many tiles of level 0 of GHASH are hashed by matrices.
+    pub(crate) fn is_by_matrices(&self, tiles: u64, keys: u64) -> bool {
+        self.options.products >= Products::TensorUnits
+            && !self.is_carry_less()
+            && by_matrices(self.gpu().limits(), tiles, keys)
     }
 
     /// True if the final chaining state of each piece is copied back from the device.

@@ -10,14 +10,11 @@ use lockstep_core::work::{AeadMessage, Tag};
 use lockstep_core::{Error, Result};
 use lockstep_gpu_host::{Kind, Messages, Piece, PieceKeys};
 
-use crate::carry_less;
 use crate::chunk::Task;
 use crate::gpu::Stream;
 use crate::kernel::{Family, GHASH_MATRICES_BYTES, GHASH_ROWS, OCB_MASKS, Tiling};
 use crate::launch;
-use crate::passes::{
-    Aead, AuxiliaryBlocks, Batch, Extra, Hashing, Level, Levels, Ocb, Tiled, by_matrices, chain_scratch,
-};
+use crate::passes::{Aead, AuxiliaryBlocks, Batch, Extra, Hashing, Level, Levels, Ocb, Tiled, chain_scratch};
 use crate::staging::{Layout, Staging};
 
 /// Places in a staging buffer, in bytes. The parts that the host fills come first.
@@ -179,8 +176,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
     /// True if the tiles of level 0 of GHASH are hashed by matrices.
     fn by_matrices(&self) -> bool {
         let tiles = self.levels().first().map_or(0, |level| Levels::tiles(level));
-        !carry_less::is_used(self.task.gpu())
-            && by_matrices(self.task.gpu().limits(), tiles, self.keys.all.len() as u64)
+        self.task.is_by_matrices(tiles, self.keys.all.len() as u64)
     }
 
     fn levels(&self) -> &[Vec<u64>] {
@@ -318,7 +314,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
                 rows: address(places.rows),
                 matrices: self.by_matrices().then(|| address(places.matrices)),
                 polyval: is_polyval,
-                carry_less: carry_less::is_used(self.task.gpu()),
+                carry_less: self.task.is_carry_less(),
             }),
             aead: is_aead.then(|| Aead { extras: address(places.extras), status: address(places.statuses) }),
             ocb: regions.map(|regions| Ocb { keys: keys as u32, masks: address(places.masks), regions }),

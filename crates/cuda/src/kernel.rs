@@ -114,6 +114,20 @@ pub struct LaunchOptions {
     pub blocks_per_thread: Option<u32>,
     /// If true, `cuda/bitslice` does not use its kernels for short messages.
     pub always_wide: bool,
+    /// How GHASH and POLYVAL multiply.
+    pub products: Products,
+}
+
+/// Ways to multiply in GHASH and POLYVAL. A device uses the last of these that it has, up to the one that is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Products {
+    /// Integer multiplication.
+    Integers,
+    /// Tensor units, for tiles of long messages.
+    TensorUnits,
+    /// The carry-less multiply-add.
+    #[default]
+    CarryLess,
 }
 
 /// How work is divided among the threads of a launch.

@@ -43,5 +43,5 @@ pub use backend::{CudaBackend, EMULATOR, devices};
 pub use backend::{emulator, emulator_with_carry_less};
 pub use device::Cuda;
 pub use energy::Energy;
-pub use kernel::LaunchOptions;
+pub use kernel::{LaunchOptions, Products};
 pub use lockstep_gpu_host::Overhead;

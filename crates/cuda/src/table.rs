@@ -8,15 +8,12 @@ use lockstep_core::work::Table;
 use lockstep_gpu_host::table::Arrays;
 use lockstep_gpu_host::{InFlight, Kind};
 
-use crate::carry_less;
 use crate::chunk::Task;
 use crate::gpu::{Event, Gpu, Stream};
 use crate::kernel::{Family, GHASH_MATRICES_BYTES, GHASH_ROWS, GHASH_TILE_BLOCKS, Tiling, helper, one_each};
 use crate::launch::{Parameters, Segment};
 use crate::machine::{Hold, Limits};
-use crate::passes::{
-    Aead, AuxiliaryBlocks, Batch, Extra, Hashing, Level, Tiled, by_matrices, by_messages, chain_scratch,
-};
+use crate::passes::{Aead, AuxiliaryBlocks, Batch, Extra, Hashing, Level, Tiled, by_messages, chain_scratch};
 use crate::staging::{Layout, Staging};
 
 /// A table in flight.
@@ -160,8 +157,7 @@ impl<'t> Shape<'t> {
     /// True if the tiles of level 0 of GHASH are hashed by matrices.
     fn by_matrices(&self) -> bool {
         let tiles = self.levels.first().map_or(0, |each| each * u64::from(self.count));
-        !carry_less::is_used(self.task.gpu())
-            && by_matrices(self.task.gpu().limits(), tiles, self.keys as u64)
+        self.task.is_by_matrices(tiles, self.keys as u64)
     }
 
     fn places(&self) -> Result<Places> {
@@ -270,7 +266,7 @@ impl<'t> Shape<'t> {
             rows: at(places.rows),
             matrices: self.by_matrices().then(|| at(places.matrices)),
             polyval: is_polyval,
-            carry_less: carry_less::is_used(gpu),
+            carry_less: self.task.is_carry_less(),
         });
         let batch = self.batch(hashing.as_ref(), places, base, stream);
         batch.launch(

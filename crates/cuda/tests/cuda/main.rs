@@ -6,6 +6,7 @@ mod emulator;
 mod energy;
 mod large;
 mod ocb;
+mod products;
 mod races;
 mod serial_kernels;
 mod suite;

@@ -3,21 +3,26 @@
 
 use std::sync::Arc;
 
-use lockstep_core::backend::{Backend, Device};
-use lockstep_cuda::{CudaBackend, LaunchOptions};
+use lockstep_core::backend::Device;
+use lockstep_cuda::{Cuda, LaunchOptions};
 use lockstep_testkit::suite::{Subject, aead, composed, memory};
 
+/// The device that LOCKSTEP_TEST_DEVICE names.
+fn named() -> Option<Cuda> {
+    let name = std::env::var("LOCKSTEP_TEST_DEVICE").ok()?;
+    let (devices, missing) = lockstep_cuda::devices();
+    let device = devices.into_iter().find(|device| device.id().to_string() == name);
+    Some(device.unwrap_or_else(|| panic!("no device {name}: {missing:?}")))
+}
+
 fn device() -> Arc<dyn Device> {
-    let Ok(name) = std::env::var("LOCKSTEP_TEST_DEVICE") else { return Arc::new(lockstep_cuda::emulator()) };
-    let found = CudaBackend.discover();
-    let device = found.devices.into_iter().find(|device| device.id().to_string() == name);
-    device.unwrap_or_else(|| panic!("no device {name}: {:?}", found.missing))
+    Arc::new(named().unwrap_or_else(lockstep_cuda::emulator))
 }
 
 /// Without the kernels for short messages, which would run most of the suite otherwise.
 fn wide() -> Arc<dyn Device> {
     let options = LaunchOptions { always_wide: true, ..LaunchOptions::default() };
-    Arc::new(lockstep_cuda::emulator().launched(options))
+    Arc::new(named().unwrap_or_else(lockstep_cuda::emulator).launched(options))
 }
 
 lockstep_testkit::backend_suite!(bitslice, device(), "cuda/bitslice");
@@ -29,10 +34,11 @@ lockstep_testkit::backend_suite!(fine_constant, device(), "cuda/fine-constant");
 lockstep_testkit::backend_suite!(coarse_constant, device(), "cuda/coarse-constant");
 lockstep_testkit::backend_suite!(global_sbox, device(), "cuda/global-sbox");
 
-/// The checks that hash, with GHASH and POLYVAL by the carry-less multiply-add, which the default build does not have.
+/// The checks that hash, with GHASH and POLYVAL by the carry-less multiply-add, which the default build does not have. A named
+/// device uses it if the build includes it and the device has it.
 #[test]
 fn carry_less_products() {
-    let device = Arc::new(lockstep_cuda::emulator_with_carry_less());
+    let device = Arc::new(named().unwrap_or_else(lockstep_cuda::emulator_with_carry_less));
     let subject = Subject::new(device, "cuda/bitslice").unwrap();
     for check in [
         aead::gcm_agrees,

@@ -1,0 +1,93 @@
+//! Clocks, power and temperature of the GPU, by `nvidia-smi`.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::Result;
+
+/// What is read, ten times in a second. The names in a row are in `FIELDS`.
+const QUERY: &str = "--query-gpu=clocks.sm,clocks.mem,power.draw,temperature.gpu";
+const FIELDS: [&str; 4] = ["sm_mhz", "memory_mhz", "watts", "celsius"];
+
+type Sample = (Instant, [Option<f64>; 4]);
+
+/// The running program, and what it has printed.
+pub(crate) struct Meter {
+    program: Option<Child>,
+    samples: Arc<Mutex<Vec<Sample>>>,
+}
+
+impl Meter {
+    /// Starts the program, if there is one. Its output is also kept in the file.
+    pub(crate) fn start(file: Option<&Path>) -> Result<Meter> {
+        let samples = Arc::new(Mutex::new(Vec::new()));
+        let arguments = ["-i", "0", QUERY, "--format=csv,noheader,nounits", "-lms", "100"];
+        // `stdbuf` makes the program write each line at once.
+        let start = |command: &mut Command| {
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
+        };
+        let plain = || start(Command::new("nvidia-smi").args(arguments));
+        let has_program = Command::new("nvidia-smi").arg("-L").output().is_ok();
+        let started = match has_program {
+            true => {
+                start(Command::new("stdbuf").args(["-oL", "nvidia-smi"]).args(arguments)).or_else(|_| plain())
+            }
+            false => plain(),
+        };
+        let Ok(mut program) = started else { return Ok(Meter { program: None, samples }) };
+        let create = |path: &Path| File::create(path).map_err(|error| format!("{}: {error}", path.display()));
+        let mut copy = file.map(create).transpose()?;
+        if let Some(output) = program.stdout.take() {
+            let samples = Arc::clone(&samples);
+            std::thread::spawn(move || {
+                for line in BufReader::new(output).lines().map_while(std::result::Result::ok) {
+                    let sample = (Instant::now(), parse(&line));
+                    samples.lock().unwrap_or_else(PoisonError::into_inner).push(sample);
+                    // The rows have the figures; the file has the course of time.
+                    let _ = copy.as_mut().map(|copy| writeln!(copy, "{line}"));
+                }
+            });
+        }
+        Ok(Meter { program: Some(program), samples })
+    }
+
+    /// The medians in an interval; of a short one, the last figures before its end. Null if there are none.
+    pub(crate) fn during(&self, begun: Instant, ended: Instant) -> Value {
+        let samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
+        let before: Vec<&Sample> = samples.iter().filter(|(at, _)| *at <= ended).collect();
+        let first = before.iter().position(|(at, _)| *at >= begun).unwrap_or(before.len().saturating_sub(1));
+        let during = &before[first.min(before.len())..];
+        if during.is_empty() {
+            return Value::Null;
+        }
+        let mut result = json!({"samples": during.len()});
+        for (index, name) in FIELDS.into_iter().enumerate() {
+            let mut values: Vec<f64> = during.iter().filter_map(|(_, values)| values[index]).collect();
+            values.sort_by(f64::total_cmp);
+            result[name] = values.get(values.len() / 2).copied().into();
+        }
+        result
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        if let Some(program) = &mut self.program {
+            // It may have ended by itself.
+            let _ = program.kill();
+            let _ = program.wait();
+        }
+    }
+}
+
+/// The four numbers of a line; `None` for what the GPU does not report.
+fn parse(line: &str) -> [Option<f64>; 4] {
+    let mut numbers = line.split(',').map(|field| field.trim().parse().ok());
+    std::array::from_fn(|_| numbers.next().flatten())
+}
