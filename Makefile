@@ -15,7 +15,7 @@ INSTALL ?= install
 
 .PHONY: help build provider provider-lab dist install c-library c-test deb deb-arm64 deb-check run test test-release test-packages test-packages-arm64 test-full test-wgpu test-provider test-provider-oldest test-provider-newest \
 	test-provider-releases nightly test-dist publish-check soak soak-check soak-module lint bench bench-files \
-	bench-provider bench-python wheel wheel-arm64 wheel-freethreaded python-test timing leak-test asan miri fuzz arm64-test arm64-test-all kernel-report kernel-check gpu-check lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
+	bench-provider bench-python wheel wheel-arm64 wheel-freethreaded python-test timing leak-test asan miri fuzz arm64-test arm64-test-all kernel-report kernel-check gpu-check gpu-rehearsal lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
 
 # Several targets build the same files with other features; cargo runs in parallel by itself.
 .NOTPARALLEL:
@@ -120,7 +120,7 @@ test: tools-present
 	$(INSTALL) -m 755 $(TARGET)/debug/deps/liblockstep_provider.so $(TESTED_PROVIDER)
 	tools/in_parallel.sh "$(CARGO) test $(WORKSPACE) --doc" "tools/python_test.sh $(PYTHON_EXTENSION)" \
 		"tools/pyca_interop.py $(TESTED) && tools/page_check.py $(TESTED)" \
-		"tools/provider-test/all.sh $(TESTED_PROVIDER) $(TESTED) openssl device lifecycle"
+		"tools/provider-test/all.sh $(TESTED_PROVIDER) $(TESTED) openssl device lifecycle" tools/gpu_check/self_test.py
 
 ## make test-release      the scripts of make test, nginx, Apache and Python, on the release builds of the command and of both modules
 test-release: build provider provider-lab
@@ -193,8 +193,8 @@ test-wgpu:
 ## make test-full         make test, and: formatting, clippy, docs, the wheel, release builds, the package, leak-test, oldest and newest OpenSSL, soak-check, Arm, GPU code
 test-full: lint test wheel test-release test-packages leak-test test-provider-oldest test-provider-newest soak-check arm64-test kernel-check
 
-## make nightly           slow checks and other toolchains: sanitizer, Miri, fuzzing, installed builds, crates as published, OpenSSL 3.5, more on Arm
-nightly: asan miri fuzz test-dist publish-check test-openssl-3.5 arm64-test-all test-packages-arm64
+## make nightly           slow checks and other toolchains: sanitizer, Miri, fuzzing, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check
+nightly: asan miri fuzz test-dist publish-check test-openssl-3.5 arm64-test-all test-packages-arm64 gpu-rehearsal
 
 ## make publish-check     pack the crates for crates.io and compile each package with the others, without uploading (minutes)
 publish-check:
@@ -289,10 +289,17 @@ spu-gnu:
 qpu-vc4asm:
 	LOCKSTEP_VC4ASM=$(VC4ASM) $(CARGO) test -p lockstep-qpu --locked vc4asm
 
-## make gpu-check         on a machine with a GPU: self-tests, the suite on each kernel, benchmark, openssl (DEVICE=cuda:0)
+## make gpu-check         on a machine with a GPU: self-tests, the suite on each kernel, measurements, openssl, tensors (DEVICE=cuda:0)
 gpu-check: tools-present
 	tools/gpu_check.sh build $(TARGET)/gpu-check
-	tools/gpu_check.sh run $(TARGET)/gpu-check $(TARGET)/gpu-check/out $(DEVICE)
+	LIMIT_TOTAL=$(or $(LIMIT_TOTAL),7200) tools/gpu_check.sh run $(TARGET)/gpu-check $(TARGET)/gpu-check-results $(DEVICE)
+
+## make gpu-rehearsal     the parts of gpu-check on the emulator and on software devices, with small sizes
+gpu-rehearsal: tools-present
+	tools/setup.sh gpus
+	tools/setup.sh programs
+	tools/gpu_check.sh rehearsal $(TARGET)/gpu-rehearsal
+	tools/gpu_check/rehearse.sh $(TARGET)/gpu-rehearsal
 
 tools-present:
 	@tools/setup.sh

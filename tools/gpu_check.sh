@@ -28,8 +28,10 @@ test_program() {
 # What is the same in both kinds of folders: scripts, the Python package, and the loaders of Vulkan and EGL.
 copy_scripts() {
     local folder=$1 library path
-    install -m 755 "$root"/tools/gpu_check/{run.sh,parts.sh,tensors.py} "$root/tools/gpu_ratio.py" "$folder/"
+    install -m 755 "$root"/tools/gpu_check/{run.sh,parts.sh} "$root/tools/gpu_ratio.py" "$folder/"
     mkdir -p "$folder/provider-test" "$folder/loaders" "$folder/python"
+    # Beside the package, which it imports.
+    install -m 755 "$root/tools/gpu_check/tensors.py" "$folder/python/"
     install -m 755 "$root"/tools/provider-test/{device,common,servers}.py "$folder/provider-test/"
     install -m 644 "$root/crates/provider/lockstep.cnf" "$folder/"
     cp -r "$root/crates/python/python/lockstep" "$folder/python/"
@@ -96,7 +98,7 @@ rehearsal() {
     for backend in cuda wgpu opengl; do
         ln -s "$(test_program $backend "${options[@]}")" "$folder/tests-$backend"
     done
-    "$cargo" test --no-run --quiet "${options[@]:0:4}" --example device_speed
+    "$cargo" build --quiet "${options[@]:0:4}" --example device_speed
     ln -s "$target/debug/lockstep" "$target/debug/examples/device_speed" "$folder/"
     ln -s "$target/debug/deps/liblockstep_provider.so" "$folder/lockstep.so"
     ln -s "$target/debug/deps/liblockstep_native.so" "$folder/python/lockstep/_native.abi3.so"

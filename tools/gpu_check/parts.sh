@@ -12,7 +12,6 @@
 #   SUITES                tests of the shared suite, by the beginnings of their names (all)
 #   QUICK                 not empty: trial runs instead of measurements, for emulators
 #   DOLLARS, WATTS        price and power for the papers' tables (the power is measured otherwise)
-#   EXTENSION             a build of the Python extension that replaces that of the wheel
 set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -244,11 +243,13 @@ part_opengl() {
     [ -z "${QUICK:-}" ] || scale=1048576
     use_loaders
     other_device "$opengl" opengl || return
-    measure resident "$opengl" opengl --largest "${PORTABLE_LARGEST:-134217728}"
+    # The backend has no memory for programs: from host to host.
+    step_to "$out/opengl.throughput.json" 'host to host by OpenGL' 120 "$lockstep" bench throughput ${QUICK:+--quick} --json --quiet \
+        --device "$opengl" --mode ctr --mode ecb
     step_to "$out/opengl.gems.json" 'Figure 36-9 of GPU Gems 3' 150 "$lockstep" lab opengl --device "$opengl" --json --force \
         --plot "$out/opengl.gems.svg" ${QUICK:+--total 16384 --no-openssl}
     step_to "$out/opengl.geforce.json" 'the files of the GeForce thesis' 150 "$lockstep" lab geforce measure --device "$opengl" \
-        --cuda "$device" --json --scale $scale
+        --cuda "$device" --json --scale $scale ${QUICK:+--edges 16 --runs 1}
 }
 
 # `openssl enc` of a file by the default provider, by the provider's CPU and by the device: seconds, and CPU seconds.
@@ -286,13 +287,9 @@ part_tensors() {
     local section
     has python3 || { not_tested 'no python3' && return; }
     python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { not_tested 'Python 3.11 or later is required' && return; }
-    # In a copy, so that the folder stays as it is.
-    local package=$XDG_CACHE_HOME/python
-    rm -rf "$package" && mkdir -p "$package" && cp -r "$here/python/lockstep" "$package/"
-    [ -z "${EXTENSION:-}" ] || cp "$EXTENSION" "$package/lockstep/_native.abi3.so"
     for section in interface torch cupy numba jax; do
-        step "tensors: $section" 120 env XLA_PYTHON_CLIENT_PREALLOCATE=false PYTHONPATH="$package${PYTHONPATH:+:$PYTHONPATH}" python3 "$here/tensors.py" "$section" \
-            "$device" "$out/tensors.$section.json"
+        step "tensors: $section" 120 env XLA_PYTHON_CLIENT_PREALLOCATE=false python3 "$here/python/tensors.py" "$section" "$device" \
+            "$out/tensors.$section.json"
     done
 }
 
@@ -301,8 +298,8 @@ part_carry-less() {
 }
 
 part_peers() {
-    local threads mode all=1
-    [ -n "${QUICK:-}" ] || all="1 $(nproc)"
+    local threads mode all=1 size=64K
+    [ -n "${QUICK:-}" ] || { all="1 $(nproc)" && size=16M; }
     for threads in $all; do
         if has openssl && [ -z "${QUICK:-}" ]; then
             for mode in aes-128-ctr aes-256-ctr aes-128-gcm aes-256-gcm; do
@@ -311,7 +308,8 @@ part_peers() {
             done
         fi
         step_to "$out/peers.throughput-$threads.json" "our kernels of the CPU, $threads threads" 100 "$lockstep" bench throughput \
-            ${QUICK:+--quick} --json --quiet --device cpu --threads "$threads" --mode ctr --mode gcm --mode ecb --size 64K --size 16M
+            ${QUICK:+--quick} --json --quiet --device cpu --threads "$threads" --mode ctr --mode gcm --mode ecb --size 64K \
+            --size $size
     done
     step_to "$out/peers.peers.json" 'libraries in one process' 100 "$lockstep" bench peers ${QUICK:+--quick --no-openssl} --json --quiet
 }

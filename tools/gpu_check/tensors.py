@@ -124,25 +124,12 @@ def interface(device, expected):
     """Arrays with __cuda_array_interface__ alone."""
     if device == "cuda:emu":
         # The emulator's memory, by the same protocol.
-        made = tensor.DeviceArray(16, device)
-        emulated = [made]
-
-        class Array:
-            def __init__(self, size, shape):
-                memory = tensor.DeviceArray(size, device)
-                emulated.append(memory)
-                self.memory = memory
-                self.__cuda_array_interface__ = {**memory.__cuda_array_interface__, "shape": shape}
-
-        def to_device(content, shape):
-            array = Array(len(content), shape)
+        def emulated(content, shape):
+            array = EmulatedArray(len(content), shape)
             array.memory.copy_from(content)
             return array
 
-        def to_host(array):
-            return (array.memory if isinstance(array, Array) else array).tobytes()
-
-        check_library(expected, to_device, to_host)
+        check_library(expected, emulated, lambda array: getattr(array, "memory", array).tobytes())
         return
     driver = Driver(int(device.split(":")[1]))
     to_host = driver.to_host
@@ -150,6 +137,14 @@ def interface(device, expected):
     stream = driver.stream()
     check_library(expected, driver.to_device, to_host, stream=stream)
     measure_library("driver", lambda shape: driver.zeros(shape), driver.wait, [])
+
+
+class EmulatedArray:
+    """Memory of the emulator with __cuda_array_interface__ only."""
+
+    def __init__(self, size, shape):
+        self.memory = tensor.DeviceArray(size, "cuda:emu")
+        self.__cuda_array_interface__ = {**self.memory.__cuda_array_interface__, "shape": shape}
 
 
 class Driver:
