@@ -8,7 +8,7 @@
 # Variables, for other devices and for rehearsals:
 #   PORTABLE, OPENGL      devices of wgpu and OpenGL (wgpu:0, opengl:0)
 #   LARGEST, PORTABLE_LARGEST   bytes of the largest measurements (4 GiB; 1 GiB by wgpu)
-#   MEASURE_SECONDS       seconds of a measurement at the largest size (1)
+#   MEASURE_SECONDS       seconds of a measurement at the largest size (0.5)
 #   SUITES                tests of the shared suite, by the beginnings of their names (all)
 #   QUICK                 not empty: trial runs instead of measurements, for emulators
 #   DOLLARS, WATTS        price and power for the papers' tables (the power is measured otherwise)
@@ -81,11 +81,11 @@ not_tested() {
     echo "NOT TESTED: $*"
 }
 
-# Runs a mode of device_speed until two thirds of a minute before the limit of the part, and writes its tables.
+# Runs a mode of device_speed until 40 seconds before the limit of the part, and writes its tables.
 measure() {
     local mode=$1 on=$2 rows=$3
     shift 3
-    step "$mode on $on" "$limit" "$speed" "$mode" "$on" "$out/$rows.jsonl" --seconds "${MEASURE_SECONDS:-1}" \
+    step "$mode on $on" "$limit" "$speed" "$mode" "$on" "$out/$rows.jsonl" --seconds "${MEASURE_SECONDS:-0.5}" \
         --until $((limit - SECONDS > 60 ? limit - SECONDS - 40 : 20)) --clocks "$out/$rows.$mode.clocks.csv" "$@"
     "$speed" page "$out/$rows.jsonl" >"$out/$rows.md.part" && mv -f "$out/$rows.md.part" "$out/$rows.md"
 }
@@ -117,7 +117,8 @@ other_device() {
         not_tested "$name: $("$lockstep" devices 2>&1 | grep "^$backend" || echo "no driver for $backend")"
         return 1
     fi
-    step "self-tests of $name" 120 "$lockstep" selftest --device "$name"
+    # Software devices need longer.
+    step "self-tests of $name" $((${QUICK:+200} + 100)) "$lockstep" selftest --device "$name"
     step "the shared suite on $name" 240 env LOCKSTEP_TEST_DEVICE="$name" "$here/tests-$backend" "${SUITES:-suite::}"
 }
 

@@ -3,7 +3,7 @@
 #
 #   tools/gpu_check/rehearse.sh FOLDER      a folder of `tools/gpu_check.sh rehearsal`
 #
-# The figures mean nothing. Takes three minutes on an idle machine with two processors.
+# The figures mean nothing. Takes some minutes.
 set -euo pipefail
 
 [ $# -eq 1 ] || {

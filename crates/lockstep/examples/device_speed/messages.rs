@@ -87,7 +87,7 @@ fn shape(
         return Ok(());
     }
     let batch = Batch::new(bench, operation, size, count, each, true)?;
-    let seconds = bench.seconds(bench.largest);
+    let seconds = bench.seconds(bench.largest) / if (count, each) == SHAPES[0] { 1.0 } else { 5.0 };
     for (kernel, place, subject) in wanted {
         let outcome = match place {
             Place::Device => batch
