@@ -112,7 +112,8 @@ def measure_library(library, zeros, wait, peers):
         wait()
 
     measure(f"{library}: lockstep.random, bytes", size, lambda: generator.fill(array), both)
-    measure(f"{library}: lockstep.tensor.seal, {size >> 20} MiB in messages of 1 MiB", size, lambda: tensor.seal(key, nonces, array, out=array), both)
+    what = f"{library}: lockstep.tensor.seal, {size >> 20} MiB in messages of 1 MiB"
+    measure(what, size, lambda: tensor.seal(key, nonces, array, out=array), both)
     small = zeros((16,))
     measure(f"{library}: lockstep.tensor.seal, 16 bytes", 16, lambda: tensor.seal(key, bytes(12), small, out=small), both)
     measure(f"{library}: lockstep.random, 1 KiB", 1024, lambda: generator.fill(nonces[:64]), both)
@@ -132,11 +133,9 @@ def interface(device, expected):
         check_library(expected, emulated, lambda array: getattr(array, "memory", array).tobytes())
         return
     driver = Driver(int(device.split(":")[1]))
-    to_host = driver.to_host
-    check_library(expected, driver.to_device, to_host)
-    stream = driver.stream()
-    check_library(expected, driver.to_device, to_host, stream=stream)
-    measure_library("driver", lambda shape: driver.zeros(shape), driver.wait, [])
+    check_library(expected, driver.to_device, driver.to_host)
+    check_library(expected, driver.to_device, driver.to_host, stream=driver.stream())
+    measure_library("driver", driver.zeros, driver.wait, [])
 
 
 class EmulatedArray:
