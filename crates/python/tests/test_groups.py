@@ -129,7 +129,7 @@ def test_plans_that_are_refused(tree, tmp_path, key):
         plan([tree], tree)
     with pytest.raises(ValueError, match="does not end in .enc"):
         plan([tree / "zero"], encrypts=False)
-    with pytest.raises(NotADirectoryError):
+    with pytest.raises(ValueError, match="is not a folder"):
         plan([tree], tree / "zero")
     assert not (tmp_path / "out").exists()
 
