@@ -25,7 +25,7 @@ class LocalCluster:
 
     def __init__(self, folder):
         self.folder = folder
-        self._cluster = Cluster(initialize_head=True, head_node_args={**NODE, "temp_dir": folder, "_system_config": SYSTEM})
+        self._cluster = Cluster(initialize_head=True, head_node_args={**NODE, "_system_config": SYSTEM})
         self.nodes = [self._cluster.head_node, self._cluster.add_node(**NODE), self._cluster.add_node(**NODE)]
         self.address = self._cluster.address
         ray.init(self.address, log_to_driver=False, include_dashboard=False)
@@ -59,6 +59,8 @@ class LocalCluster:
 def local_cluster():
     # The paths of Unix sockets are short.
     folder = tempfile.mkdtemp(prefix="ls", dir="/tmp")
+    os.mkdir(os.path.join(folder, "ray"))
+    os.environ["RAY_TMPDIR"] = folder
     try:
         started = LocalCluster(folder)
         try:
@@ -66,6 +68,7 @@ def local_cluster():
         finally:
             started.shutdown()
     finally:
+        del os.environ["RAY_TMPDIR"]
         shutil.rmtree(folder, ignore_errors=True)
 
 

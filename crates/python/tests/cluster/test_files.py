@@ -189,14 +189,13 @@ def test_keys_that_are_refused_before_anything_is_written(tmp_path):
     "function, message",
     [
         (lambda: b"short", "returned 5 bytes: a key has 16 or 32"),
-        (lambda: "0" * 64, "returned a str"),
+        (lambda: chr(48) * 64, "returned a str"),
         (lambda: None, "returned a NoneType"),
         (lambda: 1 / 0, "raised ZeroDivisionError"),
     ],
 )
 def test_functions_that_give_no_key(cluster, tmp_path, function, message):
     (tmp_path / "file").write_bytes(b"x")
-    function.__module__ = "__main__"
     with pytest.raises(lockstep.ray.KeyUnavailable, match=re.escape(message)) as caught:
         lockstep.ray.encrypt_files(tmp_path / "file", tmp_path / "out", key=by_value(function))
     assert "0" * 64 not in str(caught.value)
@@ -275,6 +274,21 @@ def test_a_full_disk(cluster, tmp_path, key_file):
                 assert len(file.read()) == 100_000
     finally:
         subprocess.run(["umount", small], check=True)
+
+
+def test_a_call_that_is_stopped(cluster, tmp_path, key_file, monkeypatch):
+    monkeypatch.setattr(_files, "GROUP_FILES", 5)
+    source = make_files(tmp_path / "in", 100, 100)
+
+    def progress(report):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        lockstep.ray.encrypt_files(source, tmp_path / "out", key=reads(key_file), progress=progress)
+    assert os.path.exists(tmp_path / "out.manifest.part") and not os.path.exists(tmp_path / "out.manifest")
+    report = lockstep.ray.encrypt_files(source, tmp_path / "out", key=reads(key_file), resume=True)
+    assert report.up_to_date >= 5
+    check_outputs(source, tmp_path / "out", key_file, 100)
 
 
 def test_a_driver_that_is_killed(cluster, tmp_path, key_file):
@@ -387,5 +401,8 @@ def test_a_node_that_is_killed(cluster, tmp_path, key_file, monkeypatch):
     report = lockstep.ray.encrypt_files(source, out, key=reads(key_file), progress=progress)
     assert stopped and killed and stopped[0] < killed[0] < 1500
     assert report.files == 1500 and len(report.nodes) == 3
-    assert sum(node["Alive"] for node in ray.nodes()) == 2
     check_outputs(source, out, key_file, 1500)
+    until = time.monotonic() + 60
+    while sum(node["Alive"] for node in ray.nodes()) != 2:
+        assert time.monotonic() < until
+        time.sleep(0.2)

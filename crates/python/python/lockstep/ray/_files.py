@@ -282,9 +282,9 @@ def _collect(reference: Any, group: list[_worker.File], journal: _manifest.Journ
         why = f"the workers have died, and {type(error).__name__} is the last error: look at Ray's logs, and resume"
         node, results = "", [("failed", 0, why, _manifest.line(file[2], "failed", 0, 0, None, why)) for file in group]
     journal.add((file[2], result[3]) for file, result in zip(group, results))
-    for file, (state, plaintext, error, _) in zip(group, results):
-        if error is not None:
-            report.failed.append((os.path.join(file[0], file[1]), error))
+    for file, (state, plaintext, problem, _) in zip(group, results):
+        if problem is not None:
+            report.failed.append((os.path.join(file[0], file[1]), problem))
             continue
         report.files += 1
         report.plaintext_bytes += plaintext
