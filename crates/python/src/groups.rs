@@ -1,17 +1,21 @@
 //! Many files with one key, on several machines: the native part of `lockstep.ray`.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use lockstep::FileKey;
 use lockstep_cli::groups::{Direction, Group, GroupError, IfExists, Plan, PlannedFile};
 use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyString};
 
 use crate::engine;
 use crate::error::InvalidTag;
 use crate::keys::{Given, MessageKey};
 use crate::task;
+
+type PlannedTuple<'py> = (Bound<'py, PyString>, OsString, OsString, u64, Option<()>);
 
 /// The files of a call, with their outputs.
 #[pyclass(frozen, module = "lockstep._native")]
@@ -20,7 +24,7 @@ pub(crate) struct NativePlan {
 }
 
 /// A path as `str`. Bytes that are not UTF-8 are surrogates, as in `os.fsdecode`.
-fn text(path: &std::path::Path) -> std::ffi::OsString {
+fn text(path: &Path) -> OsString {
     path.as_os_str().to_owned()
 }
 
@@ -46,19 +50,30 @@ impl NativePlan {
         Ok(NativePlan { plan: plan.map_err(exception)? })
     }
 
-    /// For each file: the root, the input below it, the output below the output folder, and the length of the input.
-    fn files(&self) -> Vec<(std::ffi::OsString, std::ffi::OsString, std::ffi::OsString, u64)> {
-        let files = self.plan.files.iter();
-        files.map(|file| (text(&file.root), text(&file.input), text(&file.output), file.len)).collect()
+    /// For each file: the root, the input below it, the output below the output folder, the length of the input, and None for the
+    /// commitment. Neighbours with the same root have the same object.
+    fn files<'py>(&self, py: Python<'py>) -> PyResult<Vec<PlannedTuple<'py>>> {
+        let mut last: Option<(&Path, Bound<'py, PyString>)> = None;
+        let tuple = |file: &'_ PlannedFile, root: &Bound<'py, PyString>| {
+            (root.clone(), text(&file.input), text(&file.output), file.len, None)
+        };
+        let files = self.plan.files.iter().map(|file| {
+            let root = match &last {
+                Some((path, root)) if *path == file.root => root,
+                _ => &last.insert((&file.root, text(&file.root).into_pyobject(py)?)).1,
+            };
+            Ok(tuple(file, root))
+        });
+        files.collect()
     }
 
     /// The files that are skipped, with the reasons.
-    fn skipped(&self) -> Vec<(std::ffi::OsString, &'static str)> {
+    fn skipped(&self) -> Vec<(OsString, &'static str)> {
         self.plan.skipped.iter().map(|(path, reason)| (text(path), *reason)).collect()
     }
 
     /// The files that cannot be processed, with the reasons.
-    fn failed(&self) -> Vec<(std::ffi::OsString, String)> {
+    fn failed(&self) -> Vec<(OsString, String)> {
         self.plan.failed.iter().map(|(path, error)| (text(path), error.message.clone())).collect()
     }
 
@@ -74,8 +89,8 @@ impl NativePlan {
 }
 
 /// The result for a file: "written", "up to date", "not authentic" or "failed"; the lengths of the plain and of the encrypted file
-/// and the commitment; an error message.
-type Outcome<'py> = (&'static str, u64, u64, Option<Bound<'py, PyBytes>>, Option<String>);
+/// and the commitment; an error message. Equal states are one object, which makes pickles short.
+type Outcome<'py> = (Bound<'py, PyString>, u64, u64, Option<Bound<'py, PyBytes>>, Option<String>);
 
 /// The key and the settings for the files of a plan. The key is wiped when the object is dropped.
 #[pyclass(frozen, module = "lockstep._native")]
@@ -128,13 +143,19 @@ impl NativeGroups {
         let results = task::run(py, None, |options| Ok(group.process(&planned, options)))?;
         let outcomes = results.into_iter().map(|result| match result {
             Ok(done) => {
-                let state = if done.is_up_to_date { "up to date" } else { "written" };
+                let state = match done.is_up_to_date {
+                    true => intern!(py, "up to date"),
+                    false => intern!(py, "written"),
+                };
                 let commitment = PyBytes::new(py, &done.commitment);
-                (state, done.plaintext_len, done.ciphertext_len, Some(commitment), None)
+                (state.clone(), done.plaintext_len, done.ciphertext_len, Some(commitment), None)
             }
             Err(error) => {
-                let state = if error.is_not_authentic { "not authentic" } else { "failed" };
-                (state, 0, 0, None, Some(error.message))
+                let state = match error.is_not_authentic {
+                    true => intern!(py, "not authentic"),
+                    false => intern!(py, "failed"),
+                };
+                (state.clone(), 0, 0, None, Some(error.message))
             }
         });
         Ok(outcomes.collect())

@@ -29,7 +29,7 @@ def process(encrypts, inputs, out, key, *, context=b"", existing="refuse", expec
     plan = NativePlan(encrypts, [str(path) for path in inputs], str(out), existing, False)
     plan.create_folders()
     groups = NativeGroups(encrypts, key, context, str(out), existing == "replace", False)
-    return plan, groups.process([(*file, (expected or {}).get(file[1])) for file in plan.files()])
+    return plan, groups.process([(*file[:4], (expected or {}).get(file[1])) for file in plan.files()])
 
 
 def states(results):
@@ -178,7 +178,7 @@ def test_files_that_cannot_be_read_or_written(tree, tmp_path, key):
     (tree / "zero").unlink()
     (tree / "a/one").unlink()
     (tree / "a/one").symlink_to("/etc/passwd")
-    results = dict(zip((file[1] for file in plan.files()), groups.process([(*file, None) for file in plan.files()])))
+    results = dict(zip((file[1] for file in plan.files()), groups.process(plan.files())))
     assert results["zero"][0] == "failed" and "No such file" in results["zero"][4]
     assert "symbolic link" in results["a/one"][4]
     assert states(results.values()) == ["failed"] * 2 + ["written"] * 4

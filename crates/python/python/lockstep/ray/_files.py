@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,8 +17,9 @@ from . import _keys, _worker
 
 Path = str | os.PathLike[str]
 
-# The most files and bytes in a group. A group takes about a tenth of a second, so that Ray's work for a task does not matter.
-GROUP_FILES = 256
+# The most files and bytes in a group. A group takes about a tenth of a second, so that Ray's work for a task does not matter, and its
+# arguments and results have less than 100 KB, so that Ray keeps them in the memory of the driver.
+GROUP_FILES = 512
 GROUP_BYTES = 64 << 20
 # Groups for each worker, at least: the last ones end at about the same time.
 GROUPS_PER_WORKER = 4
@@ -154,7 +156,7 @@ def _run(
     plan = _native.NativePlan(options.encrypts, [os.fspath(path) for path in given], out, existing, options.sync)
     report = Report(_absolute(options.manifest) if options.manifest else f"{out.rstrip('/')}.manifest")
     report.skipped, report.failed = plan.skipped(), plan.failed()
-    files: list[_worker.File] = [(*file, None) for file in plan.files()]
+    files: list[_worker.File] = plan.files()
     if expected is not None:
         files = _with_commitments(files, given, expected, report)
     cpus = options.task_options.get("num_cpus", 1)
@@ -258,7 +260,7 @@ def _process(
     try:
         while True:
             while len(pending) < 2 * cluster.workers() + 2 and (group := next(groups, None)):
-                pending[task.remote(run, group)] = group
+                pending[task.remote(run, pickle.dumps(group))] = group
             if not pending:
                 return
             ready, _ = ray.wait(list(pending))
@@ -274,15 +276,16 @@ def _process(
 def _collect(reference: Any, group: list[_worker.File], journal: _manifest.Journal, report: Report) -> None:
     """Enters the results of a group into the journal and the report."""
     try:
-        node, results = cast("tuple[str, list[_worker.Result]]", ray.get(reference))
+        node, pickled = cast("tuple[str, bytes]", ray.get(reference))
+        results: list[_worker.Result] = pickle.loads(pickled)
     except ray.exceptions.RayTaskError as error:
         # An error that concerns all groups, such as a missing key. It has only the message of our own exception.
         raise (error.cause if isinstance(error.cause, BaseException) else error) from None
     except ray.exceptions.RayError as error:
         why = f"the workers have died, and {type(error).__name__} is the last error: look at Ray's logs, and resume"
-        node, results = "", [("failed", 0, why, _manifest.line(file[2], "failed", 0, 0, None, why)) for file in group]
-    journal.add((file[2], result[3]) for file, result in zip(group, results))
-    for file, (state, plaintext, problem, _) in zip(group, results):
+        node, results = "", [("failed", 0, 0, None, why)] * len(group)
+    journal.add((file[2], _manifest.line(file[2], *result)) for file, result in zip(group, results))
+    for file, (state, plaintext, _, _, problem) in zip(group, results):
         if problem is not None:
             report.failed.append((os.path.join(file[0], file[1]), problem))
             continue

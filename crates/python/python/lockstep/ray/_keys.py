@@ -65,9 +65,14 @@ def fetch(function: bytes) -> bytes | os.PathLike[str]:
     """
     problem = None
     try:
-        key = pickle.loads(function)()
+        call = pickle.loads(function)
     except Exception as error:
-        problem = f"raised {type(error).__name__}{_place(error)}; its message is not shown, because it may contain the key"
+        # `pickled` has checked that there is no key in it.
+        raise KeyUnavailable(f"the function key cannot be loaded on the worker: {type(error).__name__}: {error}") from None
+    try:
+        key = call()
+    except Exception as error:
+        problem = f"has raised {type(error).__name__}{_place(error)}; its message is not shown, because it may contain the key"
     else:
         if isinstance(key, os.PathLike):
             return key
@@ -75,11 +80,11 @@ def fetch(function: bytes) -> bytes | os.PathLike[str]:
             size = memoryview(key).nbytes
             if size in _LENGTHS:
                 return bytes(key)
-            problem = f"returned {size} bytes: a key has 16 or 32"
+            problem = f"has returned {size} bytes: a key has 16 or 32"
         else:
-            problem = f"returned a {type(key).__name__}: it must return bytes, or the path of a key file as pathlib.Path"
+            problem = f"has returned a {type(key).__name__}: it must return bytes, or the path of a key file as pathlib.Path"
     # Outside of the handler, so that this exception does not refer to the other one.
-    raise KeyUnavailable(f"the function key has {problem}")
+    raise KeyUnavailable(f"the function key {problem}")
 
 
 def _place(error: BaseException) -> str:

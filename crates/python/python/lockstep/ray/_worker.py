@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import NamedTuple
 
 import ray
 
-from .. import _manifest, _native
+from .. import _native
 from . import _keys
 
 # A file: root, path below it, path of the output, length, and the commitment that it must have.
 File = tuple[str, str, str, int, bytes | None]
-# The state, the length of the plaintext, an error, and the line for the manifest.
-Result = tuple[str, int, str | None, str]
+# The state ("written", "up to date", "not authentic" or "failed"), the lengths of the plain and of the encrypted file, the commitment,
+# and an error.
+Result = tuple[str, int, int, bytes | None, str | None]
 
 
 class Run(NamedTuple):
@@ -34,20 +36,16 @@ class Run(NamedTuple):
 _current: tuple[str, _native.NativeGroups] | None = None
 
 
-def process(run: Run, files: list[File]) -> tuple[str, list[Result]]:
-    """Processes files; returns the node and the results. An attempt that is repeated because a node has died keeps what earlier
-    attempts have completed.
+def process(run: Run, group: bytes) -> tuple[str, bytes]:
+    """Processes a list of files; returns the node and a list of results. Both lists are pickled: Ray takes longer for many tuples.
+    An attempt that is repeated because a node has died keeps what earlier attempts have completed.
     """
     global _current
+    files: list[File] = pickle.loads(group)
     if _current is None or _current[0] != run.id:
         _current = None
         _current = run.id, _open(run)
-    done = _current[1].process(files)
-    results = [
-        (state, plaintext, error, _manifest.line(file[2], state, plaintext, encrypted, commitment, error))
-        for file, (state, plaintext, encrypted, commitment, error) in zip(files, done)
-    ]
-    return ray.get_runtime_context().get_node_id(), results
+    return ray.get_runtime_context().get_node_id(), pickle.dumps(_current[1].process(files))
 
 
 def _open(run: Run) -> _native.NativeGroups:
