@@ -15,6 +15,7 @@ use crate::error::InvalidTag;
 use crate::keys::{Given, MessageKey};
 use crate::task;
 
+/// A file of a plan in Python: root, input, output, length, and None.
 type PlannedTuple<'py> = (Bound<'py, PyString>, OsString, OsString, u64, Option<()>);
 
 /// The files of a call, with their outputs.
@@ -54,15 +55,12 @@ impl NativePlan {
     /// commitment. Neighbours with the same root have the same object.
     fn files<'py>(&self, py: Python<'py>) -> PyResult<Vec<PlannedTuple<'py>>> {
         let mut last: Option<(&Path, Bound<'py, PyString>)> = None;
-        let tuple = |file: &'_ PlannedFile, root: &Bound<'py, PyString>| {
-            (root.clone(), text(&file.input), text(&file.output), file.len, None)
-        };
         let files = self.plan.files.iter().map(|file| {
             let root = match &last {
                 Some((path, root)) if *path == file.root => root,
                 _ => &last.insert((&file.root, text(&file.root).into_pyobject(py)?)).1,
             };
-            Ok(tuple(file, root))
+            Ok((root.clone(), text(&file.input), text(&file.output), file.len, None))
         });
         files.collect()
     }
@@ -91,6 +89,9 @@ impl NativePlan {
 /// The result for a file: "written", "up to date", "not authentic" or "failed"; the lengths of the plain and of the encrypted file
 /// and the commitment; an error message. Equal states are one object, which makes pickles short.
 type Outcome<'py> = (Bound<'py, PyString>, u64, u64, Option<Bound<'py, PyBytes>>, Option<String>);
+
+/// A file to process: root, input, output, length, and the commitment that it must have.
+type FileToProcess = (PathBuf, PathBuf, PathBuf, u64, Option<[u8; 32]>);
 
 /// The key and the settings for the files of a plan. The key is wiped when the object is dropped.
 #[pyclass(frozen, module = "lockstep._native")]
@@ -121,11 +122,7 @@ impl NativeGroups {
     }
 
     /// Processes files: root, input, output, and the commitment of the input or None. The results are in the order of the files.
-    fn process<'py>(
-        &self,
-        py: Python<'py>,
-        files: Vec<(PathBuf, PathBuf, PathBuf, u64, Option<[u8; 32]>)>,
-    ) -> PyResult<Vec<Outcome<'py>>> {
+    fn process<'py>(&self, py: Python<'py>, files: Vec<FileToProcess>) -> PyResult<Vec<Outcome<'py>>> {
         let engine = engine::current(py)?;
         let planned = files
             .into_iter()
