@@ -57,7 +57,7 @@ def make_files(folder, count, size):
 
 def measure(given, folder):
     import lockstep.ray
-    from local_cluster import local_cluster
+    from local_cluster import local_cluster, meets
 
     key_file = folder / "key"
     key = lockstep.generate_key()
@@ -90,7 +90,7 @@ def measure(given, folder):
 
     times = {"lockstep encrypt -r": [], "lockstep.ray, three workers": []}
     with local_cluster() as cluster:
-        lockstep.ray.encrypt_files(warm, folder / "warm-out", key=fetch)
+        lockstep.ray.encrypt_files(warm, folder / "warm-out", key=meets(fetch, folder / "workers", 3))
         for number in range(given.rounds):
             for name, function, cpu in zip(times, [command, by_ray], [cpu_of_children, cpu_of_cluster]):
                 out = folder / f"out{number}"
