@@ -327,6 +327,7 @@ def test_a_driver_that_is_killed(cluster, tmp_path, key_file):
 
 
 def test_columns(cluster, tmp_path, key_file):
+    import numpy
     import pyarrow
     import ray.data
 
@@ -355,6 +356,12 @@ def test_columns(cluster, tmp_path, key_file):
         for bad in [None, "text"]:
             with pytest.raises(TypeError, match="all its cells must be bytes"):
                 encrypt(pyarrow.table({"id": [7], "text": [bad]}))
+        with pytest.raises(TypeError, match="lose zero bytes"):
+            encrypt({"id": [7], "text": numpy.array([b"a"])})
+        with lockstep.use(threads=1):
+            table = pyarrow.table({"id": [7, 8], "text": [b"", content(8, 1000)]})
+            sealed = lockstep.ray.Encrypt(**arguments, device="cuda:emu")(table)
+        assert decrypt(sealed)["text"].to_pylist() == table["text"].to_pylist()
         with pytest.raises(KeyError, match="no column 'text'"):
             encrypt({"id": [1]})
         assert decrypt(encrypt(pyarrow.table({"id": [], "text": []}))).num_rows == 0
