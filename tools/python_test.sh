@@ -1,12 +1,19 @@
 #!/usr/bin/env bash
 # Tests the Python package of crates/python: its types by mypy and pyright, and its behaviour by pytest.
 #
-#   tools/python_test.sh EXTENSION [ARGUMENT...]    EXTENSION: liblockstep_native.so; ARGUMENT...: for pytest
+#   tools/python_test.sh [--cluster] EXTENSION [ARGUMENT...]    EXTENSION: liblockstep_native.so; ARGUMENT...: for pytest
+#
+# With --cluster, the tests of tests/cluster instead, which need Ray.
 #
 # The package is put together under the build folder, as in a wheel. The packages that the tests need are installed in a virtual
 # environment there; if that is not possible, this prints NOT TESTED and succeeds, or fails if the environment variable CI is set.
 set -euo pipefail
 
+cluster=
+if [ "${1:-}" = --cluster ]; then
+    cluster=cluster
+    shift
+fi
 [ $# -gt 0 ] && [ -f "$1" ] || {
     sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2
     exit 2
@@ -14,12 +21,12 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 extension=$(realpath "$1")
 shift
-if ! python=$("$root/tools/python_venv.py"); then
-    echo "NOT TESTED: crates/python" >&2
+if ! python=$("$root/tools/python_venv.py" $cluster); then
+    echo "NOT TESTED: crates/python ${cluster:+on a cluster}" >&2
     [ -z "${CI:-}" ]
     exit
 fi
-package=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")/python-package
+package=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")/python-package${cluster:+-cluster}
 rm -rf "$package/lockstep"
 mkdir -p "$package"
 cp -r "$root/crates/python/python/lockstep" "$package/"
@@ -28,6 +35,10 @@ cp "$extension" "$package/lockstep/_native.abi3.so"
 export PYTHONPATH=$package PYTHONDONTWRITEBYTECODE=1
 
 cd "$root/crates/python"
+if [ "$cluster" ]; then
+    # Ray's own warnings are no errors.
+    exec "$python" -m pytest -W default tests/cluster "$@"
+fi
 types() {
     "$python" -m mypy --cache-dir "$package/mypy"
     # The stubs against the extension.

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Prints the path of a Python with the packages that the tests of crates/python and `make wheel` need.
 
-    tools/python_venv.py
+    tools/python_venv.py            what the tests of `make test` need
+    tools/python_venv.py cluster    also what the tests with a cluster need
 
-The packages are installed in a virtual environment under the build folder, which is created again when this list changes. Prints
+The packages are installed in a virtual environment under the build folder, which is created again when the first list changes. Prints
 why and fails if that is not possible.
 """
 
@@ -29,47 +30,69 @@ PACKAGES = [
     "mypy>=1.15",
     "pyright>=1.1",
 ]
+CLUSTER = [
+    "ray[data]>=2.50,<3",
+    # The example in docs/data.md.
+    "distributed>=2026",
+]
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TARGET = os.environ.get("CARGO_TARGET_DIR") or os.path.join(ROOT, "target")
 FOLDER = os.path.abspath(os.path.join(TARGET, "python-venv"))
 PYTHON = os.path.join(FOLDER, "bin", "python")
-# The list that is installed, with the interpreter.
+# The lists that are installed, with the interpreter.
 STAMP = os.path.join(FOLDER, "packages")
+CLUSTER_STAMP = os.path.join(FOLDER, "packages-cluster")
+# Binary packages only: a build takes minutes and requires libraries that are rarely installed.
+PIP = [PYTHON, "-m", "pip", "--disable-pip-version-check", "--quiet", "--timeout", "30", "--retries", "2"]
+PIP += ["install", "--only-binary", ":all:"]
 
 
-def stamp():
-    return hashlib.sha256("\n".join([sys.version, *PACKAGES]).encode()).hexdigest()
+def stamp(packages):
+    return hashlib.sha256("\n".join([sys.version, *packages]).encode()).hexdigest()
 
 
-def is_current():
+def is_current(path=STAMP, packages=PACKAGES):
     try:
-        with open(STAMP, encoding="ascii") as file:
-            return file.read() == stamp()
+        with open(path, encoding="ascii") as file:
+            return file.read() == stamp(packages)
     except OSError:
         return False
+
+
+def run(command, problem):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
+    if done.returncode != 0:
+        shutil.rmtree(FOLDER, ignore_errors=True)
+        sys.exit(f"{done.stdout}{done.stderr}python_venv: {problem}")
+
+
+def write(path, packages):
+    with open(path, "w", encoding="ascii") as file:
+        file.write(stamp(packages))
 
 
 def install():
     print(f"installing {', '.join(PACKAGES)} in {FOLDER}", file=sys.stderr)
     shutil.rmtree(FOLDER, ignore_errors=True)
-    # Binary packages only: a build takes minutes and requires libraries that are rarely installed.
-    pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "--quiet", "--timeout", "30", "--retries", "2"]
-    steps = [
-        ([sys.executable, "-m", "venv", FOLDER], "no virtual environment: apt-get install python3-venv"),
-        ([*pip, "install", "--only-binary", ":all:", *PACKAGES], "pip cannot install the packages: is there a network?"),
-    ]
-    for command, problem in steps:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=900)
-        if done.returncode != 0:
-            shutil.rmtree(FOLDER, ignore_errors=True)
-            sys.exit(f"{done.stdout}{done.stderr}python_venv: {problem}")
-    with open(STAMP, "w", encoding="ascii") as file:
-        file.write(stamp())
+    run([sys.executable, "-m", "venv", FOLDER], "no virtual environment: apt-get install python3-venv")
+    run([*PIP, *PACKAGES], "pip cannot install the packages: is there a network?")
+    write(STAMP, PACKAGES)
+
+
+def install_cluster():
+    print(f"installing {', '.join(CLUSTER)} in {FOLDER}", file=sys.stderr)
+    # Together with the first list, so that its conditions still hold.
+    run([*PIP, *PACKAGES, *CLUSTER], "pip cannot install the packages: is there a network?")
+    write(CLUSTER_STAMP, CLUSTER)
 
 
 if __name__ == "__main__":
     if sys.version_info < (3, 11):
         sys.exit(f"python_venv: this is Python {sys.version.split()[0]}, and the package needs 3.11 or later")
+    if sys.argv[1:] not in ([], ["cluster"]):
+        sys.exit(__doc__.strip())
     if not is_current():
         install()
+    if "cluster" in sys.argv and not is_current(CLUSTER_STAMP, CLUSTER):
+        install_cluster()
     print(PYTHON)

@@ -3,7 +3,7 @@
 //! Each subcommand is a module in `commands`. The other modules are shared: the definition of the command line
 //! (`args`), errors and exit codes (`error`), input and output (`input`, `output`), keys wrapped by age
 //! ([`file_keys`], `recipients`, `identities`, `unlock`, `wrapping`), plain age files (`age_file`), many files in one call
-//! (`tree`), the arguments of this call (`invocation`), the version (`version`), pictures (`picture`), and user interaction (`terminal`, `progress`,
+//! (`tree`, and [`groups`] for other programs), the arguments of this call (`invocation`), the version (`version`), pictures (`picture`), and user interaction (`terminal`, `progress`,
 //! `signals`).
 #![forbid(unsafe_code)]
 
@@ -34,6 +34,8 @@ mod tree;
 mod unlock;
 mod version;
 mod wrapping;
+
+pub use tree::groups;
 
 use std::ffi::OsString;
 use std::io::Write;

@@ -8,6 +8,7 @@
 //! | `engine` | the engine of the process: selection of devices, forks |
 //! | `file`, `keys`, `source`, `task` | encrypted files; their keys; files and file objects; long work with signals and progress |
 //! | `turn` | a lock for work that calls Python |
+//! | `groups` | many files, on several machines |
 //! | `hazmat` | the raw modes |
 //! | `parquet` | encrypted Parquet files |
 //! | `random` | AES-256-CTR as a source of random numbers |
@@ -26,6 +27,7 @@ mod command;
 mod engine;
 mod error;
 mod file;
+mod groups;
 mod hazmat;
 mod keys;
 mod parquet;
@@ -53,6 +55,9 @@ mod native {
     use file::{
         NativeReader, NativeWriter, decrypt_file, encrypt_buffers, encrypt_file, generate_key, plaintext_len,
     };
+
+    #[pymodule_export]
+    use groups::{NativeGroups, NativePlan};
 
     #[pymodule_export]
     use hazmat::{cmac, gmac, hctr2, raw, raw_into, unwrap, wrap};

@@ -113,6 +113,7 @@ fn run_many(args: &Decrypt, output_dir: &Path) -> Result<()> {
         force: args.output.force,
         sync: args.output.sync,
         protected,
+        advice: &tree::Advice::COMMAND,
     };
     let mut unlocks = Unlocks::default();
     let mut prepare = |input: &mut Input| operation.prepare(&mut unlocks, input);

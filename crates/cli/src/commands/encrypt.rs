@@ -152,6 +152,7 @@ fn run_many(args: &Encrypt, request: &Request<'_>, output_dir: &Path) -> Result<
         force: args.output.force,
         sync: args.output.sync,
         protected: sources_of(args),
+        advice: &tree::Advice::COMMAND,
     };
     tree::run(&engine, &operation, &mut prepare, &request.inputs, &options, &args.messages)
 }

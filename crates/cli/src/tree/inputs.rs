@@ -35,6 +35,10 @@ pub(crate) struct Root {
 }
 
 impl Root {
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Opens the folder. Returns an error if another folder has replaced it.
     pub(crate) fn open(&self) -> io::Result<Folder> {
         let folder = Folder::open(&self.path, has_trailing_slash(&self.path))?;
@@ -168,7 +172,7 @@ fn is_folder(stat: &Stat) -> bool {
 }
 
 /// If the path of a symbolic link has a trailing slash, POSIX requires that the link is followed.
-fn has_trailing_slash(path: &Path) -> bool {
+pub(super) fn has_trailing_slash(path: &Path) -> bool {
     path.as_os_str().as_bytes().ends_with(b"/")
 }
 

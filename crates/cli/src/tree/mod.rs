@@ -2,9 +2,11 @@
 //!
 //! [`inputs`] lists the files, [`plan`] assigns the outputs and checks them in advance, [`mod@run`] processes the
 //! files, and [`mod@report`] prints the results. Paths below folders are opened by [`folder`], without following
-//! symbolic links.
+//! symbolic links. [`groups`] is the interface for other programs.
 
+mod existing;
 mod folder;
+pub mod groups;
 mod inputs;
 pub(crate) mod names;
 mod plan;
@@ -18,6 +20,7 @@ use std::path::{Path, PathBuf};
 
 use lockstep::Engine;
 
+pub(crate) use self::existing::Existing;
 use self::folder::Folder;
 use self::inputs::Inputs;
 use self::run::Outcome;
@@ -59,17 +62,6 @@ pub(crate) enum Prepared {
     Failed(Error),
 }
 
-/// The relation of an existing output to its input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Existing {
-    /// Complete, and created from the present input.
-    UpToDate,
-    /// Created by this command, possibly from an earlier version of the input. The output can be replaced.
-    Outdated,
-    /// Possibly not created from this input, for the given reason.
-    Unknown(&'static str),
-}
-
 /// The options of the command.
 pub(crate) struct Options<'a> {
     pub(crate) output_dir: &'a Path,
@@ -82,6 +74,29 @@ pub(crate) struct Options<'a> {
     pub(crate) sync: bool,
     /// Files that no output may replace, each with a description.
     pub(crate) protected: Vec<(&'a str, &'a Path)>,
+    /// The remedies in messages.
+    pub(crate) advice: &'static Advice,
+}
+
+/// What error messages advise: the options of the command, or the arguments of a call.
+pub(crate) struct Advice {
+    /// For an output that exists before the work starts.
+    pub(crate) existing: &'static str,
+    /// For an output that exists and that is not known to come from its input.
+    pub(crate) unknown: &'static str,
+    /// For two inputs with the same output.
+    pub(crate) same_output: &'static str,
+    /// For a file to decrypt whose name does not end in `.enc`.
+    pub(crate) name: &'static str,
+}
+
+impl Advice {
+    pub(crate) const COMMAND: Advice = Advice {
+        existing: "keep those that are up to date with --resume, or use --force",
+        unknown: "--force replaces it",
+        same_output: "run the command once for each",
+        name: "decrypt it by itself, with -o",
+    };
 }
 
 /// Processes all files. The failure of a file does not affect the other files.

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use lockstep::{OutputFile, OutputOptions, quoted};
 
-use super::Options;
 use super::inputs::{Found, Inputs};
+use super::{Advice, Options};
 use crate::error::{Error, Result, failed};
 use crate::signals::Guard;
 
@@ -48,8 +48,9 @@ pub(crate) fn assign(
         let Some(name) = input.path.file_name().and_then(&rename) else {
             if input.below.is_none() {
                 return Err(failed(format!(
-                    "{} does not end in .enc: decrypt it by itself, with -o",
-                    quoted(&input.path)
+                    "{} does not end in .enc: {}",
+                    quoted(&input.path),
+                    options.advice.name
                 )));
             }
             inputs.skipped.push((input.path, "a file whose name does not end in .enc"));
@@ -58,7 +59,7 @@ pub(crate) fn assign(
         let output = options.output_dir.join(&input.place).join(&name);
         jobs.push(Job { input, name, output, exists: false, replace: options.force });
     }
-    check_distinct(&jobs)?;
+    check_distinct(&jobs, options.advice)?;
     check_existing(jobs, &mut inputs.failed, options)
 }
 
@@ -77,15 +78,16 @@ pub(crate) fn check_writable(options: &Options<'_>) -> Result<()> {
     Ok(OutputFile::check(&folder.join(TRIAL), output)?)
 }
 
-fn check_distinct(jobs: &[Job]) -> Result<()> {
+fn check_distinct(jobs: &[Job], advice: &Advice) -> Result<()> {
     let mut outputs: HashMap<&Path, &Path> = HashMap::with_capacity(jobs.len());
     for job in jobs {
         if let Some(other) = outputs.insert(&job.output, &job.input.path) {
             return Err(failed(format!(
-                "{} and {} would both be written to {}: run the command once for each",
+                "{} and {} would both be written to {}: {}",
                 quoted(other),
                 quoted(&job.input.path),
-                quoted(&job.output)
+                quoted(&job.output),
+                advice.same_output
             )));
         }
     }
@@ -138,7 +140,7 @@ fn check_existing(
                 1 => format!("the output {first} exists"),
                 _ => format!("{existing} of the outputs exist, the first is {first}"),
             };
-            Err(failed(format!("{which}: keep those that are up to date with --resume, or use --force")))
+            Err(failed(format!("{which}: {}", options.advice.existing)))
         }
         _ => Ok(checked),
     }

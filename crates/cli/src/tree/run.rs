@@ -26,7 +26,7 @@ use crate::signals;
 
 /// Files of at least this length are processed by all cores. A file of 8 MiB has at least 16 pieces of up to 512 KiB,
 /// so a few cores get several pieces each.
-const LONG: u64 = 8 << 20;
+pub(super) const LONG: u64 = 8 << 20;
 /// Maximum number of file descriptors for one file that is being processed: input, output, their folders, and the
 /// listing of a folder.
 const OPEN_FILES: u64 = 8;
@@ -68,7 +68,7 @@ pub(crate) fn run(
     for job in long {
         work.process(job, engine.threads());
     }
-    in_parallel(engine, &short, |job| work.process(job, 1));
+    in_parallel(most_threads(engine), &short, |job| work.process(job, 1));
     let Work { outcome, .. } = work;
     let outcome = outcome.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     outcome.time = progress.end();
@@ -86,7 +86,7 @@ pub(crate) fn skip_up_to_date(
 ) -> Vec<Job> {
     let results: Vec<_> = jobs.iter().map(|_| Mutex::new(None)).collect();
     let pairs: Vec<_> = jobs.iter().zip(&results).filter(|(job, _)| job.exists).collect();
-    in_parallel(engine, &pairs, |(job, result)| {
+    in_parallel(most_threads(engine), &pairs, |(job, result)| {
         if !signals::stopped() {
             let compared = compare(operation, output, job, options);
             *result.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(compared);
@@ -105,7 +105,8 @@ pub(crate) fn skip_up_to_date(
             Some(Ok(Existing::Unknown(_))) if options.force => left.push(job),
             Some(Ok(Existing::Unknown(why))) => {
                 let name = quoted(&job.output);
-                let error = failed(format!("the output {name} exists and {why}: --force replaces it"));
+                let advice = options.advice.unknown;
+                let error = failed(format!("the output {name} exists and {why}: {advice}"));
                 outcome.failed.push((job.input.path, error));
             }
             Some(Err(error)) => outcome.failed.push((job.input.path, error)),
@@ -148,17 +149,21 @@ fn split(path: &Path) -> io::Result<(&Path, &std::ffi::OsStr)> {
     Ok((parent.unwrap_or(Path::new(".")), name))
 }
 
-/// Runs `work` for each item in parallel. The number of threads of the engine and the limit on open files limit the
-/// number of threads.
-fn in_parallel<T: Sync>(engine: &Engine, items: &[T], work: impl Fn(&T) + Sync) {
+/// The number of threads of the engine, unless the limit on open files permits fewer.
+fn most_threads(engine: &Engine) -> usize {
+    let most = open_files_limit().saturating_sub(OTHER_OPEN_FILES) / OPEN_FILES;
+    engine.threads().min(usize::try_from(most).unwrap_or(usize::MAX))
+}
+
+/// Runs `work` for each item, in parallel on at most `threads` threads.
+pub(super) fn in_parallel<T: Sync>(threads: usize, items: &[T], work: impl Fn(&T) + Sync) {
     let next = AtomicUsize::new(0);
     let worker = || {
         while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
             work(item);
         }
     };
-    let most = open_files_limit().saturating_sub(OTHER_OPEN_FILES) / OPEN_FILES;
-    let threads = engine.threads().min(items.len()).min(usize::try_from(most).unwrap_or(usize::MAX));
+    let threads = threads.min(items.len());
     std::thread::scope(|scope| {
         for _ in 1..threads {
             // If the system cannot start more threads, the work continues with fewer.
@@ -203,10 +208,33 @@ fn compare(operation: &dyn Operation, output: &Folder, job: &Job, options: &Opti
 
 /// True if the output has the modification time of the input. Some file systems store times only as whole seconds,
 /// others only in units of two seconds.
-fn is_same_time(input: SystemTime, output: SystemTime) -> bool {
+pub(super) fn is_same_time(input: SystemTime, output: SystemTime) -> bool {
     let has_whole_seconds = output.duration_since(UNIX_EPOCH).is_ok_and(|time| time.subsec_nanos() == 0);
     let difference = input.duration_since(output).unwrap_or_else(|error| error.duration());
     difference.is_zero() || has_whole_seconds && difference < Duration::from_secs(2)
+}
+
+/// Processes an open input into a new file in a folder, which gets its name when it is committed. The file gets the
+/// permission bits and the modification time of the input. Returns the number of plaintext bytes, and the file.
+pub(super) fn write(
+    operation: &dyn Operation,
+    input: &mut Input,
+    input_path: &Path,
+    folder: Folder,
+    output_path: &Path,
+    output: OutputOptions,
+    options: lockstep::Options<'_>,
+) -> Result<(u64, GuardedFile)> {
+    // The modification time is read before the first byte. If the input changes afterwards, its modification time will
+    // differ from the time that the output gets here.
+    let modified = input.file().metadata().and_then(|metadata| metadata.modified());
+    let modified = modified.map_err(Error::io("look at", input_path))?;
+    let output = OutputOptions { mode: FileMode::of_input(input.file())?, ..output };
+    let mut written = GuardedFile::create_in(folder.into(), output_path, output)?;
+    let plaintext = operation.process(input, written.file(), options)?;
+    // An error is ignored: on a file system without modification times, the output is created again by `--resume`.
+    let _ = written.file().as_file().set_modified(modified);
+    Ok((plaintext, written))
 }
 
 struct Work<'a> {
@@ -251,22 +279,16 @@ impl Work<'_> {
     /// Processes a file and returns the number of plaintext bytes.
     fn try_process(&self, job: &Job, threads: usize, progress: &FileProgress<'_>) -> Result<u64> {
         let mut input = open_input(job)?;
-        // The modification time is read before the first byte. If the input changes afterwards, its modification time
-        // will differ from the time that the output gets here.
-        let modified = input.file().metadata().and_then(|metadata| metadata.modified());
-        let modified = modified.map_err(Error::io("look at", &job.input.path))?;
         let folder = self.output.make_folder(&job.input.place, 0o777, self.options.sync);
         let folder = folder.map_err(Error::io("make the folder of", &job.output))?;
-        let mode = FileMode::of_input(input.file())?;
-        let options = OutputOptions { force: job.replace, mode, sync: self.options.sync, regular_only: true };
-        let mut output = GuardedFile::create_in(folder.into(), &job.output, options)?;
+        let sync = self.options.sync;
+        let output = OutputOptions { force: job.replace, sync, regular_only: true, ..Default::default() };
         let report = |done| progress.set(done);
         let options =
             lockstep::Options::new().progress(&report).interrupt(signals::flag()).max_threads(threads);
-        let plaintext = self.operation.process(&mut input, output.file(), options)?;
-        // An error is ignored: on a file system without modification times, `--resume` creates the output again.
-        let _ = output.file().as_file().set_modified(modified);
-        output.commit()?;
+        let (plaintext, written) =
+            write(self.operation, &mut input, &job.input.path, folder, &job.output, output, options)?;
+        written.commit()?;
         Ok(plaintext)
     }
 

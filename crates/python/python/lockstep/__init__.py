@@ -9,6 +9,7 @@
 | `lockstep.random` | random numbers from AES-256-CTR |
 | `lockstep.parquet` | encrypted Parquet files for every reader of Parquet |
 | `lockstep.safetensors`, `lockstep.torch` | encrypted model weights, checkpoints of PyTorch |
+| `lockstep.ray` | files and columns on a cluster of Ray |
 | `lockstep.hazmat` | raw modes |
 | `use`, `devices`, `missing_devices`, `selftest` | the devices that do the work |
 | `InvalidTag` | the exception for data that are not authentic |

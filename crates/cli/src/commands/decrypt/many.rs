@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use lockstep::envelope::Start;
-use lockstep::{Engine, Envelope, FileKey, file, plaintext_len};
+use lockstep::{Engine, Envelope, FileKey, file};
 
 use super::{Decrypt, check_bare, check_unlockable, find_unlock, no_key_file};
 use crate::age_file;
@@ -140,17 +140,7 @@ impl Operation for DecryptMany<'_> {
     }
 
     fn compare(&self, input: &Input, output: &File, same_time: bool) -> Result<Existing> {
-        if !same_time {
-            return Ok(Existing::Unknown("was not last modified at the time of the encrypted file"));
-        }
-        let envelope = Envelope::read_file(input.file())?;
-        let before = envelope.map_or(0, |envelope| envelope.as_bytes().len() as u64);
-        let expected = plaintext_len(input.len().unwrap_or(0).saturating_sub(before))?;
-        let len = output.metadata().map_err(lockstep::Error::Read)?.len();
-        Ok(match len == expected {
-            true => Existing::UpToDate,
-            false => Existing::Unknown("has another length than the plaintext"),
-        })
+        Existing::decrypted(input, output, same_time)
     }
 
     fn process(

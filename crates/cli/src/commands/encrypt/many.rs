@@ -5,8 +5,7 @@ use std::fs::File;
 use std::io::Write;
 use std::sync::OnceLock;
 
-use lockstep::cobblestone::Tail;
-use lockstep::{Engine, Envelope, FileKey, Reader, ciphertext_len, file};
+use lockstep::{Engine, Envelope, FileKey, ciphertext_len, file};
 
 use crate::error::{Result, failed};
 use crate::input::Input;
@@ -49,36 +48,26 @@ impl Operation for EncryptMany<'_> {
     }
 
     fn compare(&self, input: &Input, output: &File, same_time: bool) -> Result<Existing> {
-        let plaintext_len = input.len().unwrap_or(0);
-        let is_whole = if self.kind == KeyKind::KeyFile {
-            let (key, _) = self.key()?;
-            // `Reader::open` verifies the key, the context and the last chunk.
-            match Reader::open(self.engine, key, self.context.as_bytes(), Tail::new(output, 0)) {
-                Ok(message) => message.len() == plaintext_len,
-                Err(_) => {
-                    return Ok(Existing::Unknown(
-                        "was not encrypted with this key and context, or is damaged",
-                    ));
-                }
-            }
-        } else {
-            // The existing output has a key and recipients that are unknown here, so only the type of the envelope and
-            // the length of the output are compared.
-            let Ok(Some(envelope)) = Envelope::read_file(output) else {
-                return Ok(Existing::Unknown("was not encrypted to recipients or with a passphrase"));
-            };
-            let wants_passphrase = self.kind == KeyKind::Passphrase;
-            if !wrapping::header(&envelope).is_ok_and(|header| header.is_passphrase() == wants_passphrase) {
-                return Ok(Existing::Unknown(match wants_passphrase {
-                    true => "was encrypted to recipients, not with a passphrase",
-                    false => "was encrypted with a passphrase, not to recipients",
-                }));
-            }
-            let len = output.metadata().map_err(lockstep::Error::Read)?.len();
-            ciphertext_len(plaintext_len)
-                .is_ok_and(|message| len == envelope.as_bytes().len() as u64 + message)
+        if self.kind == KeyKind::KeyFile {
+            let (key, context) = (self.key()?.0, self.context.as_bytes());
+            return Ok(Existing::encrypted(self.engine, key, context, input, output, same_time));
+        }
+        // The existing output has a key and recipients that are unknown here, so only the type of the envelope and
+        // the length of the output are compared.
+        let Ok(Some(envelope)) = Envelope::read_file(output) else {
+            return Ok(Existing::Unknown("was not encrypted to recipients or with a passphrase"));
         };
-        Ok(if is_whole && same_time { Existing::UpToDate } else { Existing::Outdated })
+        let wants_passphrase = self.kind == KeyKind::Passphrase;
+        if !wrapping::header(&envelope).is_ok_and(|header| header.is_passphrase() == wants_passphrase) {
+            return Ok(Existing::Unknown(match wants_passphrase {
+                true => "was encrypted to recipients, not with a passphrase",
+                false => "was encrypted with a passphrase, not to recipients",
+            }));
+        }
+        let len = output.metadata().map_err(lockstep::Error::Read)?.len();
+        let is_whole = ciphertext_len(input.len().unwrap_or(0))
+            .is_ok_and(|message| len == envelope.as_bytes().len() as u64 + message);
+        Ok(Existing::of_own(is_whole, same_time))
     }
 
     fn process(

@@ -1,0 +1,295 @@
+"""Files on a cluster: lists of files become groups, a group is a task of Ray, and a manifest has the results."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import ray
+
+from .. import _manifest, _native
+from . import _keys, _worker
+
+Path = str | os.PathLike[str]
+
+# The most files and bytes in a group. A group takes about a tenth of a second, so that Ray's work for a task does not matter, and its
+# arguments and results have less than 100 KB, so that Ray keeps them in the memory of the driver.
+GROUP_FILES = 512
+GROUP_BYTES = 64 << 20
+# Groups for each worker, at least: the last ones end at about the same time.
+GROUPS_PER_WORKER = 4
+# Seconds between two looks at the size of the cluster.
+_LOOK = 5.0
+
+
+@dataclass
+class Report:
+    """What `encrypt_files` and `decrypt_files` have done."""
+
+    manifest: str
+    """The path of the manifest."""
+    files: int = 0
+    """The number of complete outputs."""
+    up_to_date: int = 0
+    """How many of them were complete before, or after an earlier attempt at the same group."""
+    plaintext_bytes: int = 0
+    """Bytes of plaintext of all complete outputs."""
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    """Inputs without an output, with the reasons."""
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    """Symbolic links and other inputs that are not regular files, with the reasons."""
+    nodes: dict[str, int] = field(default_factory=dict)
+    """The number of complete outputs by node of Ray."""
+    seconds: float = 0.0
+
+
+class FilesFailed(Exception):
+    """Some files have failed. All others are complete; `report` has the list."""
+
+    def __init__(self, report: Report) -> None:
+        path, error = report.failed[0]
+        super().__init__(f"{len(report.failed)} of {report.files + len(report.failed)} files failed; the first is {path}: {error}")
+        self.report = report
+
+
+def encrypt_files(
+    paths: Path | Sequence[Path],
+    out: Path,
+    *,
+    key: _keys.KeySource,
+    context: bytes = b"",
+    resume: bool = False,
+    overwrite: bool = False,
+    manifest: Path | None = None,
+    sync: bool = False,
+    device: str | None = None,
+    retries: int = 5,
+    task_options: dict[str, Any] | None = None,
+    progress: Callable[[Report], object] | None = None,
+) -> Report:
+    """Encrypts files and folders to the folder out, on all nodes of the cluster. All nodes must see both under the same paths.
+
+    The rules are those of `lockstep encrypt -k -r -O out`: a file is written to out under its own name with `.enc`, a folder a/b
+    to out/b; symbolic links are not followed but skipped; outputs get the permission bits and the times of their inputs, and
+    appear complete or not at all.
+
+    key: a function without arguments, which each worker calls once. It returns 16 or 32 bytes, or the path of a key file as
+    pathlib.Path. Ray pickles the function, but never sees the key. context: bytes that both sides know, decryption needs the same.
+
+    resume: continue a run that was stopped; outputs that are up to date are kept, and those of earlier versions of their inputs
+    are replaced. overwrite: replace all outputs. Without either, an existing output is an error.
+
+    manifest: the path of the manifest (default: the name of out with `.manifest`). It lists the outputs with their lengths and
+    commitments; beside it, a file with `.part` at its end grows during the work. sync: put each output on stable storage.
+
+    device: as in lockstep.use. task_options: options of ray.remote, such as {"num_cpus": 4, "num_gpus": 1}; a task uses as many
+    threads as it has CPUs, one by default. retries: how often a group is repeated because its node or its process has died.
+    progress: a function that is called with the report after each group.
+
+    Raises FilesFailed at the end if files have failed; KeyUnavailable if the function for the key fails; TypeError for a key
+    instead of a function; before anything is written, FileNotFoundError and other OSErrors, and ValueError for outputs that exist
+    and for two inputs with one output.
+    """
+    options = _Options(True, out, manifest, resume, overwrite, sync, device, retries, task_options or {}, progress)
+    return _run(paths, key, context, None, options)
+
+
+def decrypt_files(
+    paths: Path | Sequence[Path],
+    out: Path,
+    *,
+    key: _keys.KeySource,
+    context: bytes = b"",
+    expected: Path | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    manifest: Path | None = None,
+    sync: bool = False,
+    device: str | None = None,
+    retries: int = 5,
+    task_options: dict[str, Any] | None = None,
+    progress: Callable[[Report], object] | None = None,
+) -> Report:
+    """Decrypts files and folders to the folder out, on all nodes of the cluster.
+
+    The rules are those of `lockstep decrypt -k -r -O out`: the suffix `.enc` is removed, and files in folders without it are
+    skipped. expected: the manifest of the encryption. Then paths is the folder that was the output folder of the encryption; a
+    missing file is an error before anything is written, and a file that the manifest does not list, or that is another one than
+    at the time of the manifest, fails. resume keeps outputs that have the length of the plaintext and the time of the input, and
+    replaces none. The other arguments and the exceptions are those of encrypt_files.
+
+    A wrong key or context, and data that were changed or cut off, fail like other files: FilesFailed has the list.
+    """
+    options = _Options(False, out, manifest, resume, overwrite, sync, device, retries, task_options or {}, progress)
+    return _run(paths, key, context, expected, options)
+
+
+@dataclass(frozen=True)
+class _Options:
+    encrypts: bool
+    out: Path
+    manifest: Path | None
+    resume: bool
+    overwrite: bool
+    sync: bool
+    device: str | None
+    retries: int
+    task_options: dict[str, Any]
+    progress: Callable[[Report], object] | None
+
+
+def _run(
+    paths: Path | Sequence[Path], key: _keys.KeySource, context: bytes, expected: Path | None, options: _Options
+) -> Report:
+    start = time.monotonic()
+    function = _keys.pickled(key)
+    if options.resume and options.overwrite:
+        raise TypeError("give resume or overwrite, not both")
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    out = _absolute(options.out)
+    existing = "resume" if options.resume else "replace" if options.overwrite else "refuse"
+    plan = _native.NativePlan(options.encrypts, [os.fspath(path) for path in given], out, existing, options.sync)
+    report = Report(_absolute(options.manifest) if options.manifest else f"{out.rstrip('/')}.manifest")
+    report.skipped, report.failed = plan.skipped(), plan.failed()
+    files: list[_worker.File] = plan.files()
+    if expected is not None:
+        files = _with_commitments(files, given, expected, report)
+    cpus = options.task_options.get("num_cpus", 1)
+    run = _worker.Run(
+        secrets.token_hex(8),
+        options.encrypts,
+        function,
+        bytes(memoryview(context)),
+        out,
+        options.overwrite,
+        options.sync,
+        options.device,
+        max(1, int(cpus)),
+    )
+    operation = "encrypt" if options.encrypts else "decrypt"
+    journal = _manifest.Journal(report.manifest, operation, options.resume or options.overwrite)
+    try:
+        plan.create_folders()
+        _process(run, files, journal, report, options)
+        plan.remove_abandoned()
+        journal.finish(out, {file[2] for file in files})
+    finally:
+        journal.close()
+    report.seconds = time.monotonic() - start
+    if report.failed:
+        raise FilesFailed(report)
+    return report
+
+
+def _absolute(path: Path) -> str:
+    # `..` is not resolved here, since the component before it may be a symbolic link.
+    return os.path.join(os.getcwd(), os.fspath(path))
+
+
+def _with_commitments(
+    files: list[_worker.File], given: list[Path], expected: Path, report: Report
+) -> list[_worker.File]:
+    """The files with the commitments of a manifest."""
+    if len(given) != 1 or not os.path.isdir(given[0]):
+        raise ValueError("with expected, give one folder: the output folder of the encryption")
+    known = _manifest.read(expected)
+    inputs = {file[1] for file in files}
+    missing = [path for path in known if path not in inputs]
+    if missing:
+        raise FileNotFoundError(f"{len(missing)} of the files in the manifest are missing; the first is {missing[0]}")
+    listed: list[_worker.File] = []
+    for root, path, output, size, _ in files:
+        entry = known.get(path)
+        if entry is None:
+            report.failed.append((os.path.join(root, path), "the manifest does not list this file"))
+        else:
+            listed.append((root, path, output, size, entry.commitment))
+    return listed
+
+
+def _groups(files: list[_worker.File], workers: int) -> Iterator[list[_worker.File]]:
+    """Groups of files: long files first, since the last groups should be short."""
+    shares = GROUPS_PER_WORKER * max(1, workers)
+    most = max(1, min(GROUP_FILES, -(-len(files) // shares)))
+    size = max(1, min(GROUP_BYTES, -(-sum(file[3] for file in files) // shares)))
+    group: list[_worker.File] = []
+    room = size
+    for file in sorted(files, key=lambda file: file[3] < GROUP_BYTES):
+        if group and (len(group) == most or room < file[3]):
+            yield group
+            group, room = [], size
+        group.append(file)
+        room -= file[3]
+    if group:
+        yield group
+
+
+class _Cluster:
+    """The number of workers that the cluster has now. It may change."""
+
+    def __init__(self, cpus: float) -> None:
+        """cpus: those of one task."""
+        self._cpus = cpus
+        self._workers = 1
+        self._next = 0.0
+
+    def workers(self) -> int:
+        if time.monotonic() >= self._next:
+            self._workers = max(1, int(ray.cluster_resources().get("CPU", 1) / self._cpus))
+            self._next = time.monotonic() + _LOOK
+        return self._workers
+
+
+def _process(
+    run: _worker.Run, files: list[_worker.File], journal: _manifest.Journal, report: Report, options: _Options
+) -> None:
+    """Hands the groups to Ray, and collects the results. Not more groups are waiting than the workers need."""
+    if not ray.is_initialized():
+        ray.init()
+    cluster = _Cluster(float(options.task_options.get("num_cpus", 1)) or 1.0)
+    name = "lockstep encrypt" if run.encrypts else "lockstep decrypt"
+    settings = {"num_cpus": 1, "max_retries": options.retries, "name": name, **options.task_options}
+    task = ray.remote(_worker.process).options(**settings)
+    groups = _groups(files, cluster.workers())
+    pending: dict[Any, list[_worker.File]] = {}
+    try:
+        while True:
+            while len(pending) < 2 * cluster.workers() + 2 and (group := next(groups, None)):
+                pending[task.remote(run, pickle.dumps(group))] = group
+            if not pending:
+                return
+            ready, _ = ray.wait(list(pending))
+            for reference in ready:
+                _collect(reference, pending.pop(reference), journal, report)
+                if options.progress is not None:
+                    options.progress(report)
+    finally:
+        for reference in pending:
+            ray.cancel(reference)
+
+
+def _collect(reference: Any, group: list[_worker.File], journal: _manifest.Journal, report: Report) -> None:
+    """Enters the results of a group into the journal and the report."""
+    try:
+        node, pickled = cast("tuple[str, bytes]", ray.get(reference))
+        results: list[_worker.Result] = pickle.loads(pickled)
+    except ray.exceptions.RayTaskError as error:
+        # An error that concerns all groups, such as a missing key. It has only the message of our own exception.
+        raise (error.cause if isinstance(error.cause, BaseException) else error) from None
+    except ray.exceptions.RayError as error:
+        why = f"the workers have died, and {type(error).__name__} is the last error: look at Ray's logs, and resume"
+        node, results = "", [("failed", 0, 0, None, why)] * len(group)
+    journal.add((file[2], _manifest.line(file[2], *result)) for file, result in zip(group, results))
+    for file, (state, plaintext, _, _, problem) in zip(group, results):
+        if problem is not None:
+            report.failed.append((os.path.join(file[0], file[1]), problem))
+            continue
+        report.files += 1
+        report.plaintext_bytes += plaintext
+        report.up_to_date += state == "up to date"
+        report.nodes[node] = report.nodes.get(node, 0) + 1

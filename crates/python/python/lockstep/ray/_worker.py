@@ -1,0 +1,56 @@
+"""What runs on the workers: a group of files is one task."""
+
+from __future__ import annotations
+
+import pickle
+from typing import NamedTuple
+
+import ray
+
+from .. import _native
+from . import _keys
+
+# A file: root, path below it, path of the output, length, and the commitment that it must have.
+File = tuple[str, str, str, int, bytes | None]
+# The state ("written", "up to date", "not authentic" or "failed"), the lengths of the plain and of the encrypted file, the commitment,
+# and an error.
+Result = tuple[str, int, int, bytes | None, str | None]
+
+
+class Run(NamedTuple):
+    """What all tasks of a call have in common. It contains no secret."""
+
+    id: str
+    encrypts: bool
+    key: bytes
+    """The function for the key, pickled."""
+    context: bytes
+    output: str
+    replaces: bool
+    syncs: bool
+    device: str | None
+    threads: int
+
+
+# The last run of this process, with its engine and its key, which stay here for its next group.
+_current: tuple[str, _native.NativeGroups] | None = None
+
+
+def process(run: Run, group: bytes) -> tuple[str, bytes]:
+    """Processes a list of files; returns the node and a list of results. Both lists are pickled: Ray takes longer for many tuples.
+    An attempt that is repeated because a node has died keeps what earlier attempts have completed.
+    """
+    global _current
+    files: list[File] = pickle.loads(group)
+    if _current is None or _current[0] != run.id:
+        _current = None
+        _current = run.id, _open(run)
+    return ray.get_runtime_context().get_node_id(), pickle.dumps(_current[1].process(files))
+
+
+def _open(run: Run) -> _native.NativeGroups:
+    # Only these groups use this engine: other tasks in this process keep theirs.
+    with _native.use(run.device, threads=run.threads):
+        return _native.NativeGroups(
+            run.encrypts, _keys.fetch(run.key), run.context, run.output, run.replaces, run.syncs
+        )

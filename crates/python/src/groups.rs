@@ -1,0 +1,173 @@
+//! Many files with one key, on several machines: the native part of `lockstep.ray`.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use lockstep::FileKey;
+use lockstep_cli::groups::{Direction, Group, GroupError, IfExists, Plan, PlannedFile};
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+
+use crate::engine;
+use crate::error::InvalidTag;
+use crate::keys::{Given, MessageKey};
+use crate::task;
+
+/// A file of a plan in Python: root, input, output, length, and None.
+type PlannedTuple<'py> = (Bound<'py, PyString>, OsString, OsString, u64, Option<()>);
+
+/// The files of a call, with their outputs.
+#[pyclass(frozen, module = "lockstep._native")]
+pub(crate) struct NativePlan {
+    plan: Plan,
+}
+
+/// A path as `str`. Bytes that are not UTF-8 are surrogates, as in `os.fsdecode`.
+fn text(path: &Path) -> OsString {
+    path.as_os_str().to_owned()
+}
+
+#[pymethods]
+impl NativePlan {
+    /// Lists files and the content of folders, and assigns the outputs. existing: "refuse", "resume" or "replace".
+    #[new]
+    fn new(
+        py: Python<'_>,
+        encrypts: bool,
+        inputs: Vec<PathBuf>,
+        output: PathBuf,
+        existing: &str,
+        syncs: bool,
+    ) -> PyResult<NativePlan> {
+        let existing = match existing {
+            "refuse" => IfExists::Refuse,
+            "resume" => IfExists::Resume,
+            "replace" => IfExists::Replace,
+            _ => return Err(PyValueError::new_err("existing must be 'refuse', 'resume' or 'replace'")),
+        };
+        let plan = py.detach(|| Plan::new(direction(encrypts), &inputs, &output, existing, syncs));
+        Ok(NativePlan { plan: plan.map_err(exception)? })
+    }
+
+    /// For each file: the root, the input below it, the output below the output folder, the length of the input, and None for the
+    /// commitment. Neighbours with the same root have the same object.
+    fn files<'py>(&self, py: Python<'py>) -> PyResult<Vec<PlannedTuple<'py>>> {
+        let mut last: Option<(&Path, Bound<'py, PyString>)> = None;
+        let files = self.plan.files.iter().map(|file| {
+            let root = match &last {
+                Some((path, root)) if *path == file.root => root,
+                _ => &last.insert((&file.root, text(&file.root).into_pyobject(py)?)).1,
+            };
+            Ok((root.clone(), text(&file.input), text(&file.output), file.len, None))
+        });
+        files.collect()
+    }
+
+    /// The files that are skipped, with the reasons.
+    fn skipped(&self) -> Vec<(OsString, &'static str)> {
+        self.plan.skipped.iter().map(|(path, reason)| (text(path), *reason)).collect()
+    }
+
+    /// The files that cannot be processed, with the reasons.
+    fn failed(&self) -> Vec<(OsString, String)> {
+        self.plan.failed.iter().map(|(path, error)| (text(path), error.message.clone())).collect()
+    }
+
+    /// Creates the output folder, and the folders in it.
+    fn create_folders(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.plan.create_folders()).map_err(exception)
+    }
+
+    /// Removes the temporary files that killed processes have left.
+    fn remove_abandoned(&self, py: Python<'_>) {
+        py.detach(|| self.plan.remove_abandoned());
+    }
+}
+
+/// The result for a file: "written", "up to date", "not authentic" or "failed"; the lengths of the plain and of the encrypted file
+/// and the commitment; an error message. Equal states are one object, which makes pickles short.
+type Outcome<'py> = (Bound<'py, PyString>, u64, u64, Option<Bound<'py, PyBytes>>, Option<String>);
+
+/// A file to process: root, input, output, length, and the commitment that it must have.
+type FileToProcess = (PathBuf, PathBuf, PathBuf, u64, Option<[u8; 32]>);
+
+/// The key and the settings for the files of a plan. The key is wiped when the object is dropped.
+#[pyclass(frozen, module = "lockstep._native")]
+pub(crate) struct NativeGroups {
+    direction: Direction,
+    key: FileKey,
+    context: Vec<u8>,
+    output: PathBuf,
+    replaces: bool,
+    syncs: bool,
+}
+
+#[pymethods]
+impl NativeGroups {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        encrypts: bool,
+        key: &Bound<'_, PyAny>,
+        context: &Bound<'_, PyAny>,
+        output: PathBuf,
+        replaces: bool,
+        syncs: bool,
+    ) -> PyResult<NativeGroups> {
+        let given = Given::new(Some(key), Some(context), None, None, None)?;
+        let MessageKey { key, context, .. } = given.for_writing(py)?;
+        Ok(NativeGroups { direction: direction(encrypts), key, context, output, replaces, syncs })
+    }
+
+    /// Processes files: root, input, output, and the commitment of the input or None. The results are in the order of the files.
+    fn process<'py>(&self, py: Python<'py>, files: Vec<FileToProcess>) -> PyResult<Vec<Outcome<'py>>> {
+        let engine = engine::current(py)?;
+        let planned = files
+            .into_iter()
+            .map(|(root, input, output, len, expected)| (PlannedFile { root, input, output, len }, expected));
+        let planned: Vec<_> = planned.collect();
+        let group = Group {
+            engine: &engine,
+            direction: self.direction,
+            key: &self.key,
+            context: &self.context,
+            output: &self.output,
+            replace: self.replaces,
+            sync: self.syncs,
+        };
+        let results = task::run(py, None, |options| Ok(group.process(&planned, options)))?;
+        let outcomes = results.into_iter().map(|result| match result {
+            Ok(done) => {
+                let state = match done.is_up_to_date {
+                    true => intern!(py, "up to date"),
+                    false => intern!(py, "written"),
+                };
+                let commitment = PyBytes::new(py, &done.commitment);
+                (state.clone(), done.plaintext_len, done.ciphertext_len, Some(commitment), None)
+            }
+            Err(error) => {
+                let state = match error.is_not_authentic {
+                    true => intern!(py, "not authentic"),
+                    false => intern!(py, "failed"),
+                };
+                (state.clone(), 0, 0, None, Some(error.message))
+            }
+        });
+        Ok(outcomes.collect())
+    }
+}
+
+fn direction(encrypts: bool) -> Direction {
+    if encrypts { Direction::Encrypt } else { Direction::Decrypt }
+}
+
+fn exception(error: GroupError) -> PyErr {
+    match error.errno {
+        // `OSError` chooses the subclass by the number.
+        Some(number) => PyOSError::new_err((number, error.message)),
+        None if error.is_not_authentic => InvalidTag::new_err(error.message),
+        None => PyValueError::new_err(error.message),
+    }
+}

@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Compares lockstep.ray on three workers on this machine with one process of `lockstep encrypt -r`.
+
+    tools/bench_ray.py PACKAGE LOCKSTEP [--files N] [--size BYTES] [--rounds N] [--dir DIR]
+
+    PACKAGE   a wheel of `make wheel`, or a folder with the package, of the same build profile as LOCKSTEP
+    LOCKSTEP  the command
+    --files   number of files (20000), in folders of 1000
+    --size    length of a file in bytes (65536)
+    --rounds  counted rounds (5); the sides take turns
+    --dir     folder of the files (/dev/shm)
+
+Both sides use all processors. The start of the cluster and of the workers does not count: a run with other files precedes. What counts
+is the call of `encrypt_files`, with its manifest, and the whole process of the command. CPU time is that of the command, and that of the
+driver, the workers and Ray's own processes: on a machine with other work it says more than the time. Prints tables in Markdown with the
+bar, and the load of the machine, which should be low.
+"""
+
+import argparse
+import contextlib
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+
+sys.dont_write_bytecode = True
+
+import python_venv
+
+BAR = 1.25
+PER_FOLDER = 1000
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("package")
+    parser.add_argument("lockstep")
+    parser.add_argument("--files", type=int, default=20_000)
+    parser.add_argument("--size", type=int, default=65_536)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--dir", default="/dev/shm")
+    return parser.parse_args()
+
+
+def make_files(folder, count, size):
+    for number in range(count):
+        path = folder / str(number // PER_FOLDER) / str(number)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(os.urandom(size))
+    return folder
+
+
+def measure(given, folder):
+    import lockstep.ray
+    from local_cluster import local_cluster, meets
+
+    key_file = folder / "key"
+    key = lockstep.generate_key()
+    key_file.write_text(f"lockstep-key-256 {key.hex()}\n")
+    key_file.chmod(0o600)
+    source = make_files(folder / "in", given.files, given.size)
+    warm = make_files(folder / "warm", 300, given.size)
+    path = str(key_file)
+
+    def fetch():
+        return pathlib.Path(path)
+
+    def command(out):
+        subprocess.run([given.lockstep, "encrypt", "-q", "-k", key_file, "-r", "-O", out, source], check=True)
+
+    def by_ray(out):
+        report = lockstep.ray.encrypt_files(source, out, key=fetch)
+        assert report.files == given.files and len(report.nodes) == 3, report
+
+    def cpu_of_cluster():
+        taken = [sum(os.times()[:2])]
+        for pid in cluster.processes():
+            with contextlib.suppress(OSError):
+                fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                taken.append((int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"))
+        return sum(taken)
+
+    def cpu_of_children():
+        return sum(os.times()[2:4])
+
+    times = {"lockstep encrypt -r": [], "lockstep.ray, three workers": []}
+    with local_cluster() as cluster:
+        lockstep.ray.encrypt_files(warm, folder / "warm-out", key=meets(fetch, folder / "workers", 3))
+        for number in range(given.rounds):
+            for name, function, cpu in zip(times, [command, by_ray], [cpu_of_children, cpu_of_cluster]):
+                out = folder / f"out{number}"
+                start, before = time.perf_counter(), cpu()
+                function(out)
+                end = time.perf_counter()
+                times[name].append((end - start, cpu() - before))
+                shutil.rmtree(out)
+                pathlib.Path(f"{out}.manifest").unlink(missing_ok=True)
+    return times
+
+
+def report(given, times):
+    import lockstep
+    import ray
+
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    print(f"lockstep-aes {lockstep.__version__}, Ray {ray.__version__}, Python {sys.version.split()[0]}")
+    print(f"{lockstep.devices()[0].description}, {os.cpu_count()} processors, {time.strftime('%Y-%m-%d')}, load {load}")
+    print(f"{given.files} files of {given.size} bytes in {given.dir}\n")
+    print("| | best | median | MB/s (best) | CPU time (best) |\n|---|---|---|---|---|")
+    for name, taken in times.items():
+        best, cpu = map(min, zip(*taken))
+        median = statistics.median(time for time, _ in taken)
+        print(f"| {name} | {best:.2f} s | {median:.2f} s | {given.files * given.size / best / 1e6:.0f} | {cpu:.2f} s |")
+    (command, command_cpu), (ours, ours_cpu) = (tuple(map(min, zip(*taken))) for taken in times.values())
+    print("\n| figure | ratio of best times | ratio of CPU times | bar |\n|---|---|---|---|")
+    print(f"| Ray / command | {ours / command:.2f} | {ours_cpu / command_cpu:.2f} | {BAR} |")
+
+
+def main():
+    given = arguments()
+    if os.path.realpath(sys.prefix) != os.path.realpath(python_venv.FOLDER):
+        if not python_venv.is_current():
+            python_venv.install()
+        if not python_venv.is_current(python_venv.CLUSTER_STAMP, python_venv.CLUSTER):
+            python_venv.install_cluster()
+        os.execv(python_venv.PYTHON, [python_venv.PYTHON, "-B", *sys.argv])
+    given.lockstep = shutil.which(given.lockstep)
+    with tempfile.TemporaryDirectory(dir=given.dir) as folder:
+        package = given.package
+        if os.path.isfile(package):
+            zipfile.ZipFile(package).extractall(os.path.join(folder, "package"))
+            package = os.path.join(folder, "package")
+        # For the workers too.
+        os.environ["PYTHONPATH"] = os.path.abspath(package)
+        sys.path[:0] = [os.path.abspath(package), os.path.join(python_venv.ROOT, "crates", "python", "tests", "cluster")]
+        report(given, measure(given, pathlib.Path(folder)))
+
+
+if __name__ == "__main__":
+    main()
