@@ -9,7 +9,7 @@
 //! | `file`, `keys`, `source`, `task` | encrypted files; their keys; files and file objects; long work with signals and progress |
 //! | `turn` | a lock for work that calls Python |
 //! | `hazmat` | the raw modes |
-//! | `parquet` | encrypted Parquet files |
+//! | `parquet`, `parquet_modules` | encrypted Parquet files; modules of such files in arrays |
 //! | `random` | AES-256-CTR as a source of random numbers |
 //! | `tensor` | arrays of other libraries, on the host or on a device |
 //! | `error` | `InvalidTag`, and the exception for each error |
@@ -29,6 +29,7 @@ mod file;
 mod hazmat;
 mod keys;
 mod parquet;
+mod parquet_modules;
 mod random;
 mod source;
 mod task;
@@ -59,6 +60,8 @@ mod native {
 
     #[pymodule_export]
     use parquet::{NativeParquet, parquet_encrypt};
+    #[pymodule_export]
+    use parquet_modules::parquet_modules;
 
     #[pymodule_export]
     use command::run_command;
