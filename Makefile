@@ -15,7 +15,7 @@ INSTALL ?= install
 
 .PHONY: help build provider provider-lab dist install c-library c-test deb deb-arm64 deb-check run test test-release test-packages test-packages-arm64 test-full test-wgpu test-provider test-provider-oldest test-provider-newest \
 	test-provider-releases nightly test-dist publish-check soak soak-check soak-module lint bench bench-files \
-	bench-provider bench-python wheel wheel-arm64 wheel-freethreaded python-test test-ray timing leak-test asan miri fuzz arm64-test arm64-test-all kernel-report kernel-check gpu-check gpu-rehearsal lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
+	bench-provider bench-python wheel wheel-arm64 wheel-freethreaded python-test test-ray timing leak-test asan miri fuzz arrow-rs-test arm64-test arm64-test-all kernel-report kernel-check gpu-check gpu-rehearsal lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
 
 # Several targets build the same files with other features; cargo runs in parallel by itself.
 .NOTPARALLEL:
@@ -198,8 +198,8 @@ test-wgpu:
 ## make test-full         make test, and: formatting, clippy, docs, a cluster of Ray, the wheel, release builds, the package, leak-test, oldest and newest OpenSSL, soak-check, Arm, GPU code
 test-full: lint test test-ray wheel test-release test-packages leak-test test-provider-oldest test-provider-newest soak-check arm64-test kernel-check
 
-## make nightly           slow checks and other toolchains: sanitizer, Miri, fuzzing, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check
-nightly: asan miri fuzz test-dist publish-check test-openssl-3.5 arm64-test-all test-packages-arm64 gpu-rehearsal
+## make nightly           slow checks and other toolchains: sanitizer, Miri, fuzzing, arrow-rs, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check
+nightly: asan miri fuzz arrow-rs-test test-dist publish-check test-openssl-3.5 arm64-test-all test-packages-arm64 gpu-rehearsal
 
 ## make publish-check     pack the crates for crates.io and compile each package with the others, without uploading (minutes)
 publish-check:
@@ -258,6 +258,10 @@ miri:
 ## make fuzz              each parser and stream for some seconds (nightly toolchain)
 fuzz:
 	tools/fuzz.sh 10
+
+## make arrow-rs-test     encrypted Parquet files that arrow-rs writes and reads
+arrow-rs-test:
+	$(CARGO) test --locked --manifest-path crates/parquet/arrow-rs/Cargo.toml --target-dir target/arrow-rs
 
 ## make arm64-test        the Arm kernel under QEMU
 arm64-test:

@@ -17,11 +17,12 @@ use lockstep_c::cipher::{CipherKey, CipherMessage, lockstep_cipher_encrypt, lock
 use lockstep_c::cipher::{lockstep_cipher_decrypt, lockstep_cipher_key_free, lockstep_cipher_key_new};
 use lockstep_c::engine::{Engine, EngineOptions, lockstep_engine_new};
 use lockstep_c::error::{
-    LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_INTERNAL, LOCKSTEP_ERROR_OTHER, LOCKSTEP_OK,
+    LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_INTERNAL, LOCKSTEP_ERROR_MISSING_KEY, LOCKSTEP_OK,
 };
 use lockstep_c::file_key::{FileKey, lockstep_file_key_free, lockstep_file_key_new};
 use lockstep_c::key_wrap::{lockstep_key_unwrap_padded, lockstep_key_wrap_padded};
 use lockstep_c::mac::{lockstep_cmac, lockstep_gmac};
+use lockstep_c::parquet_modules::{ParquetModule, ParquetProtection, lockstep_parquet_decrypt_modules};
 use lockstep_c::reader::{lockstep_reader_free, lockstep_reader_open, lockstep_reader_read};
 
 /// Bytes of the memory that pointers refer to.
@@ -86,12 +87,13 @@ fn run(u: &mut Unstructured<'_>) -> Result<()> {
     let outcome = (|| {
         for _ in 0..6 {
             let before = memory.clone();
-            let code = match u.int_in_range(0..=5u8)? {
+            let code = match u.int_in_range(0..=6u8)? {
                 0 => aead(u, engine, key, &mut memory)?,
                 1 => batch(u, engine, key, &mut memory)?,
                 2 => ciphers(u, engine, cipher, cipher_key, &mut memory)?,
                 3 => others(u, engine, key, cipher_key, &mut memory)?,
                 4 => format(u, engine, file_key, &mut memory)?,
+                5 => parquet(u, engine, key, &mut memory)?,
                 _ => reader(u, engine, file_key, &mut memory)?,
             };
             check(code);
@@ -111,7 +113,10 @@ fn run(u: &mut Unstructured<'_>) -> Result<()> {
 }
 
 fn check(code: c_int) {
-    assert!((LOCKSTEP_OK..=LOCKSTEP_ERROR_OTHER).contains(&code) && code != LOCKSTEP_ERROR_INTERNAL, "{code}");
+    assert!(
+        (LOCKSTEP_OK..=LOCKSTEP_ERROR_MISSING_KEY).contains(&code) && code != LOCKSTEP_ERROR_INTERNAL,
+        "{code}"
+    );
 }
 
 fn aead(u: &mut Unstructured<'_>, engine: *const Engine, key: *const Key, memory: &mut [u8]) -> Result<c_int> {
@@ -251,6 +256,26 @@ fn format(
         }
         Ok(code)
     }
+}
+
+/// Modules of Parquet with any lengths, which often state their right length.
+fn parquet(u: &mut Unstructured<'_>, engine: *const Engine, key: *const Key, memory: &mut [u8]) -> Result<c_int> {
+    let mut modules = Vec::new();
+    for _ in 0..u.int_in_range(0..=3usize)? {
+        let ((file_aad, file_aad_len), (input, len)) = (part(u, memory)?, part(u, memory)?);
+        let overhead = if u.arbitrary()? { 32 } else { 16 };
+        let output_len = if u.ratio(1u8, 8u8)? { 7 } else { len.saturating_sub(overhead) };
+        let output = if u.arbitrary()? { input.wrapping_add(16) } else { place(u, memory, output_len)? };
+        let protection = ParquetProtection {
+            key, file_aad, file_aad_len,
+            algorithm: u.int_in_range(-1..=2)?,
+            module: u.int_in_range(-1..=10)?,
+            row_group: u.arbitrary()?, column: u.arbitrary()?, page: u.arbitrary()?, reserved: 0,
+        };
+        modules.push(ParquetModule { protection, input, len, output, output_len, status: 9 });
+    }
+    // SAFETY: all pointers are null or refer to so many bytes of the memory, as far as the lengths are accepted.
+    Ok(unsafe { lockstep_parquet_decrypt_modules(engine, modules.as_mut_ptr(), modules.len()) })
 }
 
 /// A reader over any bytes.

@@ -210,6 +210,51 @@
 // An error that has no code of its own.
 #define LOCKSTEP_ERROR_OTHER 33
 
+// The file is not an intact Parquet file, or has something that is not supported.
+#define LOCKSTEP_ERROR_PARQUET 34
+
+// The Parquet file is not protected as the call requires: the file or a column is plain, or is already encrypted.
+#define LOCKSTEP_ERROR_PROTECTION 35
+
+// There is no key for a part of the file, or the key callback failed.
+#define LOCKSTEP_ERROR_MISSING_KEY 36
+
+// All modules are encrypted by GCM.
+#define LOCKSTEP_PARQUET_AES_GCM_V1 0
+
+// Pages are encrypted by CTR, and changes in them are not detected; all other modules are encrypted by GCM. Readers must allow this.
+#define LOCKSTEP_PARQUET_AES_GCM_CTR_V1 1
+
+// The footer of a file.
+#define LOCKSTEP_PARQUET_MODULE_FOOTER 0
+
+// `ColumnMetaData` of a column chunk.
+#define LOCKSTEP_PARQUET_MODULE_COLUMN_META_DATA 1
+
+// A data page.
+#define LOCKSTEP_PARQUET_MODULE_DATA_PAGE 2
+
+// A dictionary page.
+#define LOCKSTEP_PARQUET_MODULE_DICTIONARY_PAGE 3
+
+// The header of a data page.
+#define LOCKSTEP_PARQUET_MODULE_DATA_PAGE_HEADER 4
+
+// The header of a dictionary page.
+#define LOCKSTEP_PARQUET_MODULE_DICTIONARY_PAGE_HEADER 5
+
+// `ColumnIndex` of a column chunk.
+#define LOCKSTEP_PARQUET_MODULE_COLUMN_INDEX 6
+
+// `OffsetIndex` of a column chunk.
+#define LOCKSTEP_PARQUET_MODULE_OFFSET_INDEX 7
+
+// The header of a Bloom filter.
+#define LOCKSTEP_PARQUET_MODULE_BLOOM_FILTER_HEADER 8
+
+// The bits of a Bloom filter.
+#define LOCKSTEP_PARQUET_MODULE_BLOOM_FILTER_BITSET 9
+
 // A key of a mode without authentication. It is wiped when it is freed. All threads may use it at the same time.
 typedef struct lockstep_cipher_key lockstep_cipher_key;
 
@@ -230,6 +275,9 @@ typedef struct lockstep_hctr2_key lockstep_hctr2_key;
 
 // A key of an authenticated mode. It is wiped when it is freed. All threads may use it at the same time.
 typedef struct lockstep_key lockstep_key;
+
+// An encrypted Parquet file in plain form. All threads may use it at the same time.
+typedef struct lockstep_parquet_reader lockstep_parquet_reader;
 
 // A message of the file format with random access. All threads may use it at the same time.
 typedef struct lockstep_reader lockstep_reader;
@@ -382,9 +430,153 @@ typedef struct lockstep_mac_message {
   uint8_t *mac;
 } lockstep_mac_message;
 
-// Fills a buffer with `len` bytes of the encrypted message from an offset. Returns 0, or another number for an error. Calls
+// The key of a column.
+typedef struct lockstep_parquet_column {
+  // The path of the column: its names from the root, joined by dots. In a policy, the name of a group stands for all columns in
+  // it.
+  const char *path;
+  // The key.
+  const uint8_t *key;
+  // Bytes of the key: 16, 24 or 32.
+  size_t key_len;
+  // Only in a policy: what the file states about the key, for readers.
+  const uint8_t *key_metadata;
+  // Bytes of the key metadata; 0 if there are none.
+  size_t key_metadata_len;
+} lockstep_parquet_column;
+
+// Finds a key of a Parquet file: the footer key if `column` is NULL, otherwise the key of the column with this path (its names from the
+// root, joined by dots). `key_metadata` is what the file states about the key, in the form of its writer; NULL if it states nothing.
+// Writes the key to `key`, which has 32 bytes, and its length of 16, 24 or 32 bytes to `key_len`; a length of 0 means that there
+// is no key, and the column then cannot be read. Returns 0, or another number for an error. Calls run on the calling thread, one
+// after the other.
+typedef int (*lockstep_parquet_key_fn)(void *user,
+                                       const char *column,
+                                       const uint8_t *key_metadata,
+                                       size_t key_metadata_len,
+                                       uint8_t *key,
+                                       size_t *key_len);
+
+// Keys and options for reading. Either keys or `find_key` is required.
+typedef struct lockstep_parquet_read_options {
+  // sizeof(lockstep_parquet_read_options)
+  size_t size;
+  // The footer key.
+  const uint8_t *footer_key;
+  // Bytes of the footer key: 16, 24 or 32.
+  size_t footer_key_len;
+  // The keys of columns. A file in which one of these columns is missing, or is not encrypted with a key of its own, is refused.
+  const struct lockstep_parquet_column *columns;
+  // Their number.
+  size_t column_count;
+  // Finds keys, if none are given; otherwise NULL.
+  lockstep_parquet_key_fn find_key;
+  // The first argument of `find_key`.
+  void *find_key_user;
+  // The AAD prefix: required if the file was written with one and does not store it. If the file stores one, the two must be
+  // equal.
+  const uint8_t *aad_prefix;
+  // Bytes of the AAD prefix; 0 if there is none.
+  size_t aad_prefix_len;
+  // Not 0: read files whose modules have no associated data, as DuckDB writes them. Pages of such a file can be exchanged
+  // without notice.
+  int allow_missing_aad;
+  // Not 0: read files of LOCKSTEP_PARQUET_AES_GCM_CTR_V1, in whose pages changes are not detected. An attacker can then also
+  // change a file of LOCKSTEP_PARQUET_AES_GCM_V1 into such a file, because nothing authenticates the algorithm in a file with
+  // an encrypted footer.
+  int allow_unauthenticated_pages;
+} lockstep_parquet_read_options;
+
+// Fills a buffer with `len` bytes of the encrypted message or file from an offset. Returns 0, or another number for an error. Calls
 // run on any thread, and at the same time.
 typedef int (*lockstep_read_at_fn)(void *user, uint64_t offset, uint8_t *buffer, size_t len);
+
+// What is encrypted, and how. Columns that are named neither in `columns` nor in `plain_columns` are encrypted with the footer key.
+typedef struct lockstep_parquet_policy {
+  // sizeof(lockstep_parquet_policy)
+  size_t size;
+  // The footer key.
+  const uint8_t *footer_key;
+  // Bytes of the footer key: 16, 24 or 32.
+  size_t footer_key_len;
+  // What the file states about the footer key, for readers.
+  const uint8_t *footer_key_metadata;
+  // Bytes of the key metadata; 0 if there are none.
+  size_t footer_key_metadata_len;
+  // The keys of columns.
+  const struct lockstep_parquet_column *columns;
+  // Their number.
+  size_t column_count;
+  // The paths of columns that are not encrypted. The name of a group stands for all columns in it.
+  const char *const *plain_columns;
+  // Their number.
+  size_t plain_column_count;
+  // The AAD prefix, which identifies the file, so that it cannot be exchanged for another one.
+  const uint8_t *aad_prefix;
+  // Bytes of the AAD prefix; 0 if there is none.
+  size_t aad_prefix_len;
+  // LOCKSTEP_PARQUET_AES_GCM_V1 or LOCKSTEP_PARQUET_AES_GCM_CTR_V1.
+  int algorithm;
+  // Not 0: leave the footer readable, and sign it.
+  int plaintext_footer;
+  // Not 0: do not store the AAD prefix in the file. Readers must know it.
+  int omit_aad_prefix;
+  // Zero.
+  uint32_t reserved;
+} lockstep_parquet_policy;
+
+// How a module is protected, and where it is in its file. The two determine the mode and the associated data.
+typedef struct lockstep_parquet_protection {
+  // The key of the column, or the footer key: a key of LOCKSTEP_AEAD_GCM, also for CTR.
+  const struct lockstep_key *key;
+  // The AAD prefix and the file's identifier (`aad_file_unique` in its metadata), concatenated.
+  const uint8_t *file_aad;
+  // Bytes of `file_aad`.
+  size_t file_aad_len;
+  // LOCKSTEP_PARQUET_AES_GCM_V1 or LOCKSTEP_PARQUET_AES_GCM_CTR_V1.
+  int algorithm;
+  // The type of the module: a number LOCKSTEP_PARQUET_MODULE_.
+  int module;
+  // The ordinal of the row group in the file. Not used for a footer.
+  int16_t row_group;
+  // The ordinal of the column in the row group. Not used for a footer.
+  int16_t column;
+  // The ordinal of the page in the column chunk, without the dictionary page. Used for data pages and their headers.
+  int16_t page;
+  // Zero.
+  int16_t reserved;
+} lockstep_parquet_protection;
+
+// A module in host memory. A module of GCM has a length of 4 bytes, a nonce of 12, ciphertext, and a tag of 16 bytes; a page
+// of LOCKSTEP_PARQUET_AES_GCM_CTR_V1 has no tag.
+typedef struct lockstep_parquet_module {
+  // How it is protected.
+  struct lockstep_parquet_protection protection;
+  // The module, from its length field on.
+  const uint8_t *input;
+  // Bytes of the module with its length field.
+  size_t len;
+  // The plaintext: separate memory, or `input + 16`, the place of the ciphertext.
+  uint8_t *output;
+  // Bytes of the plaintext: `len - 32`, or `len - 16` for a module without a tag.
+  size_t output_len;
+  // The outcome, written by the call: one of the numbers LOCKSTEP_STATUS_. LOCKSTEP_STATUS_AUTHENTICATION_FAILED: the tag or the
+  // length field was wrong, and the output is zeroed.
+  int status;
+} lockstep_parquet_module;
+
+// A module in memory of a device.
+typedef struct lockstep_parquet_device_module {
+  // How it is protected. The key is on the host.
+  struct lockstep_parquet_protection protection;
+  // The module, from its length field on.
+  struct lockstep_device_range input;
+  // The plaintext, of `input.len - 32` bytes, or `input.len - 16` for a module without a tag: separate memory of the device, or
+  // the place of the ciphertext, 16 bytes after the start of the input.
+  struct lockstep_device_range output;
+  // As in lockstep_parquet_module.
+  int status;
+} lockstep_parquet_device_module;
 
 // Reads up to `len` bytes to `buffer`. Returns the number of bytes, 0 at the end, or a negative number for an error. The
 // calls of one stream do not run at the same time, but they run on any thread.
@@ -927,6 +1119,89 @@ int lockstep_gmac(const struct lockstep_engine *engine,
 int lockstep_is_equal(const uint8_t *a,
                       const uint8_t *b,
                       size_t len);
+
+// Opens an encrypted Parquet file: checks its footer and finds the keys of its columns. The reader gives the same table as a
+// plain Parquet file, for any reader of Parquet: it decrypts and checks what is read.
+//
+// Errors: LOCKSTEP_ERROR_FILE, LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_PARQUET, LOCKSTEP_ERROR_PROTECTION,
+// LOCKSTEP_ERROR_MISSING_KEY, LOCKSTEP_ERROR_KEY, LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_READ; errors of devices.
+int lockstep_parquet_open_file(const struct lockstep_engine *engine,
+                               const struct lockstep_parquet_read_options *options,
+                               const char *path,
+                               struct lockstep_parquet_reader **reader);
+
+// Opens an encrypted Parquet file of `size` bytes, which a callback reads. The callback and its argument are used until the reader
+// is freed.
+//
+// Errors: those of lockstep_parquet_open_file, except LOCKSTEP_ERROR_FILE.
+int lockstep_parquet_open(const struct lockstep_engine *engine,
+                          const struct lockstep_parquet_read_options *options,
+                          lockstep_read_at_fn read_at,
+                          void *user,
+                          uint64_t size,
+                          struct lockstep_parquet_reader **reader);
+
+// Returns the length of the plain form in bytes; 0 if the reader is NULL.
+uint64_t lockstep_parquet_len(const struct lockstep_parquet_reader *reader);
+
+// Reads the plain form from an offset to a buffer until the buffer is full or the file ends, and stores the number of bytes. All
+// modules that the range touches are checked. After an error the buffer is zeroed, or unchanged if nothing was read.
+//
+// Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_PARQUET, LOCKSTEP_ERROR_READ; LOCKSTEP_ERROR_MISSING_KEY for a
+// read that starts at a column without a key; errors of devices.
+int lockstep_parquet_read(const struct lockstep_parquet_reader *reader,
+                          uint64_t offset,
+                          uint8_t *buffer,
+                          size_t len,
+                          size_t *read);
+
+// Frees a reader of Parquet. No call may be using it. NULL is permitted.
+void lockstep_parquet_free(struct lockstep_parquet_reader *reader);
+
+// Writes the plain form of an encrypted Parquet file to a file, which only the owner can read. The output appears complete and
+// verified or not at all; a column without a key is not in it in a readable form. `output_options` may be NULL; of its members only
+// `force` and `sync` are supported.
+//
+// Errors: LOCKSTEP_ERROR_EXISTS, LOCKSTEP_ERROR_SAME_FILE, LOCKSTEP_ERROR_WRITE, and those of lockstep_parquet_open_file.
+int lockstep_parquet_decrypt_file(const struct lockstep_engine *engine,
+                                  const struct lockstep_parquet_read_options *options,
+                                  const char *from,
+                                  const char *to,
+                                  const struct lockstep_file_options *output_options);
+
+// Encrypts a plain Parquet file to a file by a policy. Pages are not decompressed. The output appears complete or not at all.
+// `output_options` may be NULL; of its members only `force` and `sync` are supported.
+//
+// Errors: LOCKSTEP_ERROR_ARGUMENT for a policy that names a column that the file does not have, or that contradicts itself;
+// LOCKSTEP_ERROR_KEY, LOCKSTEP_ERROR_PARQUET; LOCKSTEP_ERROR_PROTECTION if the file is encrypted; LOCKSTEP_ERROR_FILE,
+// LOCKSTEP_ERROR_EXISTS, LOCKSTEP_ERROR_SAME_FILE, LOCKSTEP_ERROR_READ, LOCKSTEP_ERROR_WRITE, LOCKSTEP_ERROR_RANDOM; errors of devices.
+int lockstep_parquet_encrypt_file(const struct lockstep_engine *engine,
+                                  const struct lockstep_parquet_policy *policy,
+                                  const char *from,
+                                  const char *to,
+                                  const struct lockstep_file_options *output_options);
+
+// Decrypts and checks modules in host memory, on all threads of the engine: the pages and page headers of column chunks, or any other
+// modules. Modules may have keys and files of their own. The output of each module that is not authentic is zeroed; the
+// other outputs are valid. `status` of each module has its outcome. Pages of LOCKSTEP_PARQUET_AES_GCM_CTR_V1 have no tag: changes
+// are not detected.
+//
+// Errors: LOCKSTEP_ERROR_AUTHENTICATION if any module was not authentic. After any other error all outputs are invalid, and all
+// statuses are LOCKSTEP_STATUS_PENDING: LOCKSTEP_ERROR_KEY, LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_LENGTH for an input that
+// is too short, LOCKSTEP_ERROR_OUTPUT for an output of another length, LOCKSTEP_ERROR_OVERLAP; errors of devices.
+int lockstep_parquet_decrypt_modules(const struct lockstep_engine *engine,
+                                     struct lockstep_parquet_module *modules,
+                                     size_t count);
+
+// Decrypts and checks modules in memory of one device, on a stream of the device (NULL: the default stream), and waits. The lengths,
+// nonces and tags are copied to the host; everything else stays on the device.
+//
+// Errors: those of lockstep_parquet_decrypt_modules; LOCKSTEP_ERROR_OUT_OF_REACH for memory of several devices, or that overlaps
+// in part.
+int lockstep_parquet_device_decrypt_modules(const struct lockstep_engine *engine,
+                                            struct lockstep_parquet_device_module *modules,
+                                            size_t count,
+                                            void *stream);
 
 // Opens an encrypted file for random access: checks its header and its end. The file may be in use by other readers, but
 // nothing may write to it.

@@ -73,9 +73,15 @@ pub const LOCKSTEP_ERROR_FORKED: c_int = 31;
 pub const LOCKSTEP_ERROR_INTERNAL: c_int = 32;
 /// An error that has no code of its own.
 pub const LOCKSTEP_ERROR_OTHER: c_int = 33;
+/// The file is not an intact Parquet file, or has something that is not supported.
+pub const LOCKSTEP_ERROR_PARQUET: c_int = 34;
+/// The Parquet file is not protected as the call requires: the file or a column is plain, or is already encrypted.
+pub const LOCKSTEP_ERROR_PROTECTION: c_int = 35;
+/// There is no key for a part of the file, or the key callback failed.
+pub const LOCKSTEP_ERROR_MISSING_KEY: c_int = 36;
 
 /// The text of each code: what happened, and what to do.
-const TEXTS: [(c_int, &CStr); 34] = [
+const TEXTS: [(c_int, &CStr); 37] = [
     (LOCKSTEP_OK, c"success"),
     (
         LOCKSTEP_ERROR_AUTHENTICATION,
@@ -131,6 +137,12 @@ const TEXTS: [(c_int, &CStr); 34] = [
     (LOCKSTEP_ERROR_FORKED, c"the engine has opened devices before a fork: make an engine in this process"),
     (LOCKSTEP_ERROR_INTERNAL, c"a defect of this library: discard the output, and report this"),
     (LOCKSTEP_ERROR_OTHER, c"an error without a code: see lockstep_last_error_message"),
+    (LOCKSTEP_ERROR_PARQUET, c"this is not an intact and supported Parquet file: get an intact file"),
+    (
+        LOCKSTEP_ERROR_PROTECTION,
+        c"the Parquet file is not encrypted as required: see lockstep_last_error_message",
+    ),
+    (LOCKSTEP_ERROR_MISSING_KEY, c"there is no key for a part of the file: give a key"),
 ];
 
 /// Codes whose messages, as the Rust library writes them, do not state what to do. Their text in [`TEXTS`] is added.
@@ -254,6 +266,29 @@ impl From<lockstep::Error> for Failure {
             _ => LOCKSTEP_ERROR_OTHER,
         };
         Failure::described(code, error.to_string())
+    }
+}
+
+impl From<lockstep_parquet::Error> for Failure {
+    fn from(error: lockstep_parquet::Error) -> Failure {
+        use lockstep_parquet::Error;
+        let code = match error {
+            Error::Library(error) => return error.into(),
+            Error::NotAuthentic { .. } => LOCKSTEP_ERROR_AUTHENTICATION,
+            Error::Malformed { .. } | Error::Unsupported { .. } => LOCKSTEP_ERROR_PARQUET,
+            Error::NotEncrypted
+            | Error::PlainColumn { .. }
+            | Error::MissingAad
+            | Error::UnauthenticatedPages
+            | Error::AlreadyEncrypted => LOCKSTEP_ERROR_PROTECTION,
+            Error::MissingKey { .. } | Error::KeySource(_) => LOCKSTEP_ERROR_MISSING_KEY,
+            Error::KeyLength { .. } => LOCKSTEP_ERROR_KEY,
+            Error::UnknownColumn { .. } | Error::Contradiction { .. } | Error::AadPrefix { .. } => {
+                LOCKSTEP_ERROR_ARGUMENT
+            }
+            _ => LOCKSTEP_ERROR_OTHER,
+        };
+        Failure::new(code, error.to_string())
     }
 }
 

@@ -311,6 +311,11 @@ impl MemoryRange {
         }
     }
 
+    /// A range of a buffer of a device.
+    pub(crate) fn at(start: usize, len: usize, is_written: bool) -> MemoryRange {
+        MemoryRange { start, end: start.saturating_add(len), is_written }
+    }
+
     /// Memory that the call writes.
     pub(crate) fn written<T>(pointer: *mut T, count: usize) -> MemoryRange {
         MemoryRange { is_written: true, ..MemoryRange::read(pointer, count) }

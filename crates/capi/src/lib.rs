@@ -9,6 +9,7 @@
 //! | [`mac`], [`key_wrap`], [`hctr2`], [`cbc_cts`] | CMAC and GMAC; key wrap; HCTR2; CBC with ciphertext stealing |
 //! | [`file_key`], [`buffer`], [`stream`], [`mod@file`], [`reader`] | the file format: keys, buffers, streams, files, random access |
 //! | [`device`], [`device_work`], [`device_table`] | device memory; work on it; messages that arrays in device memory describe |
+//! | [`parquet`], [`parquet_modules`] | encrypted Parquet files; modules of such files in host or device memory |
 //! | `ffi` | pointers of C as references and slices; panics as error codes |
 //!
 //! Each function catches panics, checks its pointers and lengths, and returns a code of [`error`]. The only state of the
@@ -35,6 +36,8 @@ pub mod file_key;
 pub mod hctr2;
 pub mod key_wrap;
 pub mod mac;
+pub mod parquet;
+pub mod parquet_modules;
 pub mod reader;
 pub mod stream;
 
@@ -56,5 +59,6 @@ const _: () = {
     assert_shared::<hctr2::Hctr2Key>();
     assert_shared::<file_key::FileKey>();
     assert_shared::<reader::Reader>();
+    assert_shared::<parquet::ParquetReader>();
     assert_shared::<device::DeviceBuffer>();
 };

@@ -12,7 +12,7 @@ use crate::error::Outcome;
 use crate::ffi::{self, MemoryRange};
 use crate::file_key::{FileKey, file_key};
 
-/// Fills a buffer with `len` bytes of the encrypted message from an offset. Returns 0, or another number for an error. Calls
+/// Fills a buffer with `len` bytes of the encrypted message or file from an offset. Returns 0, or another number for an error. Calls
 /// run on any thread, and at the same time.
 pub type ReadAtFn =
     Option<unsafe extern "C-unwind" fn(user: *mut c_void, offset: u64, buffer: *mut u8, len: usize) -> c_int>;
@@ -23,8 +23,8 @@ pub struct Reader {
     inner: lockstep::Reader<Source>,
 }
 
-/// The encrypted message.
-enum Source {
+/// The encrypted message or file.
+pub(crate) enum Source {
     File(File),
     Callback { read_at: ReadAtFn, user: *mut c_void, size: u64 },
 }
@@ -33,6 +33,14 @@ enum Source {
 unsafe impl Send for Source {}
 // SAFETY: the header states that calls of the callback run at the same time.
 unsafe impl Sync for Source {}
+
+impl Source {
+    /// A source that a callback reads.
+    pub(crate) fn callback(read_at: ReadAtFn, user: *mut c_void, size: u64) -> Outcome<Source> {
+        ffi::check_pointer(read_at.map_or(ptr::null(), |read| read as *const c_void), "the read callback")?;
+        Ok(Source::Callback { read_at, user, size })
+    }
+}
 
 impl ReadAt for Source {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
@@ -106,13 +114,10 @@ pub unsafe extern "C" fn lockstep_reader_open(
         // SAFETY: the pointers are valid, as the header demands.
         unsafe {
             ffi::produce(reader, || {
-                ffi::check_pointer(
-                    read_at.map_or(ptr::null(), |read| read as *const c_void),
-                    "the read callback",
-                )?;
+                let source = Source::callback(read_at, user, size)?;
                 let context = ffi::input(context, context_len, "the context")?;
                 let (engine, key) = (ffi::object(engine, "the engine")?, file_key(key)?);
-                open(engine, key, context, Source::Callback { read_at, user, size })
+                open(engine, key, context, source)
             })
         }
     })

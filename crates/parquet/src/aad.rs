@@ -3,20 +3,57 @@
 /// The type of a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Module {
+pub enum Module {
+    /// The footer of the file.
     Footer = 0,
+    /// `ColumnMetaData` of a column chunk.
     ColumnMetaData = 1,
+    /// A data page.
     DataPage = 2,
+    /// A dictionary page.
     DictionaryPage = 3,
+    /// The header of a data page.
     DataPageHeader = 4,
+    /// The header of a dictionary page.
     DictionaryPageHeader = 5,
+    /// `ColumnIndex` of a column chunk.
     ColumnIndex = 6,
+    /// `OffsetIndex` of a column chunk.
     OffsetIndex = 7,
+    /// The header of a Bloom filter.
     BloomFilterHeader = 8,
+    /// The bits of a Bloom filter.
     BloomFilterBitset = 9,
 }
 
+/// The associated data of a module: the AAD prefix and the file's identifier (`aad_file_unique`), concatenated, then the type of the
+/// module and its ordinals (`Encryption.md`, section 4.4). `page` is used for data pages and their headers, `row_group` and `column` for
+/// all modules except the footer.
+pub fn module_aad(file_aad: &[u8], module: Module, row_group: i16, column: i16, page: i16) -> Vec<u8> {
+    let place = Place { row_group, column };
+    let file = FileAad::new(file_aad, &[]);
+    match module {
+        Module::Footer => file.footer(),
+        Module::DataPage | Module::DataPageHeader => file.page(module, place, page),
+        _ => file.column(module, place),
+    }
+}
+
 impl Module {
+    /// The types, in the order of their numbers.
+    pub const ALL: [Module; 10] = [
+        Module::Footer,
+        Module::ColumnMetaData,
+        Module::DataPage,
+        Module::DictionaryPage,
+        Module::DataPageHeader,
+        Module::DictionaryPageHeader,
+        Module::ColumnIndex,
+        Module::OffsetIndex,
+        Module::BloomFilterHeader,
+        Module::BloomFilterBitset,
+    ];
+
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Module::Footer => "footer",

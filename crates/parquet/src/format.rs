@@ -14,10 +14,14 @@ pub(crate) const MAX_FOOTER: u64 = 256 << 20;
 /// Maximum length of a page header in bytes.
 pub(crate) const MAX_PAGE_HEADER: usize = 16 << 20;
 
+/// Maximum number of bytes of the paths of all columns: a path has the names of all groups around the column.
+const MAX_PATHS: usize = 64 << 20;
+
 /// Field numbers of `FileMetaData`.
 pub(crate) mod file {
     pub(crate) const SCHEMA: i16 = 2;
     pub(crate) const ROW_GROUPS: i16 = 4;
+    pub(crate) const CREATED_BY: i16 = 6;
     pub(crate) const ENCRYPTION_ALGORITHM: i16 = 8;
     pub(crate) const FOOTER_SIGNING_KEY_METADATA: i16 = 9;
 }
@@ -208,6 +212,8 @@ pub(crate) fn leaves(footer: &Struct) -> Result<Vec<Leaf>> {
     let mut leaves = Vec::new();
     // For each open group: the number of children that are still to come, and its name.
     let mut groups: Vec<(i64, String)> = Vec::new();
+    // Bytes of all paths so far, with 24 bytes for each name: the memory of a string.
+    let mut paths = 0;
     for (index, element) in elements.iter().enumerate() {
         while groups.last().is_some_and(|(left, _)| *left == 0) {
             groups.pop();
@@ -227,6 +233,12 @@ pub(crate) fn leaves(footer: &Struct) -> Result<Vec<Leaf>> {
             }
             groups.push((children.max(0), name));
             continue;
+        }
+        paths += groups.iter().map(|(_, name)| name.len() + 24).sum::<usize>() + name.len();
+        if paths > MAX_PATHS {
+            return Err(Error::Unsupported {
+                what: "a schema whose column paths have more than 64 MiB".into(),
+            });
         }
         let names: Vec<String> =
             groups.iter().skip(1).map(|(_, name)| name.clone()).chain(std::iter::once(name)).collect();

@@ -2,7 +2,8 @@
 //! encrypted footers and signed plaintext footers, footer and column keys, AAD prefixes.
 //!
 //! [`PlainView`] shows an encrypted file as a plain Parquet file, which any reader of Parquet reads. It decrypts the modules
-//! that are read, in batches on all cores. [`encrypt`] encrypts a plain Parquet file by a [`Policy`].
+//! that are read, in batches on all cores. [`encrypt`] encrypts a plain Parquet file by a [`Policy`]. [`decrypt_modules`] decrypts
+//! modules that the caller has found, also in memory of a device.
 //!
 //! | module | content |
 //! |---|---|
@@ -11,16 +12,20 @@
 //! | `aad` | the associated data of modules |
 //! | `keys` | keys, and where they come from |
 //! | `modules` | batches of encrypted modules |
+//! | `batch` | batches of modules that the caller has found |
 //! | `page` | page headers |
 //! | `read` | the plain view |
 //! | `write` | encryption |
+//! | `file` | from file to file |
 //!
 //! Nothing of a GCM module is released before its tag is checked. The pages of `AES_GCM_CTR_V1` have no tag: changes of them are
 //! not detected, so they are read only with [`ReadOptions::allows_unauthenticated_pages`].
 #![forbid(unsafe_code)]
 
 mod aad;
+mod batch;
 mod error;
+mod file;
 mod format;
 mod keys;
 mod modules;
@@ -31,8 +36,14 @@ mod tests;
 mod thrift;
 mod write;
 
+pub use aad::{Module, module_aad};
+pub use batch::{
+    DeviceModule, EncryptedModule, HEAD, Protection, ciphertext, decrypt_modules, device_modules,
+};
 pub use error::{Error, Result};
+pub use file::{FileOptions, decrypt_file, encrypt_file};
 pub use format::Algorithm;
 pub use keys::{KeySource, Keys};
+pub use modules::Kind;
 pub use read::{PlainView, ReadOptions};
 pub use write::{ColumnKey, Policy, encrypt};

@@ -21,8 +21,10 @@ pub(crate) const TAG: usize = 16;
 
 /// How a module is encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// GCM: a length of 4 bytes, a nonce of 12 bytes, ciphertext, and a tag of 16 bytes.
     Gcm,
+    /// CTR: the same without a tag, so that changes are not detected.
     Ctr,
 }
 
@@ -33,7 +35,7 @@ impl Kind {
     }
 
     /// Bytes of a module in addition to its plaintext.
-    pub(crate) const fn overhead(self) -> usize {
+    pub const fn overhead(self) -> usize {
         match self {
             Kind::Gcm => LENGTH + NONCE + TAG,
             Kind::Ctr => LENGTH + NONCE,

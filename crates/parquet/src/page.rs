@@ -36,6 +36,10 @@ impl PageHeader {
         let size = i32::try_from(size).map_err(|_| malformed("a page is too long"))?;
         self.fields.set(page::COMPRESSED_SIZE, Value::I32(size));
         self.fields.remove(page::CRC);
+        // A field for padding has a higher number.
+        if self.fields.sort() == i16::MAX {
+            return Err(malformed("a page header has a field number of 32767"));
+        }
         Ok(self.fields)
     }
 }

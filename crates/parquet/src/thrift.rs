@@ -67,6 +67,15 @@ impl Struct {
         }
     }
 
+    /// Reads the structure of a decrypted module. parquet-java encrypts the whole buffer that it has written a structure to, so that
+    /// bytes may follow. They are authentic, and have no meaning.
+    pub(crate) fn read_module(bytes: &[u8], what: &str) -> Result<Struct> {
+        match Struct::read(bytes)? {
+            Some((value, _)) => Ok(value),
+            None => Err(malformed(format!("the {what} is cut off"))),
+        }
+    }
+
     /// Reads a structure that is followed by nothing.
     pub(crate) fn read_whole(bytes: &[u8], what: &str) -> Result<Struct> {
         match Struct::read(bytes)? {
@@ -99,6 +108,12 @@ impl Struct {
     pub(crate) fn remove(&mut self, id: i16) -> Option<Value> {
         let at = self.fields.iter().position(|(number, _)| *number == id)?;
         Some(self.fields.remove(at).1)
+    }
+
+    /// Sorts the fields by their numbers; returns the highest one, or 0.
+    pub(crate) fn sort(&mut self) -> i16 {
+        self.fields.sort_by_key(|(id, _)| *id);
+        self.fields.last().map_or(0, |(id, _)| *id)
     }
 
     /// Removes all fields except those with these numbers.
@@ -175,7 +190,7 @@ impl Struct {
     }
 
     /// The encoding, of exactly `len` bytes: a last field, whose number no structure of Parquet has, fills the rest. None if the
-    /// fields take too much space.
+    /// fields take too much space. The fields must be sorted, with positive numbers at the end.
     pub(crate) fn encode_padded(&self, len: usize) -> Option<Vec<u8>> {
         /// The number of the field if no field has a higher one.
         const PADDING: i16 = 15;
@@ -185,6 +200,9 @@ impl Struct {
         let missing = len.checked_sub(out.len() + 1)?;
         if missing > 0 {
             let id = if last < PADDING { PADDING } else { last.checked_add(1)? };
+            if last < 0 {
+                return None;
+            }
             // The field's header is a byte, since the difference of the numbers is from 1 to 15.
             let rest = missing.checked_sub(1)?;
             let count =
@@ -312,8 +330,8 @@ impl<'a> Reader<'a> {
                 0 => self.int()?,
                 delta => last.checked_add(delta.into()).ok_or(Stop::Bad("a field number is out of range"))?,
             };
-            last = id;
             self.node()?;
+            last = id;
             fields.push((id, self.value(first & 15, depth)?));
         }
     }

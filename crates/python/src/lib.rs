@@ -10,7 +10,7 @@
 //! | `turn` | a lock for work that calls Python |
 //! | `groups` | many files, on several machines |
 //! | `hazmat` | the raw modes |
-//! | `parquet` | encrypted Parquet files |
+//! | `parquet`, `parquet_modules` | encrypted Parquet files; modules of such files in arrays |
 //! | `random` | AES-256-CTR as a source of random numbers |
 //! | `tensor` | arrays of other libraries, on the host or on a device |
 //! | `error` | `InvalidTag`, and the exception for each error |
@@ -31,6 +31,7 @@ mod groups;
 mod hazmat;
 mod keys;
 mod parquet;
+mod parquet_modules;
 mod random;
 mod source;
 mod task;
@@ -64,6 +65,8 @@ mod native {
 
     #[pymodule_export]
     use parquet::{NativeParquet, parquet_encrypt};
+    #[pymodule_export]
+    use parquet_modules::parquet_modules;
 
     #[pymodule_export]
     use command::run_command;

@@ -1,6 +1,5 @@
 //! Encrypted Parquet files: the native part of `lockstep.parquet`.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use lockstep::{FileMode, OutputFile, OutputOptions, ReadAt};
@@ -14,9 +13,6 @@ use crate::buffer::{Export, new_bytes, slice_mut};
 use crate::engine;
 use crate::error::from_parquet;
 use crate::source::{Object, Source};
-
-/// Bytes that are written at once.
-const PIECE: usize = 16 << 20;
 
 /// A function of Python that finds keys: it is called with the path of a column, or None for the footer, and with the key metadata
 /// or None, and returns bytes, or None if there is no key.
@@ -131,13 +127,7 @@ impl NativeParquet {
             let options =
                 OutputOptions { force: overwrite, mode: FileMode::PRIVATE, ..OutputOptions::default() };
             let mut output = OutputFile::create(&destination, options)?;
-            let mut buffer = Zeroizing::new(vec![0; PIECE]);
-            let mut offset = 0;
-            while offset < self.view.len() {
-                let count = self.view.read_at(offset, &mut buffer)?;
-                output.write_all(&buffer[..count]).map_err(lockstep::Error::Write)?;
-                offset += count as u64;
-            }
+            self.view.copy_to(&mut output)?;
             Ok(output.commit()?)
         };
         py.detach(save).map_err(from_parquet)

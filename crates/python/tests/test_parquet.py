@@ -4,6 +4,7 @@ import base64
 import datetime
 import io
 import json
+import pathlib
 import random
 
 import lockstep
@@ -446,3 +447,167 @@ def test_damaged_plain_files_are_refused_or_encrypted_as_they_are(tmp_path):
             # A change of a value is not noticed, and the output is small.
             assert path.stat().st_size < 3 * len(plain)
     assert 20 < refused < 200
+
+
+# Files of parquet-java (crates/parquet/tests/data/README.md), and the columns in the order of their keys.
+JAVA = pathlib.Path(__file__).parents[2] / "parquet" / "tests" / "data"
+JAVA_COLUMNS = ["double_field", "float_field", "boolean_field", "int32_field", "ba_field", "flba_field"]
+JAVA_COLUMNS += ["int64_field.list.element", "int96_field"]
+
+
+def java_key(first, last):
+    return bytes(48 + (first + i) % 10 for i in range(31)) + b"%d" % last
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "uniform_encryption",
+        "encrypt_columns_and_footer",
+        "encrypt_columns_and_footer_ctr",
+        "encrypt_columns_and_footer_disable_aad_storage",
+        "encrypt_columns_plaintext_footer",
+    ],
+)
+def test_reads_files_of_parquet_java(name, tmp_path):
+    uniform = JAVA / "uniform_encryption.parquet.encrypted"
+    expected = pyarrow_reads(uniform, java_key(0, 1))
+    assert expected.num_rows == 50 and expected["ba_field"][:3].to_pylist() == [b"parquet000", None, b"parquet002"]
+    keys = {"footer": java_key(0, 1)}
+    if name != "uniform_encryption":
+        keys["columns"] = {column: java_key(1, 2 + i) for i, column in enumerate(JAVA_COLUMNS)}
+    options = {"aad_prefix": b"tester"} if "disable_aad" in name else {"allow_unauthenticated_pages": name.endswith("ctr")}
+    with lockstep.parquet.open(JAVA / f"{name}.parquet.encrypted", keys, **options) as file:
+        assert pq.read_table(file).equals(expected)
+        # Their plain form, with its column and offset indexes, is encrypted again.
+        lockstep.parquet.encrypt(file, tmp_path / "again.parquet", footer_key=FOOTER)
+    assert pyarrow_reads(tmp_path / "again.parquet").equals(expected)
+    keys["footer"] = FOOTER
+    with pytest.raises(lockstep.InvalidTag):
+        lockstep.parquet.open(JAVA / f"{name}.parquet.encrypted", keys, **options)
+
+
+def sealed_module(key, plain, aad):
+    """A module of GCM, by its definition."""
+    nonce = data(12)
+    sealed = nonce + AESGCM(key).encrypt(nonce, plain, aad)
+    return len(sealed).to_bytes(4, "little") + sealed
+
+
+class Dlpack:
+    """An array with DLPack only, as tensors of PyTorch have it."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **arguments):
+        return self.array.__dlpack__(**arguments)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+class TestModules:
+    KEYS = [data(32), data(16), data(24)]
+    PLAIN = [data(5000), b"", data(17)]
+    AADS = [lockstep.parquet.module_aad(b"file", "data_page", 1, 2, i) for i in range(3)]
+
+    def modules(self):
+        return [sealed_module(*parts) for parts in zip(self.KEYS, self.PLAIN, self.AADS, strict=True)]
+
+    def test_associated_data(self):
+        aad = lockstep.parquet.module_aad
+        assert aad(b"f", "footer", 1, 2, 3) == b"f\0"
+        assert aad(b"f", "offset_index", 0x102, 3, 9) == b"f\x07\x02\x01\x03\0"
+        assert aad(b"f", "data_page_header", 1, 2, 0x7FFF) == b"f\x04\x01\0\x02\0\xff\x7f"
+        with pytest.raises(ValueError, match="'page'"):
+            aad(b"f", "page")
+        with pytest.raises(ValueError, match="32767"):
+            aad(b"f", "data_page", 0, 0, 1 << 15)
+
+    def test_on_the_host(self):
+        numpy = pytest.importorskip("numpy")
+        modules = self.modules()
+        assert lockstep.parquet.decrypt_modules(modules, self.KEYS, self.AADS) == self.PLAIN
+        pages = [modules[0], numpy.frombuffer(modules[1], numpy.uint8), memoryview(modules[2])]
+        assert lockstep.parquet.decrypt_modules(pages, self.KEYS, self.AADS) == self.PLAIN
+        pages[1] = Dlpack(numpy.frombuffer(bytearray(modules[1]), numpy.uint8))
+        plain = lockstep.parquet.decrypt_modules(pages, self.KEYS, self.AADS)
+        assert [bytes(page) for page in plain] == self.PLAIN and isinstance(plain[1], numpy.ndarray)
+        same = [sealed_module(self.KEYS[0], *parts) for parts in zip(self.PLAIN, self.AADS, strict=True)]
+        assert lockstep.parquet.decrypt_modules(same, self.KEYS[0], self.AADS) == self.PLAIN
+        assert lockstep.parquet.decrypt_modules([], self.KEYS[0], []) == []
+
+    def test_pages_of_a_file(self, tmp_path):
+        """The first page header and page of a file of pyarrow, by both algorithms."""
+        table = pa.table({"a": pa.array(range(100), pa.int64())})
+        for algorithm in ALGORITHMS:
+            properties = pe.create_encryption_properties(FOOTER, encryption_algorithm=algorithm)
+            file = write(table, encryption_properties=properties, compression="none", use_dictionary=False, store_schema=False)
+            end = len(file) - 8 - int.from_bytes(file[-8:-4], "little")
+            header_end = 8 + int.from_bytes(file[4:8], "little")
+            page_end = header_end + 4 + int.from_bytes(file[header_end : header_end + 4], "little")
+            # The identifier of 8 bytes, after 4 bytes of the metadata.
+            aad = [
+                lockstep.parquet.module_aad(file[end + 4 : end + 12], module, 0, 0, 0) for module in ("data_page_header", "data_page")
+            ]
+            header = lockstep.parquet.decrypt_modules([file[4:header_end]], FOOTER, aad[:1])
+            cipher = "CTR" if "CTR" in algorithm else "GCM"
+            page = lockstep.parquet.decrypt_modules([file[header_end:page_end]], FOOTER, aad[1:], cipher=cipher)
+            assert header[0] is not None
+            assert page[0].endswith(b"".join(i.to_bytes(8, "little") for i in range(100)))
+
+    def test_changes(self):
+        modules = [bytearray(module) for module in self.modules()]
+        modules[0][100] ^= 1
+        modules[1][0] ^= 1
+        assert lockstep.parquet.decrypt_modules(modules, self.KEYS, self.AADS) == [None, None, self.PLAIN[2]]
+        # A module at another place.
+        aads = [self.AADS[1], *self.AADS[1:]]
+        assert lockstep.parquet.decrypt_modules(self.modules(), self.KEYS, aads) == [None, *self.PLAIN[1:]]
+
+    def test_wrong_arguments(self):
+        modules = self.modules()
+        with pytest.raises(ValueError, match="2 strings of associated data"):
+            lockstep.parquet.decrypt_modules(modules, self.KEYS, self.AADS[:2])
+        with pytest.raises(ValueError, match="2 keys"):
+            lockstep.parquet.decrypt_modules(modules, self.KEYS[:2], self.AADS)
+        with pytest.raises(ValueError, match="31 bytes"):
+            lockstep.parquet.decrypt_modules([bytes(31)], self.KEYS[0], [b""])
+        with pytest.raises(ValueError, match="'XTS'"):
+            lockstep.parquet.decrypt_modules(modules, self.KEYS, self.AADS, cipher="XTS")
+        with pytest.raises(TypeError):
+            lockstep.parquet.decrypt_modules(["text"], self.KEYS[0], [b""])
+        with pytest.raises(ValueError, match="key"):
+            lockstep.parquet.decrypt_modules(modules, bytes(15), self.AADS)
+
+    def test_on_a_device(self):
+        """The pages stay in the memory of the emulator, which has the path of a GPU."""
+        tensor = pytest.importorskip("lockstep.tensor")
+        try:
+            selection = lockstep.use("cuda:emu")
+        except ValueError:
+            pytest.skip("NOT TESTED: memory of devices, because the extension is built without the feature lab")
+
+        def on_device(module):
+            array = tensor.DeviceArray(len(module), "cuda:emu")
+            array.copy_from(module)
+            return array
+
+        with selection:
+            modules = self.modules()
+            plain = lockstep.parquet.decrypt_modules([on_device(module) for module in modules], self.KEYS, self.AADS)
+            assert all(isinstance(page, tensor.DeviceArray) for page in plain)
+            assert [page.tobytes() for page in plain] == self.PLAIN
+            modules[2] = modules[2][:-1] + bytes([modules[2][-1] ^ 1])
+            plain = lockstep.parquet.decrypt_modules([on_device(module) for module in modules], self.KEYS, self.AADS)
+            assert plain[2] is None and plain[0].tobytes() == self.PLAIN[0]
+            # Pages of CTR, which have no tag: the keystream is not that of GCM, so the plaintexts are not these.
+            pages = [(len(module) - 20).to_bytes(4, "little") + module[4:-16] for module in modules]
+            plain = lockstep.parquet.decrypt_modules(
+                [on_device(page) for page in pages], self.KEYS, [b""] * 3, cipher="CTR"
+            )
+            on_host = lockstep.parquet.decrypt_modules(pages, self.KEYS, [b""] * 3, cipher="CTR")
+            assert [page.tobytes() for page in plain] == on_host and on_host[0] != self.PLAIN[0]
+            with pytest.raises(ValueError, match="one device"):
+                lockstep.parquet.decrypt_modules([on_device(modules[0]), modules[1]], self.KEYS[0], self.AADS[:2])

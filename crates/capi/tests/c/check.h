@@ -70,7 +70,9 @@ void test_cipher(const lockstep_engine *engine);
 void test_format(const lockstep_engine *engine, const char *folder);
 void test_misuse(const lockstep_engine *engine, const char *folder);
 void test_fork(const lockstep_engine *engine);
-void test_device(const char *device);
+void test_device(const char *device, const char *folder);
+void test_parquet(const lockstep_engine *engine, const char *folder);
+void test_parquet_device(const lockstep_engine *engine, const char *folder);
 void print_vectors(const lockstep_engine *engine);
 
 #endif

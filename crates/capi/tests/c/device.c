@@ -229,7 +229,7 @@ static void forked(lockstep_engine *engine)
     lockstep_device_buffer_free(buffer);
 }
 
-void test_device(const char *device)
+void test_device(const char *device, const char *folder)
 {
     lockstep_engine_options options = {sizeof options, device, NULL, 2, LOCKSTEP_VERIFY_SAMPLE};
     lockstep_engine *engine, *cpu;
@@ -247,6 +247,7 @@ void test_device(const char *device)
     modes(engine, cpu);
     wrapped(engine);
     tables(engine, cpu);
+    test_parquet_device(engine, folder);
     early_free(device);
     forked(engine);
     lockstep_engine_free(engine);

@@ -1,6 +1,6 @@
 /* The test program of the C interface.
  *
- *     program FOLDER            the tests; files are made in this folder
+ *     program FOLDER            the tests; files are made in this folder, which has plain.parquet
  *     program FOLDER DEVICE     the tests of device memory, on this device
  *     program vectors           prints results, which the caller compares with the reference implementation
  */
@@ -57,13 +57,14 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "vectors") == 0) {
         print_vectors(engine);
     } else if (argc == 3) {
-        test_device(argv[2]);
+        test_device(argv[2], argv[1]);
     } else if (argc == 2) {
         test_engine(engine);
         test_threads(engine);
         test_aead(engine);
         test_cipher(engine);
         test_format(engine, argv[1]);
+        test_parquet(engine, argv[1]);
         test_misuse(engine, argv[1]);
         test_fork(engine);
         puts("passed");

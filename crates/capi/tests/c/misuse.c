@@ -47,6 +47,7 @@ static void engines(void)
     lockstep_hctr2_key_free(NULL);
     lockstep_file_key_free(NULL);
     lockstep_reader_free(NULL);
+    lockstep_parquet_free(NULL);
     lockstep_device_buffer_free(NULL);
 }
 
@@ -116,9 +117,9 @@ static void calls(const lockstep_engine *engine)
 
 static void texts(void)
 {
-    for (int code = LOCKSTEP_OK; code <= LOCKSTEP_ERROR_OTHER; code++)
+    for (int code = LOCKSTEP_OK; code <= LOCKSTEP_ERROR_MISSING_KEY; code++)
         CHECK(strcmp(lockstep_strerror(code), lockstep_strerror(-1)) != 0);
-    CHECK(strcmp(lockstep_strerror(LOCKSTEP_ERROR_OTHER + 1), lockstep_strerror(-1)) == 0);
+    CHECK(strcmp(lockstep_strerror(LOCKSTEP_ERROR_MISSING_KEY + 1), lockstep_strerror(-1)) == 0);
     CHECK(strcmp(lockstep_strerror(LOCKSTEP_OK), "success") == 0);
     /* Structures in arrays have no size: they never change. */
     CHECK(sizeof(lockstep_message) == 11 * sizeof(void *) && sizeof(lockstep_cipher_message) == 5 * sizeof(void *));
@@ -127,6 +128,12 @@ static void texts(void)
     CHECK(offsetof(lockstep_stream_options, reserved) + sizeof(uint32_t) == sizeof(lockstep_stream_options));
     CHECK(offsetof(lockstep_file_options, reserved) + sizeof(uint32_t) == sizeof(lockstep_file_options));
     CHECK(offsetof(lockstep_device_table, status) + sizeof(lockstep_device_range) == sizeof(lockstep_device_table));
+    CHECK(offsetof(lockstep_parquet_read_options, allow_unauthenticated_pages) + sizeof(int) == sizeof(lockstep_parquet_read_options));
+    CHECK(offsetof(lockstep_parquet_policy, reserved) + sizeof(uint32_t) == sizeof(lockstep_parquet_policy));
+    CHECK(sizeof(lockstep_parquet_protection) == 3 * sizeof(void *) + 16);
+    CHECK(sizeof(lockstep_parquet_module) == sizeof(lockstep_parquet_protection) + 5 * sizeof(void *));
+    CHECK(sizeof(lockstep_parquet_device_module) == sizeof(lockstep_parquet_protection) + 7 * sizeof(void *));
+    CHECK(sizeof(lockstep_parquet_column) == 5 * sizeof(void *));
     CHECK(sizeof(lockstep_mac_message) == 4 * sizeof(void *) && sizeof(lockstep_bytes) == 2 * sizeof(void *));
 }
 

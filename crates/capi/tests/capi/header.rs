@@ -95,6 +95,9 @@ fn numbers_never_change() {
                 "FORKED",
                 "INTERNAL",
                 "OTHER",
+                "PARQUET",
+                "PROTECTION",
+                "MISSING_KEY",
             ][..],
         ),
         ("LOCKSTEP_AEAD_", &["GCM", "GCM_SIV", "OCB", "SIV", "CCM", "XAES_256_GCM"]),
@@ -103,13 +106,34 @@ fn numbers_never_change() {
         ("LOCKSTEP_VERIFY_", &["OFF", "SAMPLE", "FULL"]),
         ("LOCKSTEP_STATUS_", &["DONE", "AUTHENTICATION_FAILED"]),
         ("LOCKSTEP_", &["ENCRYPT", "DECRYPT"]),
+        ("LOCKSTEP_PARQUET_", &["AES_GCM_CTR_V1"]),
+        (
+            "LOCKSTEP_PARQUET_MODULE_",
+            &[
+                "COLUMN_META_DATA",
+                "DATA_PAGE",
+                "DICTIONARY_PAGE",
+                "DATA_PAGE_HEADER",
+                "DICTIONARY_PAGE_HEADER",
+                "COLUMN_INDEX",
+                "OFFSET_INDEX",
+                "BLOOM_FILTER_HEADER",
+                "BLOOM_FILTER_BITSET",
+            ],
+        ),
     ];
     let header = std::fs::read_to_string(library::include().join("lockstep.h")).unwrap();
     let mut defined: Vec<&str> = header
         .lines()
         .filter(|line| line.starts_with("#define LOCKSTEP_") && !line.ends_with("_H"))
         .collect();
-    let zeros = ["LOCKSTEP_OK", "LOCKSTEP_VERIFY_DEFAULT", "LOCKSTEP_STATUS_PENDING"];
+    let zeros = [
+        "LOCKSTEP_OK",
+        "LOCKSTEP_VERIFY_DEFAULT",
+        "LOCKSTEP_STATUS_PENDING",
+        "LOCKSTEP_PARQUET_AES_GCM_V1",
+        "LOCKSTEP_PARQUET_MODULE_FOOTER",
+    ];
     let zeros = zeros.map(|name| format!("#define {name} 0"));
     let others = names.iter().flat_map(|(prefix, names)| {
         (1..).zip(*names).map(move |(number, name): (i32, _)| format!("#define {prefix}{name} {number}"))

@@ -8,11 +8,12 @@ use lockstep_reference::cobblestone::{self, Aead};
 use crate::library::{self, Linked, compile, run};
 use crate::vectors;
 
-const TEST_PROGRAM: [&str; 6] = [
+const TEST_PROGRAM: [&str; 7] = [
     "tests/c/main.c",
     "tests/c/aead.c",
     "tests/c/cipher.c",
     "tests/c/format.c",
+    "tests/c/parquet.c",
     "tests/c/misuse.c",
     "tests/c/device.c",
 ];
@@ -23,6 +24,8 @@ fn folder() -> tempfile::TempDir {
 }
 
 fn test_program(folder: &Path, options: &[&str], linked: Linked) -> PathBuf {
+    let plain = Path::new(env!("CARGO_MANIFEST_DIR")).join("../parquet/tests/data/plain.parquet");
+    std::fs::copy(plain, folder.join("plain.parquet")).expect("a file for the tests of Parquet");
     compile(
         folder,
         "program",
@@ -108,6 +111,21 @@ fn a_program_in_cpp() {
     let folder = folder();
     let program = compile(folder.path(), "use", &["tests/c/use.cc"], &["-std=c++17"], Linked::Shared);
     run(&mut command(&program));
+}
+
+/// The example of docs/data.md decrypts pages in the memory of a device.
+#[test]
+fn pages_of_parquet_in_cpp() {
+    let folder = folder();
+    let options = ["-std=c++17", "-Wno-missing-field-initializers"];
+    let program = compile(folder.path(), "pages", &["tests/c/pages.cc"], &options, Linked::Shared);
+    let output = run(command(&program).arg("cuda:emu"));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("passed") || cfg!(not(feature = "lab")) && text.contains("NOT TESTED"), "{text}");
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(package.join("../../docs/data.md")).unwrap();
+    let example = std::fs::read_to_string(package.join("examples/c/parquet_pages.hh")).unwrap();
+    assert!(page.contains(&example), "docs/data.md does not contain examples/c/parquet_pages.hh");
 }
 
 /// Moved values leave copies on the stack: functions that make keys wipe them.

@@ -360,7 +360,7 @@ impl<S: ReadAt> PlainView<S> {
     /// Writes the plain header in front of the page.
     fn write_header(&self, chunk: &Chunk, destination: &mut Destination<'_>) -> Result<()> {
         let Destination { page, whole, header, .. } = destination;
-        let fields = Struct::read_whole(header, "header of a page")?;
+        let fields = Struct::read_module(header, "header of a page")?;
         let header = PageHeader::new(fields);
         let is_dictionary = chunk.has_dictionary && page.number == 0;
         let body = page.body - self.pages.overhead();

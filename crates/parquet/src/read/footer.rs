@@ -90,7 +90,7 @@ pub(super) fn open(
             return Err(malformed("the encrypted footer does not end where the file states"));
         }
         let plain = modules::open_one(engine, &key, aad.footer(), rest, "footer")?;
-        Struct::read_whole(&plain, "footer")?
+        Struct::read_module(&plain, "footer")?
     } else {
         check_signature(engine, &key, &aad, &bytes[..used], rest)?;
         first

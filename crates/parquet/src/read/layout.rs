@@ -59,13 +59,15 @@ impl Modules {
             let sealed = rest
                 .get(..len)
                 .ok_or_else(|| malformed(format!("the {what} is longer than the file states")))?;
-            plain.extend(modules::open_one(
-                engine,
-                &self.key,
-                aad.column(*module, self.place),
-                sealed,
-                &what,
-            )?);
+            let aad = aad.column(*module, self.place);
+            let mut opened = modules::open_one(engine, &self.key, aad, sealed, &what)?;
+            if *module == Module::BloomFilterHeader {
+                // The bits follow the header, so what parquet-java may have written after the header is removed.
+                let (_, len) =
+                    Struct::read(&opened)?.ok_or_else(|| malformed(format!("the {what} is cut off")))?;
+                opened.truncate(len);
+            }
+            plain.extend(opened);
             rest = &rest[len..];
         }
         if !rest.is_empty() {
@@ -110,6 +112,9 @@ pub(super) fn plan(
     }
     let footer_key = Arc::new(key);
     let Encryption { algorithm, .. } = encryption;
+    // arrow-rs (60.1) does not encrypt the Bloom filters of encrypted columns, against the format.
+    let has_plain_filters =
+        footer.binary(file::CREATED_BY).is_some_and(|writer| writer.starts_with(b"parquet-rs "));
     let found = BTreeMap::new();
     let mut planner = Planner {
         engine,
@@ -119,6 +124,7 @@ pub(super) fn plan(
         footer_key,
         found,
         expected,
+        has_plain_filters,
         regions: Vec::new(),
         limit: start,
         hidden: 0,
@@ -152,6 +158,8 @@ struct Planner<'a, S> {
     /// The keys of columns found so far, by path and key metadata.
     found: BTreeMap<KeyName, Option<Arc<ModuleKey>>>,
     expected: BTreeSet<String>,
+    /// True if the Bloom filters of encrypted columns may be plain.
+    has_plain_filters: bool,
     regions: Vec<Region>,
     /// The offset of the footer in the file.
     limit: u64,
@@ -237,7 +245,7 @@ impl<S: ReadAt> Planner<'_, S> {
                 // DuckDB and arrow store the module with its length.
                 let aad = self.aad.column(Module::ColumnMetaData, place);
                 let plain = modules::open_one(self.engine, &key, aad, &sealed, &what)?;
-                Struct::read_whole(&plain, &what)?
+                Struct::read_module(&plain, &what)?
             }
             (None, Some(Value::Struct(meta))) if crypto.has(column_crypto::WITH_FOOTER_KEY) => meta,
             _ => return Err(missing(&format!("the metadata of column {column}"))),
@@ -273,6 +281,11 @@ impl<S: ReadAt> Planner<'_, S> {
             let modules = Modules { key: Arc::clone(&key), place, modules, column: Arc::clone(&column) };
             self.add(start, len, Content::Modules(Box::new(modules)))?;
             chunk.set(field, Value::I32(shorter(len, 1)?));
+        }
+        if self.has_plain_filters {
+            // Nothing authenticates them, so that they could hide rows. Readers can do without them.
+            meta.remove(column::BLOOM_FILTER_OFFSET);
+            meta.remove(column::BLOOM_FILTER_LENGTH);
         }
         if let Some(start) = meta.int(column::BLOOM_FILTER_OFFSET) {
             let start = start as u64;

@@ -10,19 +10,23 @@ mod chunk;
 mod footer;
 mod layout;
 
+use std::io::Write;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, PoisonError};
 
 use lockstep::{Engine, ReadAt};
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::aad::FileAad;
-use crate::error::{Error, Result, malformed, read};
+use crate::error::{Error, Result, malformed, read, write};
 use crate::format::{MAGIC, TAIL};
 use crate::keys::KeySource;
 use crate::modules::Kind;
 use cache::Cache;
 use layout::{Content, Region};
+
+/// Bytes that are copied at once.
+const COPIED: u64 = 16 << 20;
 
 /// Options for reading.
 #[derive(Debug, Clone, Copy, Default)]
@@ -113,6 +117,21 @@ impl<S: ReadAt> PlainView<S> {
             buffer.zeroize();
         }
         outcome.map(|()| count)
+    }
+
+    /// Writes the whole view. What was written before an error is only a part of it.
+    ///
+    /// # Errors
+    /// Those of [`PlainView::read_at`], and of writing.
+    pub fn copy_to(&self, output: &mut impl Write) -> Result<()> {
+        let mut buffer = Zeroizing::new(vec![0; COPIED.min(self.len()) as usize]);
+        let mut offset = 0;
+        while offset < self.len() {
+            let count = self.read_at(offset, &mut buffer)?;
+            output.write_all(&buffer[..count]).map_err(write)?;
+            offset += count as u64;
+        }
+        Ok(())
     }
 
     fn fill(&self, mut offset: u64, mut buffer: &mut [u8]) -> Result<()> {

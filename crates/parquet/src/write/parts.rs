@@ -117,7 +117,8 @@ impl<'w, S: ReadAt, W: Write> Writer<'w, S, W> {
     ) -> Result<()> {
         let fields = (chunk::OFFSET_INDEX_OFFSET, chunk::OFFSET_INDEX_LENGTH);
         let Some(index) = self.read_index(chunk, fields)? else { return Ok(()) };
-        let mut index = Struct::read_whole(&index, "offset index")?;
+        // The plain form of a file of parquet-java has bytes after its indexes.
+        let mut index = Struct::read_module(&index, "offset index")?;
         for location in index.structs_mut(offset_index::PAGE_LOCATIONS) {
             let offset = location.int(offset_index::OFFSET).unwrap_or(-1);
             match placement {

@@ -219,6 +219,13 @@ class NativeParquet:
     def save(self, destination: _Path, overwrite: bool) -> None: ...
     def readinto(self, offset: int, buffer: Buffer) -> int: ...
 
+def parquet_modules(
+    pages: Sequence[Buffer | Tensor],
+    keys: Sequence[Buffer],
+    aads: Sequence[Buffer],
+    is_ctr: bool,
+    stream: Any = None,
+) -> list[Any]: ...
 def parquet_encrypt(
     source: _Path | BinaryIO,
     destination: _Path,

@@ -3,6 +3,7 @@
 open(file, keys)     a file object with the plain form of an encrypted file, decrypted when it is read
 encrypt(input, ...)  an encrypted file from a plain one
 decrypt(input, ...)  a plain file from an encrypted one
+decrypt_modules(...) pages and other modules, in memory of the host or of a GPU, for readers with a decoder of their own
 """
 
 from __future__ import annotations
@@ -12,19 +13,47 @@ import binascii
 import io
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, BinaryIO
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from . import _native
 from .aead import AESGCM
 
 if TYPE_CHECKING:
-    from ._native import Buffer
+    from ._native import Buffer, Tensor
 
     Path = str | os.PathLike[str]
     Kms = Callable[[str, str], bytes]
 
-__all__ = ["PlainFile", "decrypt", "encrypt", "open"]
+__all__ = ["PlainFile", "decrypt", "decrypt_modules", "encrypt", "module_aad", "open"]
+
+_Module = Literal[
+    "footer",
+    "column_meta_data",
+    "data_page",
+    "dictionary_page",
+    "data_page_header",
+    "dictionary_page_header",
+    "column_index",
+    "offset_index",
+    "bloom_filter_header",
+    "bloom_filter_bitset",
+]
+
+# By their numbers in the format (Encryption.md, section 4.4.2).
+_MODULES = (
+    "footer",
+    "column_meta_data",
+    "data_page",
+    "dictionary_page",
+    "data_page_header",
+    "dictionary_page_header",
+    "column_index",
+    "offset_index",
+    "bloom_filter_header",
+    "bloom_filter_bitset",
+)
 
 
 class PlainFile(io.RawIOBase):
@@ -269,3 +298,45 @@ def decrypt(
         allow_unauthenticated_pages=allow_unauthenticated_pages,
     ) as plain:
         plain._native.save(output, overwrite)
+
+
+def module_aad(file_aad: bytes, module: _Module, row_group: int = 0, column: int = 0, page: int = 0) -> bytes:
+    """The associated data of a module, for decrypt_modules.
+
+    file_aad: the AAD prefix and the file's identifier (aad_file_unique in its metadata), concatenated. module: its type. row_group,
+    column, page: ordinals from 0, page without the dictionary page. The page is used for data pages and their headers, row group and
+    column for all modules except the footer.
+    """
+    if module not in _MODULES:
+        raise ValueError(f"{module!r} is not a type of modules: it must be one of {', '.join(_MODULES)}")
+    ordinals = (row_group, column, page)[: {"footer": 0, "data_page": 3, "data_page_header": 3}.get(module, 2)]
+    if any(not 0 <= ordinal < 1 << 15 for ordinal in ordinals):
+        raise ValueError(f"the ordinals {ordinals} must be from 0 to 32767")
+    return file_aad + bytes([_MODULES.index(module)]) + struct.pack(f"<{len(ordinals)}h", *ordinals)
+
+
+def decrypt_modules(
+    pages: Sequence[Buffer | Tensor],
+    keys: Buffer | Sequence[Buffer],
+    aads: Sequence[Buffer],
+    *,
+    cipher: Literal["GCM", "CTR"] = "GCM",
+    stream: Any = None,
+) -> list[Any]:
+    """Decrypts and checks modules of encrypted Parquet files in one batch: pages, page headers and others.
+
+    pages: modules with their length fields, as they are in the file: bytes-like objects and arrays on the host, or arrays on one GPU,
+    by DLPack or __cuda_array_interface__. On a GPU only lengths, nonces and tags are copied to the host. keys: a key of 16, 24 or 32
+    bytes, or one for each module. aads: the associated data of each module (module_aad); CTR does not use them. cipher: "CTR" for
+    the pages of AES_GCM_CTR_V1, "GCM" for all other modules. stream: as in lockstep.tensor.
+
+    Returns the plaintexts: bytes for objects with a buffer, otherwise new arrays of bytes of the library and on the device of the
+    module. None stands for a module that is not authentic; with CTR this is only noticed if its length is wrong.
+
+    Raises ValueError for wrong lengths and numbers, and for arrays that are on several devices.
+    """
+    if cipher not in ("GCM", "CTR"):
+        raise ValueError(f"cipher is {cipher!r}: it must be 'GCM' or 'CTR'")
+    # A sequence of keys is a list or a tuple: buffers are sequences too.
+    given: list[Any] = list(keys) if isinstance(keys, (list, tuple)) else [keys]
+    return _native.parquet_modules(list(pages), given, list(aads), cipher == "CTR", stream)

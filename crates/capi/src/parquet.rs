@@ -1,0 +1,494 @@
+//! Encrypted Parquet files: the plain form of a file by offset, files to files, encryption by column.
+
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::io;
+use std::ptr;
+
+use lockstep::file::open_input;
+use lockstep_parquet::{
+    Algorithm, ColumnKey, Error, FileOptions as OutputOptions, KeySource, Keys, PlainView, Policy,
+    ReadOptions,
+};
+use zeroize::Zeroizing;
+
+use crate::engine::{Engine, free_with_engine};
+use crate::error::{Failure, Outcome};
+use crate::ffi::{self, MemoryRange};
+use crate::file::FileOptions;
+use crate::reader::{ReadAtFn, Source};
+
+/// All modules are encrypted by GCM.
+pub const LOCKSTEP_PARQUET_AES_GCM_V1: c_int = 0;
+/// Pages are encrypted by CTR, and changes in them are not detected; all other modules are encrypted by GCM. Readers must allow this.
+pub const LOCKSTEP_PARQUET_AES_GCM_CTR_V1: c_int = 1;
+
+/// Bytes of the longest key.
+const MAX_KEY: usize = 32;
+
+/// Finds a key of a Parquet file: the footer key if `column` is NULL, otherwise the key of the column with this path (its names from the
+/// root, joined by dots). `key_metadata` is what the file states about the key, in the form of its writer; NULL if it states nothing.
+/// Writes the key to `key`, which has 32 bytes, and its length of 16, 24 or 32 bytes to `key_len`; a length of 0 means that there
+/// is no key, and the column then cannot be read. Returns 0, or another number for an error. Calls run on the calling thread, one
+/// after the other.
+pub type ParquetKeyFn = Option<
+    unsafe extern "C-unwind" fn(
+        user: *mut c_void,
+        column: *const c_char,
+        key_metadata: *const u8,
+        key_metadata_len: usize,
+        key: *mut u8,
+        key_len: *mut usize,
+    ) -> c_int,
+>;
+
+/// The key of a column.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct ParquetColumn {
+    /// The path of the column: its names from the root, joined by dots. In a policy, the name of a group stands for all columns in
+    /// it.
+    pub path: *const c_char,
+    /// The key.
+    pub key: *const u8,
+    /// Bytes of the key: 16, 24 or 32.
+    pub key_len: usize,
+    /// Only in a policy: what the file states about the key, for readers.
+    pub key_metadata: *const u8,
+    /// Bytes of the key metadata; 0 if there are none.
+    pub key_metadata_len: usize,
+}
+
+/// Keys and options for reading. Either keys or `find_key` is required.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct ParquetReadOptions {
+    /// sizeof(lockstep_parquet_read_options)
+    pub size: usize,
+    /// The footer key.
+    pub footer_key: *const u8,
+    /// Bytes of the footer key: 16, 24 or 32.
+    pub footer_key_len: usize,
+    /// The keys of columns. A file in which one of these columns is missing, or is not encrypted with a key of its own, is refused.
+    pub columns: *const ParquetColumn,
+    /// Their number.
+    pub column_count: usize,
+    /// Finds keys, if none are given; otherwise NULL.
+    pub find_key: ParquetKeyFn,
+    /// The first argument of `find_key`.
+    pub find_key_user: *mut c_void,
+    /// The AAD prefix: required if the file was written with one and does not store it. If the file stores one, the two must be
+    /// equal.
+    pub aad_prefix: *const u8,
+    /// Bytes of the AAD prefix; 0 if there is none.
+    pub aad_prefix_len: usize,
+    /// Not 0: read files whose modules have no associated data, as DuckDB writes them. Pages of such a file can be exchanged
+    /// without notice.
+    pub allow_missing_aad: c_int,
+    /// Not 0: read files of LOCKSTEP_PARQUET_AES_GCM_CTR_V1, in whose pages changes are not detected. An attacker can then also
+    /// change a file of LOCKSTEP_PARQUET_AES_GCM_V1 into such a file, because nothing authenticates the algorithm in a file with
+    /// an encrypted footer.
+    pub allow_unauthenticated_pages: c_int,
+}
+
+// SAFETY: the structure is `repr(C)`, its first member is a `usize`, and zeros are valid.
+unsafe impl ffi::Options for ParquetReadOptions {
+    const NAME: &'static str = "lockstep_parquet_read_options";
+}
+
+/// What is encrypted, and how. Columns that are named neither in `columns` nor in `plain_columns` are encrypted with the footer key.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct ParquetPolicy {
+    /// sizeof(lockstep_parquet_policy)
+    pub size: usize,
+    /// The footer key.
+    pub footer_key: *const u8,
+    /// Bytes of the footer key: 16, 24 or 32.
+    pub footer_key_len: usize,
+    /// What the file states about the footer key, for readers.
+    pub footer_key_metadata: *const u8,
+    /// Bytes of the key metadata; 0 if there are none.
+    pub footer_key_metadata_len: usize,
+    /// The keys of columns.
+    pub columns: *const ParquetColumn,
+    /// Their number.
+    pub column_count: usize,
+    /// The paths of columns that are not encrypted. The name of a group stands for all columns in it.
+    pub plain_columns: *const *const c_char,
+    /// Their number.
+    pub plain_column_count: usize,
+    /// The AAD prefix, which identifies the file, so that it cannot be exchanged for another one.
+    pub aad_prefix: *const u8,
+    /// Bytes of the AAD prefix; 0 if there is none.
+    pub aad_prefix_len: usize,
+    /// LOCKSTEP_PARQUET_AES_GCM_V1 or LOCKSTEP_PARQUET_AES_GCM_CTR_V1.
+    pub algorithm: c_int,
+    /// Not 0: leave the footer readable, and sign it.
+    pub plaintext_footer: c_int,
+    /// Not 0: do not store the AAD prefix in the file. Readers must know it.
+    pub omit_aad_prefix: c_int,
+    /// Zero.
+    pub reserved: u32,
+}
+
+// SAFETY: the structure is `repr(C)`, its first member is a `usize`, and zeros are valid.
+unsafe impl ffi::Options for ParquetPolicy {
+    const NAME: &'static str = "lockstep_parquet_policy";
+
+    fn reserved(&self) -> u32 {
+        self.reserved
+    }
+}
+
+/// An encrypted Parquet file in plain form. All threads may use it at the same time.
+pub struct ParquetReader {
+    view: PlainView<Source>,
+    engine: Engine,
+}
+
+/// Where keys come from.
+enum KeyFinder {
+    Keys(Keys),
+    Callback { find: ParquetKeyFn, user: *mut c_void },
+}
+
+// SAFETY: the keys are found on the thread of the call.
+unsafe impl Sync for KeyFinder {}
+
+impl KeyFinder {
+    fn find(
+        find: ParquetKeyFn,
+        user: *mut c_void,
+        column: Option<&str>,
+        metadata: Option<&[u8]>,
+    ) -> lockstep_parquet::Result<Option<Zeroizing<Vec<u8>>>> {
+        let failed = |what: String| Error::KeySource(io::Error::other(what));
+        let Some(find) = find else { return Ok(None) };
+        let column = column.map(CString::new).transpose();
+        let column = column.map_err(|_| failed("the path of a column has a null byte".into()))?;
+        let (metadata, metadata_len) = metadata.map_or((ptr::null(), 0), |it| (it.as_ptr(), it.len()));
+        let mut key = Zeroizing::new(vec![0; MAX_KEY]);
+        let mut len = 0;
+        let name = column.as_ref().map_or(ptr::null(), |name| name.as_ptr());
+        // SAFETY: the callback takes its own argument, and writes at most 32 bytes and a length, as the header demands.
+        let code = unsafe { find(user, name, metadata, metadata_len, key.as_mut_ptr(), &mut len) };
+        if code != 0 {
+            return Err(failed(format!("the key callback returned {code}")));
+        }
+        if len > MAX_KEY {
+            return Err(failed(format!(
+                "the key callback returned a key of {len} bytes: use 16, 24 or 32 bytes"
+            )));
+        }
+        key.truncate(len);
+        Ok((len > 0).then_some(key))
+    }
+}
+
+impl KeySource for KeyFinder {
+    fn footer_key(&self, metadata: Option<&[u8]>) -> lockstep_parquet::Result<Zeroizing<Vec<u8>>> {
+        match self {
+            KeyFinder::Keys(keys) => keys.footer_key(metadata),
+            KeyFinder::Callback { find, user } => KeyFinder::find(*find, *user, None, metadata)?
+                .ok_or_else(|| Error::MissingKey { what: "the footer".into() }),
+        }
+    }
+
+    fn column_key(
+        &self,
+        path: &str,
+        metadata: Option<&[u8]>,
+    ) -> lockstep_parquet::Result<Option<Zeroizing<Vec<u8>>>> {
+        match self {
+            KeyFinder::Keys(keys) => keys.column_key(path, metadata),
+            KeyFinder::Callback { find, user } => KeyFinder::find(*find, *user, Some(path), metadata),
+        }
+    }
+
+    fn expected_columns(&self) -> Vec<String> {
+        match self {
+            KeyFinder::Keys(keys) => keys.expected_columns(),
+            KeyFinder::Callback { .. } => Vec::new(),
+        }
+    }
+}
+
+/// Options for reading in Rust's form.
+struct Read<'a> {
+    keys: KeyFinder,
+    options: ReadOptions<'a>,
+}
+
+/// # Safety
+/// The pointers are valid, as the header demands.
+unsafe fn read_options<'a>(options: *const ParquetReadOptions) -> Outcome<Read<'a>> {
+    // SAFETY: the pointers are valid, says the caller.
+    let (given, footer_key, columns, aad_prefix) = unsafe {
+        ffi::check_pointer(options, "the options")?;
+        let given = ffi::options(options)?;
+        (
+            given,
+            optional(given.footer_key, given.footer_key_len, "the footer key")?,
+            ffi::input(given.columns, given.column_count, "the array of columns")?,
+            optional(given.aad_prefix, given.aad_prefix_len, "the AAD prefix")?,
+        )
+    };
+    let has_keys = footer_key.is_some() || !columns.is_empty();
+    if has_keys == given.find_key.is_some() {
+        return Err(Failure::argument(
+            "the options must have either keys or `find_key`: set the footer key, or the callback",
+        ));
+    }
+    let keys = if has_keys {
+        let mut keys = Keys::new();
+        if let Some(key) = footer_key {
+            keys = keys.footer(key);
+        }
+        for column in columns {
+            // SAFETY: as above.
+            let (path, key) =
+                unsafe { (path(column.path)?, ffi::input(column.key, column.key_len, "the key")?) };
+            keys = keys.column(path, key);
+        }
+        KeyFinder::Keys(keys)
+    } else {
+        KeyFinder::Callback { find: given.find_key, user: given.find_key_user }
+    };
+    let options = ReadOptions {
+        aad_prefix,
+        allows_missing_aad: given.allow_missing_aad != 0,
+        allows_unauthenticated_pages: given.allow_unauthenticated_pages != 0,
+    };
+    Ok(Read { keys, options })
+}
+
+/// Bytes that may be missing: none if the length is 0.
+///
+/// # Safety
+/// The pointer is null or valid for reads of `len` bytes as long as the result lives.
+unsafe fn optional<'a>(pointer: *const u8, len: usize, name: &str) -> Outcome<Option<&'a [u8]>> {
+    // SAFETY: the pointer is valid, says the caller.
+    let bytes = unsafe { ffi::input(pointer, len, name)? };
+    Ok((!bytes.is_empty()).then_some(bytes))
+}
+
+/// The path of a column.
+///
+/// # Safety
+/// The pointer is null or refers to a string that ends with a null byte and lives as long as the result.
+unsafe fn path<'a>(text: *const c_char) -> Outcome<&'a str> {
+    ffi::check_pointer(text, "the path of a column")?;
+    // SAFETY: the string is valid, says the caller.
+    Ok(unsafe { ffi::text(text, "the path of a column")? }.unwrap_or_default())
+}
+
+/// # Safety
+/// The pointers are valid, as the header demands.
+unsafe fn policy(policy: *const ParquetPolicy) -> Outcome<Policy> {
+    // SAFETY: the pointers are valid, says the caller.
+    unsafe {
+        ffi::check_pointer(policy, "the policy")?;
+        let given = ffi::options(policy)?;
+        let copied = |bytes: Option<&[u8]>| bytes.map(<[u8]>::to_vec);
+        let mut columns = Vec::new();
+        for column in ffi::input(given.columns, given.column_count, "the array of columns")? {
+            let metadata = optional(column.key_metadata, column.key_metadata_len, "the key metadata")?;
+            columns.push(ColumnKey {
+                path: path(column.path)?.into(),
+                key: Zeroizing::new(ffi::input(column.key, column.key_len, "the key")?.to_vec()),
+                key_metadata: copied(metadata),
+            });
+        }
+        let plain = ffi::input(given.plain_columns, given.plain_column_count, "the array of plain columns")?;
+        let plain_columns = plain.iter().map(|&name| Ok(path(name)?.to_owned())).collect::<Outcome<_>>()?;
+        let footer_key = ffi::input(given.footer_key, given.footer_key_len, "the footer key")?;
+        let metadata =
+            optional(given.footer_key_metadata, given.footer_key_metadata_len, "the key metadata")?;
+        Ok(Policy {
+            algorithm: algorithm(given.algorithm)?,
+            footer_key_metadata: copied(metadata),
+            columns,
+            plain_columns,
+            plaintext_footer: given.plaintext_footer != 0,
+            aad_prefix: copied(optional(given.aad_prefix, given.aad_prefix_len, "the AAD prefix")?),
+            stores_aad_prefix: given.omit_aad_prefix == 0,
+            ..Policy::uniform(footer_key)
+        })
+    }
+}
+
+/// The algorithm of a number of the interface.
+pub(crate) fn algorithm(number: c_int) -> Outcome<Algorithm> {
+    match number {
+        LOCKSTEP_PARQUET_AES_GCM_V1 => Ok(Algorithm::GcmV1),
+        LOCKSTEP_PARQUET_AES_GCM_CTR_V1 => Ok(Algorithm::GcmCtrV1),
+        _ => Err(Failure::argument(format!(
+            "{number} is not an algorithm of Parquet: use LOCKSTEP_PARQUET_AES_GCM_V1 or LOCKSTEP_PARQUET_AES_GCM_CTR_V1"
+        ))),
+    }
+}
+
+/// Opens an encrypted Parquet file: checks its footer and finds the keys of its columns. The reader gives the same table as a
+/// plain Parquet file, for any reader of Parquet: it decrypts and checks what is read.
+///
+/// Errors: LOCKSTEP_ERROR_FILE, LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_PARQUET, LOCKSTEP_ERROR_PROTECTION,
+/// LOCKSTEP_ERROR_MISSING_KEY, LOCKSTEP_ERROR_KEY, LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_READ; errors of devices.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_parquet_open_file(
+    engine: *const Engine,
+    options: *const ParquetReadOptions,
+    path: *const c_char,
+    reader: *mut *mut ParquetReader,
+) -> c_int {
+    ffi::guarded_key(|| {
+        // SAFETY: the pointers are valid, as the header demands.
+        unsafe {
+            ffi::produce(reader, || {
+                let path = ffi::path(path, "the path")?;
+                let (engine, options) = (ffi::object(engine, "the engine")?, read_options(options)?);
+                open(engine, &options, Source::File(open_input(path)?))
+            })
+        }
+    })
+}
+
+/// Opens an encrypted Parquet file of `size` bytes, which a callback reads. The callback and its argument are used until the reader
+/// is freed.
+///
+/// Errors: those of lockstep_parquet_open_file, except LOCKSTEP_ERROR_FILE.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_parquet_open(
+    engine: *const Engine,
+    options: *const ParquetReadOptions,
+    read_at: ReadAtFn,
+    user: *mut c_void,
+    size: u64,
+    reader: *mut *mut ParquetReader,
+) -> c_int {
+    ffi::guarded_key(|| {
+        // SAFETY: the pointers are valid, as the header demands.
+        unsafe {
+            ffi::produce(reader, || {
+                let source = Source::callback(read_at, user, size)?;
+                let (engine, options) = (ffi::object(engine, "the engine")?, read_options(options)?);
+                open(engine, &options, source)
+            })
+        }
+    })
+}
+
+fn open(engine: &Engine, read: &Read<'_>, source: Source) -> Outcome<ParquetReader> {
+    let view = engine.run(|inner| Ok(PlainView::open(inner, source, &read.keys, read.options)?))?;
+    Ok(ParquetReader { view, engine: engine.clone() })
+}
+
+/// Returns the length of the plain form in bytes; 0 if the reader is NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_parquet_len(reader: *const ParquetReader) -> u64 {
+    // SAFETY: the pointer is null or a reader, as the header demands.
+    unsafe { reader.as_ref() }.map_or(0, |reader| reader.view.len())
+}
+
+/// Reads the plain form from an offset to a buffer until the buffer is full or the file ends, and stores the number of bytes. All
+/// modules that the range touches are checked. After an error the buffer is zeroed, or unchanged if nothing was read.
+///
+/// Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_PARQUET, LOCKSTEP_ERROR_READ; LOCKSTEP_ERROR_MISSING_KEY for a
+/// read that starts at a column without a key; errors of devices.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_parquet_read(
+    reader: *const ParquetReader,
+    offset: u64,
+    buffer: *mut u8,
+    len: usize,
+    read: *mut usize,
+) -> c_int {
+    ffi::guarded(|| {
+        ffi::check_pointer(read, "the place for the number of bytes")?;
+        ffi::check_overlap(&mut [MemoryRange::written(buffer, len), MemoryRange::written(read, 1)])?;
+        // SAFETY: the pointers are valid, as the header demands, and overlap nothing else.
+        unsafe {
+            let reader = ffi::object(reader, "the reader")?;
+            let buffer = ffi::output(buffer, len, "the buffer")?;
+            let got = reader.engine.run(|_| Ok(reader.view.read_at(offset, buffer)?))?;
+            ffi::store(read, got, "the place for the number of bytes")
+        }
+    })
+}
+
+/// Frees a reader of Parquet. No call may be using it. NULL is permitted.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_parquet_free(reader: *mut ParquetReader) {
+    // SAFETY: the pointer is null or a reader that is not used again, as the header demands.
+    unsafe { free_with_engine(reader, |reader| &reader.engine) }
+}
+
+/// Writes the plain form of an encrypted Parquet file to a file, which only the owner can read. The output appears complete and
+/// verified or not at all; a column without a key is not in it in a readable form. `output_options` may be NULL; of its members only
+/// `force` and `sync` are supported.
+///
+/// Errors: LOCKSTEP_ERROR_EXISTS, LOCKSTEP_ERROR_SAME_FILE, LOCKSTEP_ERROR_WRITE, and those of lockstep_parquet_open_file.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_parquet_decrypt_file(
+    engine: *const Engine,
+    options: *const ParquetReadOptions,
+    from: *const c_char,
+    to: *const c_char,
+    output_options: *const FileOptions,
+) -> c_int {
+    ffi::guarded_key(|| {
+        // SAFETY: the pointers are valid, as the header demands.
+        let (engine, read, from, to, output) = unsafe {
+            (
+                ffi::object(engine, "the engine")?,
+                read_options(options)?,
+                ffi::path(from, "the path of the input")?,
+                ffi::path(to, "the path of the output")?,
+                output_options_of(output_options)?,
+            )
+        };
+        let Read { keys, options } = &read;
+        engine.run(|engine| Ok(lockstep_parquet::decrypt_file(engine, from, to, keys, *options, output)?))
+    })
+}
+
+/// Encrypts a plain Parquet file to a file by a policy. Pages are not decompressed. The output appears complete or not at all.
+/// `output_options` may be NULL; of its members only `force` and `sync` are supported.
+///
+/// Errors: LOCKSTEP_ERROR_ARGUMENT for a policy that names a column that the file does not have, or that contradicts itself;
+/// LOCKSTEP_ERROR_KEY, LOCKSTEP_ERROR_PARQUET; LOCKSTEP_ERROR_PROTECTION if the file is encrypted; LOCKSTEP_ERROR_FILE,
+/// LOCKSTEP_ERROR_EXISTS, LOCKSTEP_ERROR_SAME_FILE, LOCKSTEP_ERROR_READ, LOCKSTEP_ERROR_WRITE, LOCKSTEP_ERROR_RANDOM; errors of devices.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_parquet_encrypt_file(
+    engine: *const Engine,
+    policy: *const ParquetPolicy,
+    from: *const c_char,
+    to: *const c_char,
+    output_options: *const FileOptions,
+) -> c_int {
+    ffi::guarded_key(|| {
+        // SAFETY: the pointers are valid, as the header demands.
+        let (engine, policy, from, to, output) = unsafe {
+            (
+                ffi::object(engine, "the engine")?,
+                self::policy(policy)?,
+                ffi::path(from, "the path of the input")?,
+                ffi::path(to, "the path of the output")?,
+                output_options_of(output_options)?,
+            )
+        };
+        engine.run(|engine| Ok(lockstep_parquet::encrypt_file(engine, from, to, &policy, output)?))
+    })
+}
+
+/// # Safety
+/// The pointer is null or valid, as the header demands.
+unsafe fn output_options_of(options: *const FileOptions) -> Outcome<OutputOptions> {
+    // SAFETY: the pointer is valid, says the caller.
+    let options = unsafe { ffi::options(options)? };
+    if options.progress.is_some() || options.threads != 0 {
+        return Err(Failure::argument(
+            "files of Parquet have neither progress nor a number of threads: set only `force` and `sync`",
+        ));
+    }
+    Ok(OutputOptions { force: options.force != 0, sync: options.sync != 0 })
+}

@@ -1,0 +1,297 @@
+//! Modules of encrypted Parquet files in host or device memory, for readers that have a decoder of Parquet of their own.
+
+use std::collections::HashMap;
+use std::ffi::{c_int, c_void};
+
+use lockstep::hazmat::data::{BufferHandle, DeviceSlice};
+use lockstep::hazmat::planner::OnStream;
+use lockstep::hazmat::{Error as CoreError, Key as AesKey};
+use lockstep_parquet::{
+    DeviceModule, EncryptedModule, Kind, Module, Protection, ciphertext, decrypt_modules, device_modules,
+    module_aad,
+};
+
+use crate::aead::{Key, LOCKSTEP_STATUS_PENDING};
+use crate::device::{DeviceRange, handle};
+use crate::engine::Engine;
+use crate::error::{Failure, LOCKSTEP_ERROR_LENGTH, Outcome};
+use crate::ffi::{self, MemoryRange};
+use crate::parquet::algorithm;
+
+/// The footer of a file.
+pub const LOCKSTEP_PARQUET_MODULE_FOOTER: c_int = 0;
+/// `ColumnMetaData` of a column chunk.
+pub const LOCKSTEP_PARQUET_MODULE_COLUMN_META_DATA: c_int = 1;
+/// A data page.
+pub const LOCKSTEP_PARQUET_MODULE_DATA_PAGE: c_int = 2;
+/// A dictionary page.
+pub const LOCKSTEP_PARQUET_MODULE_DICTIONARY_PAGE: c_int = 3;
+/// The header of a data page.
+pub const LOCKSTEP_PARQUET_MODULE_DATA_PAGE_HEADER: c_int = 4;
+/// The header of a dictionary page.
+pub const LOCKSTEP_PARQUET_MODULE_DICTIONARY_PAGE_HEADER: c_int = 5;
+/// `ColumnIndex` of a column chunk.
+pub const LOCKSTEP_PARQUET_MODULE_COLUMN_INDEX: c_int = 6;
+/// `OffsetIndex` of a column chunk.
+pub const LOCKSTEP_PARQUET_MODULE_OFFSET_INDEX: c_int = 7;
+/// The header of a Bloom filter.
+pub const LOCKSTEP_PARQUET_MODULE_BLOOM_FILTER_HEADER: c_int = 8;
+/// The bits of a Bloom filter.
+pub const LOCKSTEP_PARQUET_MODULE_BLOOM_FILTER_BITSET: c_int = 9;
+
+/// How a module is protected, and where it is in its file. The two determine the mode and the associated data.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct ParquetProtection {
+    /// The key of the column, or the footer key: a key of LOCKSTEP_AEAD_GCM, also for CTR.
+    pub key: *const Key,
+    /// The AAD prefix and the file's identifier (`aad_file_unique` in its metadata), concatenated.
+    pub file_aad: *const u8,
+    /// Bytes of `file_aad`.
+    pub file_aad_len: usize,
+    /// LOCKSTEP_PARQUET_AES_GCM_V1 or LOCKSTEP_PARQUET_AES_GCM_CTR_V1.
+    pub algorithm: c_int,
+    /// The type of the module: a number LOCKSTEP_PARQUET_MODULE_.
+    pub module: c_int,
+    /// The ordinal of the row group in the file. Not used for a footer.
+    pub row_group: i16,
+    /// The ordinal of the column in the row group. Not used for a footer.
+    pub column: i16,
+    /// The ordinal of the page in the column chunk, without the dictionary page. Used for data pages and their headers.
+    pub page: i16,
+    /// Zero.
+    pub reserved: i16,
+}
+
+/// A module in host memory. A module of GCM has a length of 4 bytes, a nonce of 12, ciphertext, and a tag of 16 bytes; a page
+/// of LOCKSTEP_PARQUET_AES_GCM_CTR_V1 has no tag.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct ParquetModule {
+    /// How it is protected.
+    pub protection: ParquetProtection,
+    /// The module, from its length field on.
+    pub input: *const u8,
+    /// Bytes of the module with its length field.
+    pub len: usize,
+    /// The plaintext: separate memory, or `input + 16`, the place of the ciphertext.
+    pub output: *mut u8,
+    /// Bytes of the plaintext: `len - 32`, or `len - 16` for a module without a tag.
+    pub output_len: usize,
+    /// The outcome, written by the call: one of the numbers LOCKSTEP_STATUS_. LOCKSTEP_STATUS_AUTHENTICATION_FAILED: the tag or the
+    /// length field was wrong, and the output is zeroed.
+    pub status: c_int,
+}
+
+/// A module in memory of a device.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct ParquetDeviceModule {
+    /// How it is protected. The key is on the host.
+    pub protection: ParquetProtection,
+    /// The module, from its length field on.
+    pub input: DeviceRange,
+    /// The plaintext, of `input.len - 32` bytes, or `input.len - 16` for a module without a tag: separate memory of the device, or
+    /// the place of the ciphertext, 16 bytes after the start of the input.
+    pub output: DeviceRange,
+    /// As in lockstep_parquet_module.
+    pub status: c_int,
+}
+
+/// A protection in Rust's form.
+struct Checked<'a> {
+    key: &'a AesKey,
+    kind: Kind,
+    aad: Vec<u8>,
+}
+
+impl Checked<'_> {
+    fn as_protection(&self) -> Protection<'_> {
+        Protection { key: self.key, kind: self.kind, aad: &self.aad }
+    }
+}
+
+/// Decrypts and checks modules in host memory, on all threads of the engine: the pages and page headers of column chunks, or any other
+/// modules. Modules may have keys and files of their own. The output of each module that is not authentic is zeroed; the
+/// other outputs are valid. `status` of each module has its outcome. Pages of LOCKSTEP_PARQUET_AES_GCM_CTR_V1 have no tag: changes
+/// are not detected.
+///
+/// Errors: LOCKSTEP_ERROR_AUTHENTICATION if any module was not authentic. After any other error all outputs are invalid, and all
+/// statuses are LOCKSTEP_STATUS_PENDING: LOCKSTEP_ERROR_KEY, LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_LENGTH for an input that
+/// is too short, LOCKSTEP_ERROR_OUTPUT for an output of another length, LOCKSTEP_ERROR_OVERLAP; errors of devices.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_parquet_decrypt_modules(
+    engine: *const Engine,
+    modules: *mut ParquetModule,
+    count: usize,
+) -> c_int {
+    // SAFETY: the pointers are valid, as the header demands.
+    ffi::guarded(|| unsafe { on_host(engine, modules, count) })
+}
+
+/// Decrypts and checks modules in memory of one device, on a stream of the device (NULL: the default stream), and waits. The lengths,
+/// nonces and tags are copied to the host; everything else stays on the device.
+///
+/// Errors: those of lockstep_parquet_decrypt_modules; LOCKSTEP_ERROR_OUT_OF_REACH for memory of several devices, or that overlaps
+/// in part.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lockstep_parquet_device_decrypt_modules(
+    engine: *const Engine,
+    modules: *mut ParquetDeviceModule,
+    count: usize,
+    stream: *mut c_void,
+) -> c_int {
+    // SAFETY: the pointers are valid, as the header demands.
+    ffi::guarded(|| unsafe { on_device(engine, modules, count, stream) })
+}
+
+/// # Safety
+/// The pointers are valid, as the header demands.
+unsafe fn on_host(engine: *const Engine, modules: *mut ParquetModule, count: usize) -> Outcome<()> {
+    // SAFETY: the pointers are valid, says the caller. The copies of the structures are not affected by writes of the call.
+    let (engine, list) = unsafe {
+        ffi::check_memory(modules, count, "the array of modules")?;
+        (0..count).for_each(|index| (*modules.add(index)).status = LOCKSTEP_STATUS_PENDING);
+        (ffi::object(engine, "the engine")?, ffi::input(modules, count, "the array of modules")?.to_vec())
+    };
+    // SAFETY: the pointers are valid, says the caller.
+    let checked =
+        list.iter().map(|module| unsafe { check(&module.protection) }).collect::<Outcome<Vec<_>>>()?;
+    let mut ranges = vec![MemoryRange::written(modules, count)];
+    for (module, checked) in list.iter().zip(&checked) {
+        ffi::check_memory(module.input, module.len, "the module")?;
+        ffi::check_memory(module.output.cast_const(), module.output_len, "the output")?;
+        let body = body(checked.kind, module.len, module.output_len)?;
+        let start = module.input.wrapping_add(body.start);
+        ranges.push(MemoryRange::read(module.protection.file_aad, module.protection.file_aad_len));
+        ranges.push(MemoryRange::read(module.input, body.start));
+        ranges.push(MemoryRange::input(start, module.output, body.len()));
+        ranges.push(MemoryRange::read(module.input.wrapping_add(body.end), module.len - body.end));
+        ranges.push(MemoryRange::written(module.output, module.output_len));
+    }
+    ffi::check_overlap(&mut ranges)?;
+    let converted = list.iter().zip(&checked).map(|(module, checked)| {
+        let body = body(checked.kind, module.len, module.output_len)?;
+        // SAFETY: the pointers are valid, says the caller, and written memory overlaps nothing else.
+        unsafe {
+            let head = ffi::input(module.input, body.start, "the module")?;
+            let tag = ffi::input(module.input.wrapping_add(body.end), module.len - body.end, "the module")?;
+            let data = ffi::data(module.input.wrapping_add(body.start), module.output, body.len())?;
+            Ok(EncryptedModule::new(checked.as_protection(), head, tag, data))
+        }
+    });
+    let mut converted = converted.collect::<Outcome<Vec<_>>>()?;
+    let outcome = engine.run(|engine| Ok(decrypt_modules(&**engine.planner(), &mut converted)?));
+    for (index, module) in converted.iter().enumerate() {
+        // SAFETY: the array is valid for writes and overlaps nothing else.
+        unsafe { (*modules.add(index)).status = module.status() as c_int };
+    }
+    outcome
+}
+
+/// # Safety
+/// The pointers are valid, as the header demands.
+unsafe fn on_device(
+    engine: *const Engine,
+    modules: *mut ParquetDeviceModule,
+    count: usize,
+    stream: *mut c_void,
+) -> Outcome<()> {
+    // SAFETY: as in `on_host`.
+    let (engine, list) = unsafe {
+        ffi::check_memory(modules, count, "the array of modules")?;
+        (0..count).for_each(|index| (*modules.add(index)).status = LOCKSTEP_STATUS_PENDING);
+        (ffi::object(engine, "the engine")?, ffi::input(modules, count, "the array of modules")?.to_vec())
+    };
+    // SAFETY: the pointers are valid, says the caller.
+    let checked =
+        list.iter().map(|module| unsafe { check(&module.protection) }).collect::<Outcome<Vec<_>>>()?;
+    let mut described = Vec::with_capacity(count);
+    for (module, checked) in list.iter().zip(&checked) {
+        body(checked.kind, module.input.len, module.output.len)?;
+        // SAFETY: as above.
+        let (input, output) = unsafe {
+            (
+                module.input.slice("the buffer of the module")?,
+                module.output.slice("the buffer of the output")?,
+            )
+        };
+        described.push(DeviceModule { protection: checked.as_protection(), module: input, output });
+    }
+    let Some(device) = described.first().map(|module| module.module.device()) else { return Ok(()) };
+    check_device_overlap(&described)?;
+    let mut converted = Vec::new();
+    let outcome = engine.run(|engine| {
+        let executor = OnStream::new(engine.planner(), device, handle(stream))?;
+        if let Some(other) = described.iter().find(|module| module.module.device() != device) {
+            let what = format!("memory of {}, since the first module is on {device}", other.module.device());
+            return Err(CoreError::OutOfReach { device, what }.into());
+        }
+        converted = device_modules(executor.stream_memory(), handle(stream), &described)?;
+        Ok(decrypt_modules(&executor, &mut converted)?)
+    });
+    for (index, module) in converted.iter().enumerate() {
+        // SAFETY: the array is valid for writes and overlaps nothing else.
+        unsafe { (*modules.add(index)).status = module.status() as c_int };
+    }
+    outcome
+}
+
+/// Fails if an output overlaps another range of a buffer, except that it may be the ciphertext of its own module.
+fn check_device_overlap(modules: &[DeviceModule<'_>]) -> Outcome<()> {
+    let mut by_buffer: HashMap<BufferHandle, Vec<MemoryRange>> = HashMap::new();
+    let mut add = |slice: &DeviceSlice, is_written| {
+        let range = MemoryRange::at(slice.offset() as usize, slice.len(), is_written);
+        by_buffer.entry(slice.buffer()).or_default().push(range);
+    };
+    for DeviceModule { protection, module, output } in modules {
+        let body = ciphertext(protection.kind, module.len()).map_err(too_short)?;
+        add(&module.slice(0..body.start), false);
+        add(&module.slice(body.end..module.len()), false);
+        let body = module.slice(body);
+        if body != *output {
+            add(&body, false);
+        }
+        add(output, true);
+    }
+    by_buffer.values_mut().try_for_each(|ranges| ffi::check_overlap(ranges))
+}
+
+fn too_short(error: lockstep_parquet::Error) -> Failure {
+    Failure::new(LOCKSTEP_ERROR_LENGTH, error.to_string())
+}
+
+/// The range of the ciphertext, which must have the length of the output.
+fn body(kind: Kind, len: usize, output_len: usize) -> Outcome<std::ops::Range<usize>> {
+    let body = ciphertext(kind, len).map_err(too_short)?;
+    if body.len() != output_len {
+        return Err(CoreError::OutputLength { needed: body.len(), got: output_len }.into());
+    }
+    Ok(body)
+}
+
+/// # Safety
+/// The pointers are valid, as the header demands.
+unsafe fn check<'a>(protection: &ParquetProtection) -> Outcome<Checked<'a>> {
+    // SAFETY: the pointers are valid, says the caller.
+    let (key, file_aad) = unsafe {
+        (
+            ffi::object(protection.key, "the key")?,
+            ffi::input(protection.file_aad, protection.file_aad_len, "the associated data of the file")?,
+        )
+    };
+    let number = protection.module;
+    let module = usize::try_from(number).ok().and_then(|number| Module::ALL.get(number).copied());
+    let module = module.ok_or_else(|| {
+        Failure::argument(format!("{number} is not a type of modules: use a number LOCKSTEP_PARQUET_MODULE_"))
+    })?;
+    if protection.reserved != 0 {
+        return Err(Failure::argument("the member `reserved` of lockstep_parquet_protection must be zero"));
+    }
+    let ParquetProtection { row_group, column, page, .. } = *protection;
+    Ok(Checked {
+        key: key.of_gcm()?,
+        kind: Kind::of(algorithm(protection.algorithm)?, module),
+        aad: module_aad(file_aad, module, row_group, column, page),
+    })
+}

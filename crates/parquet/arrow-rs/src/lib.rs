@@ -1,0 +1,1 @@
+//! Tests of `lockstep-parquet` with arrow-rs are in `tests`.

@@ -1,0 +1,239 @@
+//! Batches of modules that the caller has found, in host memory or in memory of a device: for readers that have a decoder of Parquet
+//! of their own, such as those of GPUs.
+
+use std::ops::Range;
+
+use lockstep::hazmat::backend::DeviceMemory;
+use lockstep::hazmat::data::{Data, DeviceSlice};
+use lockstep::hazmat::mode::{Executor, gcm};
+use lockstep::hazmat::work::{AeadMessage, Pass, Segment, Status, Stream, Tag};
+use lockstep::hazmat::{Block, Error as CoreError, Key, KeySize};
+use zeroize::Zeroize;
+
+use crate::error::{Error, Result, malformed};
+use crate::format::Algorithm;
+use crate::modules::{Kind, LENGTH, NONCE, TAG};
+
+/// Bytes of a module before its ciphertext: the length and the nonce.
+pub const HEAD: usize = LENGTH + NONCE;
+
+/// How a module is protected.
+#[derive(Debug, Clone, Copy)]
+pub struct Protection<'a> {
+    /// The key of the column, or the footer key.
+    pub key: &'a Key,
+    /// GCM or CTR: [`Kind::of`].
+    pub kind: Kind,
+    /// The associated data: [`crate::module_aad`]. CTR does not use them.
+    pub aad: &'a [u8],
+}
+
+/// A module, with the place for its plaintext.
+#[derive(Debug)]
+pub struct EncryptedModule<'a> {
+    protection: Protection<'a>,
+    /// The length field and the nonce.
+    head: [u8; HEAD],
+    /// Not used for CTR.
+    tag: [u8; TAG],
+    /// From the ciphertext to the plaintext.
+    data: Data<'a>,
+    status: Status,
+}
+
+/// The range of the ciphertext in a module of `len` bytes with its length field.
+///
+/// # Errors
+/// [`Error::Malformed`] if the module is too short.
+pub fn ciphertext(kind: Kind, len: usize) -> Result<Range<usize>> {
+    let end = len.checked_sub(kind.overhead()).ok_or_else(|| {
+        malformed(format!("a module of {len} bytes is shorter than its length field, nonce and tag"))
+    })?;
+    Ok(HEAD..HEAD + end)
+}
+
+impl<'a> EncryptedModule<'a> {
+    /// A module in host memory. The output has the length of the ciphertext.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] if the module is too short; [`Error::Library`] if the output has another length.
+    pub fn on_host(protection: Protection<'a>, module: &'a [u8], output: &'a mut [u8]) -> Result<Self> {
+        let body = ciphertext(protection.kind, module.len())?;
+        let data = Data::copy(&module[body.clone()], output)?;
+        Ok(EncryptedModule::new(protection, &module[..body.start], &module[body.end..], data))
+    }
+
+    /// A module by its parts: the bytes before the ciphertext ([`HEAD`]), those after it (the tag of GCM), and the data from the
+    /// ciphertext to the plaintext.
+    ///
+    /// # Panics
+    /// If `head` or `tag` is longer than that.
+    pub fn new(protection: Protection<'a>, head: &[u8], tag: &[u8], data: Data<'a>) -> Self {
+        let mut module =
+            EncryptedModule { protection, head: [0; HEAD], tag: [0; TAG], data, status: Status::Pending };
+        module.head[..head.len()].copy_from_slice(head);
+        module.tag[..tag.len()].copy_from_slice(tag);
+        module
+    }
+
+    /// The outcome of [`decrypt_modules`].
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
+    /// True if the length field is that of the module.
+    fn has_right_length(&self) -> bool {
+        let [a, b, c, d, ..] = self.head;
+        let expected = self.data.len() + self.protection.kind.overhead() - LENGTH;
+        u32::from_le_bytes([a, b, c, d]) as usize == expected
+    }
+
+    /// The first counter block of CTR: the nonce and the number 1 (`Encryption.md`, section 4.2.2).
+    fn first_counter(&self) -> Block {
+        let mut counter = Block::default();
+        counter[..NONCE].copy_from_slice(&self.head[LENGTH..]);
+        counter[NONCE..].copy_from_slice(&1u32.to_be_bytes());
+        counter
+    }
+}
+
+impl Kind {
+    /// The mode of a type of modules: CTR for pages of `AES_GCM_CTR_V1`, GCM for all other modules (`Encryption.md`, section 4.1).
+    pub fn of(algorithm: Algorithm, module: crate::Module) -> Kind {
+        match module {
+            crate::Module::DataPage | crate::Module::DictionaryPage => Kind::of_pages(algorithm),
+            _ => Kind::Gcm,
+        }
+    }
+}
+
+/// Decrypts modules in one batch. The outputs of modules with a wrong length field or a wrong tag are zeroed; the other outputs are
+/// valid. [`EncryptedModule::status`] has the outcome of each module. CTR has no tag: changes are not detected.
+///
+/// The executor is the planner, or [`lockstep::hazmat::planner::OnStream`] for memory of a device.
+///
+/// # Errors
+/// [`Error::NotAuthentic`] if any module is not authentic. After other errors all outputs are zeroed as far as
+/// the device permits it, and all statuses are pending.
+pub fn decrypt_modules(executor: &dyn Executor, modules: &mut [EncryptedModule<'_>]) -> Result<()> {
+    modules.iter_mut().for_each(|module| module.status = Status::Pending);
+    let outcome = decrypt_all(executor, modules);
+    if outcome.is_err() {
+        // The first error matters more than a failure to zero.
+        modules.iter_mut().for_each(|module| drop(zero(executor, &mut module.data)));
+    }
+    outcome?;
+    match modules.iter().position(|module| module.status != Status::Done) {
+        None => Ok(()),
+        Some(first) => Err(Error::NotAuthentic { module: format!("module {first} of the batch") }),
+    }
+}
+
+fn decrypt_all(executor: &dyn Executor, modules: &mut [EncryptedModule<'_>]) -> Result<()> {
+    let mut ivs: Vec<Block> = modules.iter().map(EncryptedModule::first_counter).collect();
+    let (mut gcm, mut ctr) = (Vec::new(), Vec::new());
+    let (mut statuses, mut places) = (vec![Status::AuthenticationFailed; modules.len()], Vec::new());
+    for (index, (module, iv)) in modules.iter_mut().zip(&mut ivs).enumerate() {
+        if !module.has_right_length() {
+            zero(executor, &mut module.data)?;
+            continue;
+        }
+        let EncryptedModule { protection: Protection { key, kind, aad }, head, tag, data, .. } = module;
+        let data = data.reborrow();
+        match kind {
+            Kind::Gcm => {
+                let (nonce, tag) = (&head[LENGTH..], Tag::Expect(&*tag));
+                gcm.push(AeadMessage { key, nonce, aad, data, tag, status: Status::Pending });
+                places.push(index);
+            }
+            Kind::Ctr => {
+                statuses[index] = Status::Done;
+                if !data.is_empty() {
+                    ctr.push(Segment { key, tweak: None, state: iv, data });
+                }
+            }
+        }
+    }
+    if !gcm.is_empty() {
+        match gcm::open(executor, &mut gcm) {
+            Ok(()) | Err(CoreError::AuthenticationFailed) => {}
+            Err(error) => return Err(error.into()),
+        }
+        gcm.iter().zip(places).for_each(|(message, index)| statuses[index] = message.status);
+    }
+    for size in KeySize::ALL {
+        let of_size = ctr.iter_mut().filter(|segment| segment.key.size() == size);
+        let mut of_size: Vec<_> = of_size
+            .map(|Segment { key, state, data, .. }| Segment {
+                key,
+                tweak: None,
+                state,
+                data: data.reborrow(),
+            })
+            .collect();
+        executor.run_pass(Pass::Ctr, &mut of_size)?;
+    }
+    modules.iter_mut().zip(statuses).for_each(|(module, status)| module.status = status);
+    Ok(())
+}
+
+fn zero(executor: &dyn Executor, data: &mut Data<'_>) -> Result<()> {
+    match data {
+        Data::Host(data) => data.output().zeroize(),
+        Data::Device { to, .. } if !to.is_empty() => {
+            executor.memory(to.device())?.upload(&vec![0; to.len()], to, Stream::default())?;
+        }
+        Data::Pinned { to, .. } => to.buffer().lock()[to.range()].zeroize(),
+        Data::Device { .. } => {}
+    }
+    Ok(())
+}
+
+/// A module in memory of a device.
+#[derive(Debug, Clone)]
+pub struct DeviceModule<'a> {
+    /// How it is protected.
+    pub protection: Protection<'a>,
+    /// The module with its length field.
+    pub module: DeviceSlice,
+    /// The place for the plaintext, of the length of the ciphertext: the range of the ciphertext in the module, or separate memory of
+    /// the same device.
+    pub output: DeviceSlice,
+}
+
+/// Prepares modules in memory of one device for [`decrypt_modules`]: copies the lengths, nonces and tags to the host, in one copy.
+/// Everything else stays on the device. The copy runs after earlier work on the stream, and the call waits for it.
+///
+/// # Errors
+/// [`Error::Malformed`] if a module is too short; [`Error::Library`] if an output has another length, overlaps in part or is on another
+/// device; errors of devices.
+pub fn device_modules<'a>(
+    memory: &dyn DeviceMemory,
+    stream: Stream,
+    modules: &[DeviceModule<'a>],
+) -> Result<Vec<EncryptedModule<'a>>> {
+    let (mut ends, mut prepared) = (Vec::with_capacity(2 * modules.len()), Vec::with_capacity(modules.len()));
+    for DeviceModule { protection, module, output } in modules {
+        let body = ciphertext(protection.kind, module.len())?;
+        ends.push(module.slice(0..body.start));
+        if protection.kind == Kind::Gcm {
+            ends.push(module.slice(body.end..module.len()));
+        }
+        let data = Data::on_device(module.slice(body), output.clone())?;
+        prepared.push(EncryptedModule::new(*protection, &[], &[], data));
+    }
+    if ends.is_empty() {
+        return Ok(prepared);
+    }
+    let fetched = memory.fetch(&ends, stream)?.wait()?;
+    let mut rest = &fetched[..];
+    for module in &mut prepared {
+        let (head, after) = rest.split_first_chunk().ok_or_else(|| malformed("a module is cut off"))?;
+        (module.head, rest) = (*head, after);
+        if module.protection.kind == Kind::Gcm {
+            let (tag, after) = rest.split_first_chunk().ok_or_else(|| malformed("a module is cut off"))?;
+            (module.tag, rest) = (*tag, after);
+        }
+    }
+    Ok(prepared)
+}

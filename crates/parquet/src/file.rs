@@ -1,0 +1,69 @@
+//! From file to file. An output appears complete or not at all.
+
+use std::fs::File;
+use std::path::Path;
+
+use lockstep::{Engine, FileMode, OutputFile, OutputOptions};
+
+use crate::error::Result;
+use crate::keys::KeySource;
+use crate::read::{PlainView, ReadOptions};
+use crate::write::{Policy, encrypt};
+
+/// Options of output files.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FileOptions {
+    /// Replace the output if it exists.
+    pub force: bool,
+    /// The output is on stable storage when the call returns.
+    pub sync: bool,
+}
+
+impl FileOptions {
+    fn output(self, mode: FileMode) -> OutputOptions {
+        OutputOptions { force: self.force, sync: self.sync, mode, ..OutputOptions::default() }
+    }
+}
+
+/// Encrypts a plain Parquet file by a policy. The output has the permission bits of the input under the umask.
+///
+/// # Errors
+/// Those of [`encrypt`]; those of files, such as an output that exists or is the input.
+pub fn encrypt_file(
+    engine: &Engine,
+    from: &Path,
+    to: &Path,
+    policy: &Policy,
+    options: FileOptions,
+) -> Result<()> {
+    let input = open(from, to)?;
+    let mode = FileMode::of_input(&input)?;
+    let mut output = OutputFile::create(to, options.output(mode))?;
+    encrypt(engine, &input, &mut output, policy)?;
+    Ok(output.commit()?)
+}
+
+/// Writes the plain form of an encrypted file. Only the owner can read the output. A column without a key is not in it in a readable
+/// form.
+///
+/// # Errors
+/// Those of [`PlainView::open`] and [`PlainView::read_at`]; those of files, such as an output that exists or is the input.
+pub fn decrypt_file(
+    engine: &Engine,
+    from: &Path,
+    to: &Path,
+    keys: &dyn KeySource,
+    read: ReadOptions<'_>,
+    options: FileOptions,
+) -> Result<()> {
+    let view = PlainView::open(engine, open(from, to)?, keys, read)?;
+    let mut output = OutputFile::create(to, options.output(FileMode::PRIVATE))?;
+    view.copy_to(&mut output)?;
+    Ok(output.commit()?)
+}
+
+fn open(from: &Path, to: &Path) -> Result<File> {
+    let input = lockstep::file::open_input(from)?;
+    lockstep::file::check_not_same(&input, to)?;
+    Ok(input)
+}

@@ -1,0 +1,152 @@
+//! Changed and truncated files, and files that are authentic and invalid.
+
+use super::*;
+use crate::aad::FileAad;
+use crate::format::file_crypto;
+use crate::keys::ModuleKey;
+use crate::modules::{self, Kind, Sealing, seal};
+
+#[test]
+fn every_changed_byte_is_refused() {
+    let engine = Engine::new().unwrap();
+    for plaintext_footer in [false, true] {
+        let file = encrypted(&engine, &policy(Algorithm::GcmV1, plaintext_footer));
+        // The control.
+        assert!(read_all(&engine, file.clone(), &keys()).is_ok());
+        for at in 0..file.len() {
+            let mut changed = file.clone();
+            changed[at] ^= 1 << (at % 8);
+            assert!(read_all(&engine, changed, &keys()).is_err(), "byte {at} of {}", file.len());
+        }
+        for len in 0..file.len() {
+            assert!(read_all(&engine, file[..len].to_vec(), &keys()).is_err(), "cut off after {len}");
+        }
+    }
+}
+
+/// CTR does not detect changes of pages; everything else is checked, and a change does no harm to the reader.
+#[test]
+fn changed_bytes_of_ctr_files_are_refused_outside_of_pages() {
+    let engine = Engine::new().unwrap();
+    let file = encrypted(&engine, &policy(Algorithm::GcmCtrV1, false));
+    let plain = read_with(&engine, file.clone(), &keys(), ANY).unwrap();
+    let mut accepted = 0;
+    for at in 0..file.len() {
+        let mut changed = file.clone();
+        changed[at] ^= 1 << (at % 8);
+        if let Ok(read) = read_with(&engine, changed, &keys(), ANY) {
+            assert_eq!(read.len(), plain.len());
+            accepted += 1;
+        }
+    }
+    let in_pages: usize = (0..GROUPS * COLUMNS.len())
+        .map(|i| {
+            // Nonces without length fields: no page may have any length.
+            bodies(i / COLUMNS.len(), i % COLUMNS.len())
+                .iter()
+                .map(|body| body.len() + modules::NONCE)
+                .sum::<usize>()
+        })
+        .sum();
+    assert_eq!(accepted, in_pages);
+    for len in 0..file.len() {
+        assert!(read_with(&engine, file[..len].to_vec(), &keys(), ANY).is_err(), "cut off after {len}");
+    }
+}
+
+/// Whatever the encryption accepts can be read again, with plain columns too.
+#[test]
+fn damaged_plain_files_are_refused_or_encrypted() {
+    let engine = Engine::new().unwrap();
+    let plain = plain_file();
+    let mut accepted = 0;
+    for at in 0..plain.len() {
+        let mut changed = plain.clone();
+        changed[at] ^= [1, 0x80, 0xff, 0x10][at % 4];
+        let mut policy = policy(Algorithm::GcmV1, at % 2 == 0);
+        if at % 3 == 0 {
+            policy.plain_columns.push("c".into());
+        }
+        let mut out = Vec::new();
+        if encrypt(&engine, &changed, &mut out, &policy).is_ok() {
+            accepted += 1;
+            read_all(&engine, out, &keys()).unwrap_or_else(|error| panic!("byte {at}: {error}"));
+        }
+    }
+    // The control: changes of pages and filters are accepted.
+    assert!(accepted > GROUPS * COLUMNS.len() * (131 + 32));
+    for len in 0..plain.len() {
+        assert!(encrypt(&engine, &plain[..len].to_vec(), Vec::new(), &Policy::uniform(FOOTER)).is_err());
+    }
+}
+
+/// A file whose footer is exchanged for another one that is authentic.
+fn with_footer(engine: &Engine, file: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let range = footer_range(file);
+    let (crypto, used) = Struct::read(&file[range.clone()]).unwrap().unwrap();
+    let encryption = crypto.structure(file_crypto::ENCRYPTION_ALGORITHM).unwrap();
+    let unique = encryption.structure(1).unwrap().binary(2).unwrap();
+    let (key, aad) = (ModuleKey::new(FOOTER, "the footer").unwrap(), FileAad::new(b"", unique).footer());
+    let sealed = &file[range.start + used..range.end];
+    let mut plain = modules::open_one(engine, &key, aad.clone(), sealed, "footer").unwrap();
+    change(&mut plain);
+    let mut out = file[..range.start + used].to_vec();
+    seal(engine, &[Sealing { key: &key, kind: Kind::Gcm, aad, plain: &plain }], &mut out).unwrap();
+    out.extend(((out.len() - range.start) as u32).to_le_bytes());
+    out.extend(b"PARE");
+    out
+}
+
+/// Whoever has the footer key may write anything to the footer: it must not do harm to the reader.
+#[test]
+fn authentic_footers_may_have_any_content() {
+    let engine = Engine::new().unwrap();
+    let file = encrypted(&engine, &Policy::uniform(FOOTER));
+    let keys = Keys::new().footer(FOOTER);
+    let mut len = 0;
+    let same = with_footer(&engine, &file, |footer| len = footer.len());
+    let plain = read_all(&engine, same, &keys).unwrap();
+    let (mut read, mut refused) = (0, 0);
+    let mut attempt = |change: &dyn Fn(&mut Vec<u8>)| {
+        let changed = with_footer(&engine, &file, |footer| change(footer));
+        match read_all(&engine, changed, &keys) {
+            Ok(other) => {
+                assert!(other.len() < plain.len() + 100);
+                read += 1;
+            }
+            Err(_) => refused += 1,
+        }
+    };
+    for at in 0..len {
+        attempt(&|footer| footer[at] ^= [1, 0x80, 0xff, 0x10][at % 4]);
+        match at % 3 {
+            0 => attempt(&|footer| footer.truncate(at)),
+            1 => attempt(&|footer| drop(footer.splice(at..at, [0xff, 0xff, 0xff, 0xff, 7]))),
+            _ => attempt(&|footer| drop(footer.splice(at..(at + 2).min(len), []))),
+        }
+    }
+    assert!(read > 0 && refused > len / 2, "{read} read, {refused} refused");
+}
+
+/// arrow-rs leaves Bloom filters plain, so they are left out of the view of its files.
+#[test]
+fn bloom_filters_of_arrow_rs_are_left_out() {
+    let engine = Engine::new().unwrap();
+    let file = encrypted(&engine, &Policy::uniform(FOOTER));
+    for (writer, has_filters) in [("parquet-rs version 60.1.0", false), ("parquet-cpp version 1", true)] {
+        let changed = with_footer(&engine, &file, |footer| {
+            let mut fields = Struct::read_whole(footer, "footer").unwrap();
+            fields.set(file::CREATED_BY, Value::Binary(writer.into()));
+            *footer = fields.encode();
+        });
+        let plain = read_all(&engine, changed, &Keys::new().footer(FOOTER)).unwrap();
+        let footer = Struct::read_whole(&plain[footer_range(&plain)], "footer").unwrap();
+        let chunks = footer.structs(file::ROW_GROUPS).unwrap()[0].structs(row_group::COLUMNS).unwrap();
+        for chunk in chunks {
+            let meta = chunk.structure(chunk::META_DATA).unwrap();
+            assert_eq!(meta.has(column::BLOOM_FILTER_OFFSET), has_filters, "{writer}");
+        }
+        let filter = bits(0, 0);
+        assert_eq!(plain.windows(filter.len()).any(|window| window == filter), has_filters, "{writer}");
+    }
+}

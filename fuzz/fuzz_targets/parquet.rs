@@ -1,0 +1,181 @@
+//! Encrypted Parquet files: arbitrary bytes, arbitrary plain files that are encrypted by a policy and read again, authentic footers
+//! with any content, and changed files. The last byte of an input selects what is done with the others, so a seed is a file and a
+//! byte.
+#![no_main]
+
+use std::io;
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use lockstep::{Engine, ReadAt};
+use lockstep_parquet::{Algorithm, ColumnKey, Error, Keys, PlainView, Policy, ReadOptions, Result, encrypt};
+use lockstep_reference as reference;
+
+static ENGINE: LazyLock<Engine> = LazyLock::new(|| Engine::builder().threads(1).build().expect("a CPU"));
+
+const FOOTER: [u8; 32] = [7; 32];
+const COLUMN: [u8; 16] = [9; 16];
+/// The column of the seeds that has a key of its own, and the one that is plain.
+const NAMED: &str = "b";
+const PLAIN: &str = "c";
+
+/// A file. A read of more bytes than it has would have allocated a buffer of a length that the file states.
+struct File<'a>(&'a [u8]);
+
+impl ReadAt for File<'_> {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        assert!(buffer.len() <= self.0.len(), "a buffer of {} bytes", buffer.len());
+        ReadAt::read_exact_at(self.0, buffer, offset)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.0.len() as u64)
+    }
+}
+
+fuzz_target!(|input: &[u8]| {
+    let Some((&choice, rest)) = input.split_last() else { return };
+    match choice % 4 {
+        0 => arbitrary(rest, choice),
+        1 => arbitrary(&framed(rest, choice), choice),
+        2 => round_trip(rest, choice),
+        _ => resealed(rest, choice),
+    }
+});
+
+fn options(allows_missing_aad: bool, allows_unauthenticated_pages: bool) -> ReadOptions<'static> {
+    ReadOptions { aad_prefix: None, allows_missing_aad, allows_unauthenticated_pages }
+}
+
+fn keys(has_column: bool) -> Keys {
+    let keys = Keys::new().footer(&FOOTER);
+    if has_column { keys.column(NAMED, &COLUMN) } else { keys }
+}
+
+/// The whole plain form, and parts of it, which must be the same.
+fn read_all(file: &[u8], keys: &Keys, options: ReadOptions<'_>) -> Result<Vec<u8>> {
+    let view = PlainView::open(&ENGINE, File(file), keys, options)?;
+    // Columns without a key take some bytes in addition.
+    assert!(view.len() < 4 * file.len() as u64 + (1 << 20), "{} bytes of {}", view.len(), file.len());
+    let mut plain = vec![0; view.len() as usize];
+    view.read_at(0, &mut plain)?;
+    for (offset, len) in [(plain.len() / 3, 40), (plain.len() / 2, 1), (4, 200)] {
+        let mut part = vec![0; len];
+        let part = match view.read_at(offset as u64, &mut part) {
+            Ok(count) => &part[..count],
+            Err(Error::MissingKey { .. }) => continue,
+            Err(error) => panic!("a part of a readable file: {error}"),
+        };
+        assert_eq!(part, &plain[offset.min(plain.len())..][..part.len()]);
+    }
+    Ok(plain)
+}
+
+fn arbitrary(bytes: &[u8], choice: u8) {
+    let has_column = choice & 4 != 0;
+    if let Ok(plain) = read_all(bytes, &keys(has_column), options(choice & 8 != 0, true)) {
+        let _ = encrypt(&*ENGINE, &File(&plain), Vec::new(), &policy(choice));
+    }
+    let _ = encrypt(&*ENGINE, &File(bytes), Vec::new(), &policy(choice));
+}
+
+/// The bytes as pages and footer, with what a file has around them.
+fn framed(bytes: &[u8], choice: u8) -> Vec<u8> {
+    let magic = if choice & 16 != 0 { b"PAR1" } else { b"PARE" };
+    let (len, bytes) = bytes.split_first().map_or((0, bytes), |(len, rest)| (*len as usize * 4, rest));
+    let len = len.min(bytes.len()) as u32;
+    [&magic[..], bytes, &len.to_le_bytes(), magic].concat()
+}
+
+fn policy(choice: u8) -> Policy {
+    let column = ColumnKey { path: NAMED.into(), key: COLUMN.to_vec().into(), key_metadata: None };
+    Policy {
+        algorithm: if choice & 4 != 0 { Algorithm::GcmV1 } else { Algorithm::GcmCtrV1 },
+        plaintext_footer: choice & 8 != 0,
+        columns: if choice & 16 != 0 { vec![column] } else { Vec::new() },
+        plain_columns: if choice & 32 != 0 { vec![PLAIN.into()] } else { Vec::new() },
+        ..Policy::uniform(&FOOTER)
+    }
+}
+
+/// What is encrypted can be read, its plain form can be encrypted again, and a change is detected where the format promises this.
+fn round_trip(plain: &[u8], choice: u8) {
+    let mut policy = policy(choice);
+    let mut file = Vec::new();
+    if let Err(Error::UnknownColumn { .. }) = encrypt(&*ENGINE, &File(plain), &mut file, &policy) {
+        (policy.columns, policy.plain_columns) = (Vec::new(), Vec::new());
+        file.clear();
+        let _ = encrypt(&*ENGINE, &File(plain), &mut file, &policy);
+    }
+    // The end of a file is written last.
+    if !file.ends_with(b"PAR1") && !file.ends_with(b"PARE") || file.len() < 12 {
+        return;
+    }
+    let keys = keys(!policy.columns.is_empty());
+    let options = options(false, policy.algorithm == Algorithm::GcmCtrV1);
+    let view = match read_all(&file, &keys, options) {
+        Ok(view) => view,
+        Err(error) => panic!("an encrypted file cannot be read: {error}"),
+    };
+    if policy.plain_columns.is_empty() {
+        match encrypt(&*ENGINE, &File(&view), Vec::new(), &policy) {
+            // The padding of a page header has the next number after its fields.
+            Err(Error::Malformed { what }) if what.contains("field number of 32767") => {}
+            outcome => outcome.expect("the plain form can be encrypted"),
+        }
+    }
+    // A place that depends on the input.
+    let hash = plain.iter().fold(choice as usize, |hash, byte| hash.wrapping_mul(31) ^ *byte as usize);
+    let mut changed = file.clone();
+    changed[hash % file.len()] ^= 1 << (hash / file.len() % 8);
+    let read = read_all(&changed, &keys, options);
+    if policy.algorithm == Algorithm::GcmV1 && policy.plain_columns.is_empty() {
+        assert!(read.is_err(), "a changed byte was not detected");
+    }
+    let _ = read_all(&file[..hash % file.len()], &keys, options);
+}
+
+/// Bytes of `FileCryptoMetaData` with an identifier of 8 bytes and without a prefix.
+const CRYPTO: usize = 15;
+
+/// The plain file is encrypted, and its footer is changed and authenticated again. An edit has 4 bytes, after their number.
+fn resealed(input: &[u8], choice: u8) {
+    let Some((count, rest)) = input.split_last() else { return };
+    let Some((plain, edits)) = rest.split_at_checked(rest.len().saturating_sub(4 * (*count as usize % 8)))
+    else {
+        return;
+    };
+    let policy = Policy { algorithm: policy(choice).algorithm, ..Policy::uniform(&FOOTER) };
+    let mut file = Vec::new();
+    if encrypt(&*ENGINE, &File(plain), &mut file, &policy).is_err() {
+        return;
+    }
+    let end = file.len() - 8;
+    let len = u32::from_le_bytes(file[end..end + 4].try_into().expect("4 bytes")) as usize;
+    let (start, sealed) = (end - len, &file[end - len + CRYPTO..end]);
+    // The identifier, and the type of the module.
+    let aad = [&file[start + 4..start + 12], &[0]].concat();
+    let (nonce, body) = sealed[4..].split_at(12);
+    let (body, tag) = body.split_at(body.len() - 16);
+    let aes = reference::Aes::new(&FOOTER);
+    let mut footer = reference::gcm::open(&aes, nonce, &aad, body, tag).expect("the layout of the footer");
+    for edit in edits.chunks_exact(4) {
+        let at = usize::from(u16::from_le_bytes([edit[0], edit[1]])) % (footer.len() + 1);
+        match edit[2] % 4 {
+            0 => footer.insert(at, edit[3]),
+            1 => drop(footer.splice(at..at, [0xff, 0xff, 0xff, 0xff, edit[3] & 15])),
+            2 if at < footer.len() => drop(footer.remove(at)),
+            _ if at < footer.len() => footer[at] = edit[3],
+            _ => {}
+        }
+    }
+    let (body, tag) = reference::gcm::seal(&aes, nonce, &aad, &footer);
+    let mut out = file[..start + CRYPTO].to_vec();
+    out.extend(((12 + body.len() + 16) as u32).to_le_bytes());
+    out.extend([nonce, &body, &tag].concat());
+    out.extend(((out.len() - start) as u32).to_le_bytes());
+    out.extend(b"PARE");
+    if let Ok(plain) = read_all(&out, &keys(false), options(false, true)) {
+        let _ = encrypt(&*ENGINE, &File(&plain), Vec::new(), &policy);
+    }
+}
