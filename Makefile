@@ -15,7 +15,7 @@ INSTALL ?= install
 
 .PHONY: help build provider provider-lab dist install c-library c-test deb deb-arm64 deb-check run test test-release test-packages test-packages-arm64 test-full test-wgpu test-provider test-provider-oldest test-provider-newest \
 	test-provider-releases nightly test-dist publish-check soak soak-check soak-module lint bench bench-files \
-	bench-provider bench-python wheel wheel-arm64 wheel-freethreaded python-test test-ray timing leak-test asan miri fuzz arrow-rs-test arm64-test arm64-test-all kernel-report kernel-check gpu-check gpu-rehearsal lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
+	bench-provider bench-python wheel wheel-arm64 wheel-freethreaded python-test torch-test test-ray timing leak-test asan miri fuzz arrow-rs-test arm64-test arm64-test-all kernel-report kernel-check gpu-check gpu-rehearsal lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
 
 # Several targets build the same files with other features; cargo runs in parallel by itself.
 .NOTPARALLEL:
@@ -185,6 +185,11 @@ python-test: tools-present
 	$(CARGO) test $(TESTS) --no-run --quiet
 	tools/python_test.sh $(PYTHON_EXTENSION)
 
+## make torch-test        the tests of the Python package with PyTorch and JAX, which are downloaded once (0.7 GB)
+torch-test: tools-present
+	$(CARGO) test $(TESTS) --no-run --quiet
+	tools/torch_test.sh $(PYTHON_EXTENSION)
+
 ## make test-ray          files and columns on a cluster of three nodes of Ray on this machine, one of which is killed
 test-ray: tools-present
 	$(CARGO) test $(TESTS) --no-run --quiet
@@ -195,8 +200,8 @@ test-wgpu:
 	tools/setup.sh gpus
 	$(CARGO) test -p lockstep-wgpu --locked
 
-## make test-full         make test, and: formatting, clippy, docs, a cluster of Ray, the wheel, release builds, the package, leak-test, oldest and newest OpenSSL, soak-check, Arm, GPU code
-test-full: lint test test-ray wheel test-release test-packages leak-test test-provider-oldest test-provider-newest soak-check arm64-test kernel-check
+## make test-full         make test, and: formatting, clippy, docs, PyTorch, a cluster of Ray, the wheel, release builds, the package, leak-test, oldest and newest OpenSSL, soak-check, Arm, GPU code
+test-full: lint test torch-test test-ray wheel test-release test-packages leak-test test-provider-oldest test-provider-newest soak-check arm64-test kernel-check
 
 ## make nightly           slow checks and other toolchains: sanitizer, Miri, fuzzing, arrow-rs, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check
 nightly: asan miri fuzz arrow-rs-test test-dist publish-check test-openssl-3.5 arm64-test-all test-packages-arm64 gpu-rehearsal

@@ -27,11 +27,7 @@ if ! python=$("$root/tools/python_venv.py" $cluster); then
     exit
 fi
 package=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")/python-package${cluster:+-cluster}
-rm -rf "$package/lockstep"
-mkdir -p "$package"
-cp -r "$root/crates/python/python/lockstep" "$package/"
-find "$package" -name __pycache__ -prune -exec rm -r {} +
-cp "$extension" "$package/lockstep/_native.abi3.so"
+"$root/tools/python_package.sh" "$extension" "$package"
 export PYTHONPATH=$package PYTHONDONTWRITEBYTECODE=1
 
 cd "$root/crates/python"

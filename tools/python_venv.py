@@ -20,6 +20,9 @@ PACKAGES = [
     "cryptography>=50",
     "numpy>=2",
     "fsspec>=2026",
+    # Libraries that open files by fsspec.
+    "pandas>=3",
+    "zarr>=3",
     # Other implementations of encrypted Parquet.
     "pyarrow>=26",
     "duckdb>=2",

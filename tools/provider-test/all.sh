@@ -2,7 +2,7 @@
 # Runs unmodified programs on our provider by configuration alone: openssl, nginx, Apache httpd, Python, and a program
 # in C that starts and ends in every way. Each script can be run alone; -h prints its description.
 #
-#   tools/provider-test/all.sh LOCKSTEP_SO LOCKSTEP_COMMAND [SCRIPT...]     SCRIPT: openssl, device, lifecycle, python_ssl, servers
+#   tools/provider-test/all.sh LOCKSTEP_SO LOCKSTEP_COMMAND [SCRIPT...]     SCRIPT: openssl, device, lifecycle, python_ssl, wheels, servers
 #   LOCKSTEP_TEST_SUBJECT=default tools/provider-test/all.sh      runs the scripts on the default provider, to check them
 #
 # Installs missing programs if it is permitted to. Fails if anything failed or is missing; nothing is skipped.
@@ -19,7 +19,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 logs=$(mktemp -d)
 arguments=("${@:1:2}")
 scripts=("${@:3}")
-[ ${#scripts[@]} -gt 0 ] || scripts=(openssl device lifecycle python_ssl servers)
+[ ${#scripts[@]} -gt 0 ] || scripts=(openssl device lifecycle python_ssl wheels servers)
 run() {
     for script in "$@"; do
         [[ " ${scripts[*]} " == *" $script "* ]] || continue
@@ -31,7 +31,7 @@ set -m
 run openssl device >"$logs/openssl" 2>&1 &
 background=$!
 trap 'kill -- "-$background" 2>/dev/null || true; rm -rf "$logs"' EXIT
-run lifecycle python_ssl servers || true
+run lifecycle python_ssl wheels servers || true
 wait "$background" || true
 cat "$logs/openssl"
 

@@ -10,6 +10,7 @@
 //! | `turn` | a lock for work that calls Python |
 //! | `groups` | many files, on several machines |
 //! | `hazmat` | the raw modes |
+//! | `modes` | the names of the authenticated modes' classes |
 //! | `parquet`, `parquet_modules` | encrypted Parquet files; modules of such files in arrays |
 //! | `random` | AES-256-CTR as a source of random numbers |
 //! | `tensor` | arrays of other libraries, on the host or on a device |
@@ -30,6 +31,7 @@ mod file;
 mod groups;
 mod hazmat;
 mod keys;
+mod modes;
 mod parquet;
 mod parquet_modules;
 mod random;

@@ -1,5 +1,6 @@
 """What several tests use."""
 
+import importlib
 import os
 import random
 import subprocess
@@ -7,6 +8,9 @@ import sys
 import textwrap
 
 import pytest
+
+import lockstep
+from lockstep import tensor
 
 # The same data in each run; they are not secret.
 RANDOM = random.Random(0x10C57E9)
@@ -25,6 +29,51 @@ def run_python(code, *arguments, timeout=60, environment=None):
     )
 
 
+def torch_module(name="torch"):
+    """A module of PyTorch or JAX. Without it the tests of a file are skipped, or fail if LOCKSTEP_TEST_TORCH is set."""
+    if os.environ.get("LOCKSTEP_TEST_TORCH"):
+        return importlib.import_module(name)
+    return pytest.importorskip(name, reason=f"NOT TESTED: {name} is not installed")
+
+
 @pytest.fixture
 def key():
     return data(32)
+
+
+class Dlpack:
+    """An array with DLPack only, as tensors of PyTorch have it."""
+
+    def __init__(self, array, device=None):
+        self.array, self.device = array, device
+
+    def __dlpack__(self, **arguments):
+        return self.array.__dlpack__(**arguments)
+
+    def __dlpack_device__(self):
+        return self.device or self.array.__dlpack_device__()
+
+
+class CudaArray:
+    """An array with __cuda_array_interface__ only, as arrays of Numba have it."""
+
+    def __init__(self, array, **changes):
+        self.array = array
+        self.__cuda_array_interface__ = {**array.__cuda_array_interface__, **changes}
+
+
+@pytest.fixture
+def emulator():
+    try:
+        selection = lockstep.use("cuda:emu")
+    except ValueError:
+        pytest.skip("NOT TESTED: memory of devices, because the extension is built without the feature lab")
+    with selection:
+        yield "cuda:emu"
+
+
+def on_device(content, shape=None):
+    content = bytes(content)
+    array = tensor.DeviceArray(len(content) if shape is None else shape, "cuda:emu")
+    array.copy_from(content)
+    return array

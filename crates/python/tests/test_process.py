@@ -21,7 +21,7 @@ def test_the_import_starts_nothing():
         before = set(os.listdir("/proc/self/task"))
         import lockstep
         libraries = open("/proc/self/maps").read()
-        for name in ("libcuda", "libvulkan", "libEGL", "numpy", "torch", "fsspec"):
+        for name in ("libcuda", "libvulkan", "libEGL", "numpy", "libtorch", "fsspec"):
             assert name not in libraries, name
         assert set(os.listdir("/proc/self/task")) == before
         lockstep.aead.AESGCM(bytes(16)).encrypt(bytes(12), bytes(1 << 20), None)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy
 import pytest
-from conftest import data, run_python
+from conftest import CudaArray, Dlpack, data, on_device, run_python
 from cryptography.hazmat.primitives.ciphers import aead as pyca
 
 import lockstep
@@ -17,49 +17,11 @@ from lockstep.random import Generator
 MODES = [("AESGCM", 32, 12), ("AESGCMSIV", 16, 12), ("AESOCB3", 24, 12), ("AESCCM", 32, 12)]
 
 
-class Dlpack:
-    """An array with DLPack only, as tensors of PyTorch have it."""
-
-    def __init__(self, array, device=None):
-        self.array, self.device = array, device
-
-    def __dlpack__(self, **arguments):
-        return self.array.__dlpack__(**arguments)
-
-    def __dlpack_device__(self):
-        return self.device or self.array.__dlpack_device__()
-
-
 class Copying(Dlpack):
     """An array whose library exports a copy."""
 
     def __dlpack__(self, **arguments):
         return self.array.__dlpack__(**{**arguments, "copy": True})
-
-
-class CudaArray:
-    """An array with __cuda_array_interface__ only, as arrays of Numba have it."""
-
-    def __init__(self, array, **changes):
-        self.array = array
-        self.__cuda_array_interface__ = {**array.__cuda_array_interface__, **changes}
-
-
-@pytest.fixture
-def emulator():
-    try:
-        selection = lockstep.use("cuda:emu")
-    except ValueError:
-        pytest.skip("NOT TESTED: memory of devices, because the extension is built without the feature lab")
-    with selection:
-        yield "cuda:emu"
-
-
-def on_device(content, shape=None):
-    content = bytes(content)
-    array = tensor.DeviceArray(len(content) if shape is None else shape, "cuda:emu")
-    array.copy_from(content)
-    return array
 
 
 def sealed_by_pyca(keys, nonces, messages):

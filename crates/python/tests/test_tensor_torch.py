@@ -1,15 +1,17 @@
-"""Tensors of PyTorch, on the CPU. Skipped without PyTorch, whose package for Linux has several gigabytes of libraries for GPUs."""
+"""Tensors of PyTorch, on the CPU. tools/torch_test.sh runs these tests; elsewhere they are skipped without PyTorch."""
 
+import numpy
 import pytest
-from conftest import data
+from conftest import data, on_device, torch_module
+from cryptography.hazmat.primitives.ciphers import aead as pyca
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 import lockstep
-from lockstep import _random_arrays, aead, tensor
+from lockstep import _random_arrays, aead, hazmat, tensor
 from lockstep.random import Generator
 
-torch = pytest.importorskip("torch", reason="NOT TESTED: PyTorch is not installed")
-ops = pytest.importorskip("lockstep.torch")
+torch = torch_module()
+ops = torch_module("lockstep.torch")
 from torch import library  # noqa: E402 (after the check that PyTorch is installed)
 
 
@@ -135,3 +137,64 @@ def test_generator(key):
     assert torch.equal(generator.set_state(state).rand(3, 4), first)
     with pytest.raises(ValueError):
         generator.set_state(torch.zeros(3, dtype=torch.uint8))
+
+
+@pytest.mark.parametrize("mode", ["AESGCM", "AESGCMSIV", "AESOCB3", "AESCCM"])
+def test_modes(key, mode):
+    kind, nonces, plain = getattr(aead, mode), tensor_of(data(4 * 12), 4, 12), torch.randn(4, 60)
+    result = tensor.seal(tensor_of(key), nonces, plain, mode=kind)
+    expected = getattr(pyca, mode)(key).encrypt(content(nonces[2]), content(plain[2]), None)
+    assert content(result.data)[480:720] + content(result.tags)[32:48] == expected
+    out = torch.zeros_like(plain)
+    opened = tensor.open(tensor_of(key), nonces, result.data, result.tags, out=out, mode=kind)
+    tensor.check(opened.status)
+    assert opened.data is out and torch.equal(out, plain)
+
+
+def test_batches_of_aead(key):
+    """Tensors in the functions that have buffers otherwise: results are tensors."""
+    nonces, plain = tensor_of(data(5 * 12), 5, 12), torch.randn(5, 16, dtype=torch.bfloat16)
+    sealed = aead.encrypt_many(aead.AESGCMSIV, tensor_of(key), nonces, plain)
+    assert (sealed.shape, sealed.dtype) == ((5, 48), torch.uint8)
+    assert content(sealed[3]) == pyca.AESGCMSIV(key).encrypt(content(nonces[3]), content(plain[3]), None)
+    sealed[1, 0] ^= 1
+    opened, authentic = aead.decrypt_many(aead.AESGCMSIV, key, nonces, sealed)
+    assert authentic.tolist() == [True, False, True, True, True]
+    assert opened[1].tolist() == [0] * 32 and content(opened[4]) == content(plain[4])
+    sealed, ends = aead.encrypt_many(aead.AESGCM, key, nonces[:2], tensor_of(bytes(30)), offsets=torch.tensor([0, 10, 30]))
+    assert ends.tolist() == [0, 26, 62] and len(sealed) == 62
+    with pytest.raises(BufferError, match="contiguous"):
+        aead.encrypt_many(aead.AESGCM, key, nonces, torch.zeros(16, 5).T)
+
+
+@pytest.mark.parametrize("mode", ["CTR", "XTS", "CBC"])
+def test_raw_modes(key, mode):
+    iv, plain = data(16), torch.randn(32, 5)
+    key = data(64) if mode == "XTS" else key
+    expected = hazmat.encrypt(mode, key, content(plain), iv)
+    result = hazmat.encrypt(mode, key, plain, iv)
+    assert isinstance(result, torch.Tensor) and content(result) == expected
+    assert hazmat.encrypt_into(mode, key, plain, plain, iv) == 640
+    assert content(plain) == expected
+
+
+def test_exchange_by_dlpack(key):
+    """Arrays of other libraries that share their memory with a tensor."""
+    plain = torch.arange(100)
+    same = numpy.from_dlpack(plain)
+    sealed = aead.AESGCM(key).encrypt(bytes(12), same, None)
+    back = torch.from_dlpack(numpy.frombuffer(bytearray(sealed), numpy.uint8))
+    assert aead.AESGCM(key).decrypt_into(bytes(12), back, None, plain.zero_()) == 800
+    assert same.tolist() == list(range(100))
+
+
+def test_memory_of_another_device(emulator, key):
+    """Memory of the emulator is that of no device of PyTorch, and is not exchanged with tensors on the host."""
+    array = on_device(bytes(64))
+    with pytest.raises((BufferError, ImportError, RuntimeError, ValueError)):
+        torch.from_dlpack(array)
+    with pytest.raises(ValueError, match="same device"):
+        tensor.seal(key, bytes(12), array, out=torch.zeros(64, dtype=torch.uint8))
+    expected = tensor.seal(key, bytes(12), bytes(64))
+    result = tensor.seal(tensor_of(key), tensor_of(bytes(12)), array)
+    assert result.data.tobytes() == bytes(expected.data) and result.tags.tobytes() == bytes(expected.tags)

@@ -4,16 +4,18 @@ import io
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from conftest import data, run_python
+from conftest import data, run_python, torch_module
 
 import lockstep
 
-torch = pytest.importorskip("torch", reason="NOT TESTED: PyTorch is not installed")
+torch = torch_module()
 import lockstep.safetensors  # noqa: E402
 import lockstep.torch  # noqa: E402
 from lockstep.safetensors import safe_open  # noqa: E402
 from lockstep.safetensors import torch as encrypted  # noqa: E402
 
+# Seconds after which a process counts as hung.
+PATIENCE = 300
 TYPES = [
     "bool", "uint8", "int8", "uint16", "int16", "float16", "bfloat16", "uint32", "int32", "float32", "uint64", "int64", "float64",
     "complex64", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "float8_e4m3fnuz", "float8_e5m2fnuz", "float4_e2m1fn_x2",
@@ -32,7 +34,7 @@ def tensor(name, count=12, shape=(3, 4)):
 
 
 def test_the_plain_form_is_that_of_safetensors(tmp_path, key):
-    other = pytest.importorskip("safetensors.torch")
+    other = torch_module("safetensors.torch")
     made = {name: tensor(name) for name in TYPES if hasattr(torch, name)}
     made |= {"large": tensor("bfloat16", 3_000_000, (3000, 1000)), "none": torch.empty(0, 3), "scalar": torch.tensor(5)}
     encrypted.save_file(made, tmp_path / "enc", {"format": "pt"}, key=key)
@@ -168,7 +170,7 @@ def test_a_checkpoint_of_one_process(tmp_path):
             else:
                 raise AssertionError("not refused")
     """
-    done = run_python(CHECKPOINT.replace("\n    ", "\n        ") + code, tmp_path, timeout=120)
+    done = run_python(CHECKPOINT.replace("\n    ", "\n        ") + code, tmp_path, timeout=PATIENCE)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -179,7 +181,8 @@ def test_a_checkpoint_of_two_ranks(tmp_path):
     """
     code = CHECKPOINT.replace("\n    ", "\n        ") + code
     with ThreadPoolExecutor() as pool:
-        ranks = [pool.submit(run_python, code, tmp_path, rank, environment={"GLOO_SOCKET_IFNAME": "lo"}) for rank in range(2)]
+        options = {"timeout": PATIENCE, "environment": {"GLOO_SOCKET_IFNAME": "lo"}}
+        ranks = [pool.submit(run_python, code, tmp_path, rank, **options) for rank in range(2)]
     for rank in ranks:
         assert rank.result().returncode == 0, rank.result().stdout + rank.result().stderr
     assert sorted(file.suffix for file in (tmp_path / "checkpoint").iterdir()) == ["", ".distcp", ".distcp"]

@@ -23,7 +23,7 @@ assert_type(lockstep.encrypt_file("a", "b", b"", progress=print), int)
 lockstep.open("file", identities=["a"], recipients=["b"])  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 
 assert_type(hazmat.encrypt("CTR", b"", b"", b""), bytes)
-hazmat.encrypt("GCM", b"", b"")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+hazmat.encrypt("GCM", b"", b"")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
 
 with lockstep.use("cpu", threads=1):
     assert_type(lockstep.devices()[0].kernels, list[str])

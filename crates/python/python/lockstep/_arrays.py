@@ -4,15 +4,20 @@ import contextlib
 import sys
 from typing import Any
 
-
+_JAX = frozenset({"jax", "jaxlib"})
 # Libraries whose arrays are treated in a way of their own.
-_LIBRARIES = frozenset({"torch", "cupy", "jax", "jaxlib", "numpy"})
+_LIBRARIES = frozenset({"torch", "cupy", "numpy"}) | _JAX
 
 
 def package_of(array: Any) -> str:
     """The name of the library of an array, without importing it. A subclass belongs to the library of its base class."""
     packages = [kind.__module__.partition(".")[0] for kind in type(array).__mro__]
     return next((package for package in packages if package in _LIBRARIES), packages[0])
+
+
+def is_jax(array: Any) -> bool:
+    """True for an array of JAX, which cannot be written to."""
+    return package_of(array) in _JAX
 
 
 def _module(name: str) -> Any:
@@ -33,8 +38,46 @@ def check(array: Any, writes: bool) -> None:
             raise BufferError("the tensor is a conjugate or a negative view: make a copy by .resolve_conj() or .resolve_neg()")
         if writes and array.requires_grad:
             raise TypeError("the tensor requires gradients, so it must not be written to: give its .detach()")
-    elif writes and library in ("jax", "jaxlib"):
+    elif writes and is_jax(array):
         raise TypeError("arrays of JAX are read-only: leave out the output, and a new array is made")
+
+
+def on_host(array: Any) -> Any:
+    """An array without a buffer as numpy's view of its bytes; other objects unchanged.
+
+    Raises ValueError for an array on a device.
+    """
+    library = package_of(array)
+    if library in ("builtins", "numpy") or not (hasattr(array, "__dlpack__") or hasattr(array, "__cuda_array_interface__")):
+        return array
+    if device_name(array) is not None:
+        raise ValueError("the array is on a device: use lockstep.tensor.seal and open, or copy the array to the host")
+    if library != "torch":
+        import numpy
+
+        host = numpy.atleast_1d(numpy.asarray(array) if is_jax(array) else numpy.from_dlpack(array))
+        if not host.flags.c_contiguous:
+            raise BufferError("the array is not contiguous: make a copy")
+        return host.view(numpy.uint8)
+    check(array, False)
+    if not array.is_contiguous():
+        raise BufferError("the tensor is not contiguous: make a copy by .contiguous()")
+    torch = _module("torch")
+    return (array.detach().reshape(1) if array.dim() == 0 else array.detach()).view(torch.uint8).numpy()
+
+
+def result_like(array: Any, like: Any) -> Any:
+    """A new array that the extension has filled, as an array of JAX if `like` is one."""
+    if not is_jax(like) or device_name(array) == "cuda:emu":
+        return array
+    return _module("jax").dlpack.from_dlpack(array)
+
+
+def as_library(array: Any, like: Any) -> Any:
+    """A numpy array as a tensor of PyTorch, if `like` is one."""
+    if package_of(like) != "torch" or package_of(array) != "numpy":
+        return array
+    return _module("torch").from_numpy(array)
 
 
 def empty_like(array: Any, size: int, zeroed: bool = False, stream: Any = None) -> Any:

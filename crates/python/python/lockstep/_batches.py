@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from . import _arrays
 from ._native import AESCCM, AESGCM, AESGCMSIV, AESOCB3, AESSIV, XAES256GCM, many_in_buffer, many_in_list
 
 if TYPE_CHECKING:
@@ -49,7 +50,16 @@ def _strings(value: Any, what: str, may_be_shared: bool) -> Any:
 def _run(
     encrypts: bool, mode: type, keys: Any, nonces: Any, data: Any, associated_data: Any, offsets: Any, tag_length: int
 ) -> tuple[Any, Any, Any]:
-    """Outputs, their offsets (None for lists and rows), statuses."""
+    """Outputs, their offsets (None for lists and rows), statuses: tensors of PyTorch if the data are one."""
+    on_host, as_library = _arrays.on_host, _arrays.as_library
+    head, aad = (encrypts, mode, on_host(keys), on_host(nonces)), on_host(associated_data)
+    outputs, ends, statuses = _run_on_buffers(*head, on_host(data), aad, offsets, tag_length)
+    return as_library(outputs, data), as_library(ends, data), as_library(statuses, data)
+
+
+def _run_on_buffers(
+    encrypts: bool, mode: type, keys: Any, nonces: Any, data: Any, associated_data: Any, offsets: Any, tag_length: int
+) -> tuple[Any, Any, Any]:
     if mode not in _MODES:
         raise TypeError("mode must be a class of lockstep.aead, such as AESGCM")
     if tag_length not in (range(4, 17, 2) if mode is AESCCM else (_TAG,)):
@@ -126,9 +136,11 @@ def encrypt_many(
     data, and what is returned:
 
     - a list of n buffers: a list of n bytes, each ciphertext and tag;
-    - an array of n rows of m bytes: an array of n rows of m + 16 bytes (numpy for numpy, otherwise a memoryview);
+    - an array of n rows of m bytes: an array of n rows of m + 16 bytes (of numpy or PyTorch for such an array, otherwise a memoryview);
     - a buffer with `offsets`, n + 1 ascending numbers; message i is data[offsets[i]:offsets[i + 1]]: a pair of the outputs
-      one after the other and their n + 1 offsets (numpy arrays for a numpy array, otherwise a bytearray and a list).
+      one after the other and their n + 1 offsets (arrays for an array of numpy or PyTorch, otherwise a bytearray and a list).
+
+    Arrays are on the host; for those on a GPU there is `lockstep.tensor.seal`.
 
     Raises TypeError and ValueError as the class does, also if the numbers of keys, nonces and messages differ. Ctrl-C stops
     the call between pieces of 32 MiB.
@@ -151,7 +163,7 @@ def decrypt_many(
 
     The arguments are those of encrypt_many. Returns what encrypt_many returns, and in addition the statuses, True for each
     message that is authentic: (outputs, statuses), or (outputs, offsets, statuses). The output of another message is None in a
-    list, and zeros in an array. Statuses are a list, or a numpy array of bool for a numpy array.
+    list, and zeros in an array. Statuses are a list, or an array of bool for an array of numpy or PyTorch.
 
     A message that is not authentic raises no exception: check the statuses.
     """

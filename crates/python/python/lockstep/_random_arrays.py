@@ -50,7 +50,7 @@ def _target(shape: int | Sequence[int], dtype: Any, like: Any, out: Any, allowed
 
 
 def _result(array: Any, like: Any, out: Any) -> Any:
-    if out is None and like is not None and _arrays.package_of(like) in ("jax", "jaxlib"):
+    if out is None and _arrays.is_jax(like):
         return sys.modules["jax"].device_put(array, like.device)
     return array[()] if out is None and array.shape == () and _arrays.package_of(array) == "numpy" else array
 

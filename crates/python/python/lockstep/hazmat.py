@@ -4,20 +4,23 @@ Nothing here is authenticated except GMAC, CMAC and wrapped keys, and the caller
 twice under one key, ECB, which shows equal blocks, and ciphertext that somebody has changed. Use `lockstep.aead` or
 `lockstep.open` unless a protocol prescribes a raw mode.
 
-Arguments that hold bytes are any contiguous buffers. Keys have 16, 24 or 32 bytes, and those of XTS 32 or 64: the key of the data
-and the key of the tweak. Wrong lengths raise ValueError. Large calls release the interpreter lock and use all cores, as far
-as the mode is parallel.
+Arguments that hold bytes are any contiguous buffers. The data and the output of encrypt, encrypt_into, decrypt and decrypt_into may
+also be arrays of other libraries (`__dlpack__`, `__cuda_array_interface__`), on the host or on a GPU, whose current stream is used. The
+result is then a new array of bytes of this library on this device, and the call waits for the end of the work.
+
+Keys have 16, 24 or 32 bytes, and those of XTS 32 or 64: the key of the data and the key of the tweak. Wrong lengths raise ValueError.
+Large calls release the interpreter lock and use all cores, as far as the mode is parallel.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import _native
 from ._native import InvalidTag, cmac, gmac
 
 if TYPE_CHECKING:
-    from ._native import Buffer
+    from ._native import Buffer, Tensor
 
     Mode = Literal[
         "ECB", "CBC", "PCBC", "CFB", "CFB8", "CFB1", "OFB", "CTR", "XTS", "CBC-CS1", "CBC-CS2", "CBC-CS3"
@@ -39,7 +42,11 @@ __all__ = [
 ]
 
 
-def encrypt(mode: Mode, key: Buffer, data: Buffer, iv: Buffer | None = None) -> bytes:
+@overload
+def encrypt(mode: Mode, key: Buffer, data: Buffer, iv: Buffer | None = None) -> bytes: ...
+@overload
+def encrypt(mode: Mode, key: Buffer, data: Tensor, iv: Buffer | None = None) -> Any: ...
+def encrypt(mode: Mode, key: Buffer, data: Any, iv: Buffer | None = None) -> Any:
     """Encrypts data; the result has the same length.
 
     mode: ECB, CBC and PCBC take whole blocks of 16 bytes, without padding; CFB (128 bits), CFB8, CFB1, OFB and CTR any length;
@@ -49,17 +56,25 @@ def encrypt(mode: Mode, key: Buffer, data: Buffer, iv: Buffer | None = None) -> 
     return _native.raw(mode, True, key, data, iv)
 
 
-def decrypt(mode: Mode, key: Buffer, data: Buffer, iv: Buffer | None = None) -> bytes:
+@overload
+def decrypt(mode: Mode, key: Buffer, data: Buffer, iv: Buffer | None = None) -> bytes: ...
+@overload
+def decrypt(mode: Mode, key: Buffer, data: Tensor, iv: Buffer | None = None) -> Any: ...
+def decrypt(mode: Mode, key: Buffer, data: Any, iv: Buffer | None = None) -> Any:
     """Decrypts data; the result has the same length. The arguments are those of encrypt."""
     return _native.raw(mode, False, key, data, iv)
 
 
-def encrypt_into(mode: Mode, key: Buffer, data: Buffer, buf: Buffer, iv: Buffer | None = None) -> int:
+def encrypt_into(
+    mode: Mode, key: Buffer, data: Buffer | Tensor, buf: Buffer | Tensor, iv: Buffer | None = None
+) -> int:
     """As encrypt, into a writable buffer of len(data) bytes, which may be the memory of data. Returns the number of bytes."""
     return _native.raw_into(mode, True, key, data, iv, buf)
 
 
-def decrypt_into(mode: Mode, key: Buffer, data: Buffer, buf: Buffer, iv: Buffer | None = None) -> int:
+def decrypt_into(
+    mode: Mode, key: Buffer, data: Buffer | Tensor, buf: Buffer | Tensor, iv: Buffer | None = None
+) -> int:
     """As decrypt, into a writable buffer of len(data) bytes, which may be the memory of data. Returns the number of bytes."""
     return _native.raw_into(mode, False, key, data, iv, buf)
 

@@ -2,7 +2,7 @@
 
 | name | content |
 |---|---|
-| `seal`, `open` | AES-GCM of one message or of many in one array; on a GPU they return before the work is done |
+| `seal`, `open` | one message or many in one array, by AES-GCM or another mode; on a GPU, AES-GCM returns before the work is done |
 | `check` | raises `lockstep.InvalidTag` if a message of `open` was not authentic |
 | `synchronize` | waits for all work, and raises the failures of devices |
 | `DeviceArray` | memory of a device that is wiped when it is freed |
@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from . import _arrays
-from ._native import DeviceArray, InvalidTag, array_size, synchronize, tensor_batch
+from ._native import AESGCM, DeviceArray, InvalidTag, array_size, synchronize, tensor_batch
 
 __all__ = ["DeviceArray", "Opened", "Sealed", "check", "open", "seal", "synchronize"]
 
@@ -58,15 +58,20 @@ def seal(
     tags: Any = None,
     offsets: Sequence[int] | None = None,
     stream: Any = None,
+    mode: type = AESGCM,
 ) -> Sealed:
-    """Encrypts and authenticates messages by AES-GCM (SP 800-38D) with tags of 16 bytes, without associated data.
+    """Encrypts and authenticates messages with tags of 16 bytes, without associated data.
 
-    key: 16, 24 or 32 bytes, or an array of bytes of the shape (n, 16), (n, 24) or (n, 32) with a key for each message.
-    nonces: 12 bytes for one message; an array of bytes of the shape (n, 12) or (n, 16) for n messages; 12 bytes in each row
-    are used. On a GPU rows have 16 bytes. A nonce must never be used twice with one key.
+    key: the bytes of a key, or an array of bytes with n rows, a key for each message.
+    nonces: 12 bytes for one message (XAES256GCM: 24); for n messages an array of bytes of the shape (n, 12), or (n, 16), of
+    whose rows 12 bytes are used (XAES256GCM: (n, 24)). Nonces of AESGCM on a GPU have rows of 16 bytes. A nonce must never be
+    used twice with one key.
     data: the messages in one array: n equal parts, or the parts between the n + 1 `offsets` in bytes.
     out: the array for the ciphertext, which may be `data`; None: a new one of bytes.
     tags: the array for the tags; None: a new one.
+
+    mode: a class of `lockstep.aead` except AESSIV. On a GPU, AESGCM copies nothing to the host, and the call returns before the work is
+    done. The other modes copy keys, nonces and tags, but not the data, and the call waits for the end.
 
     Key and nonces may be on the host or on the device of the data; offsets are on the host.
 
@@ -74,11 +79,11 @@ def seal(
     contiguous; ValueError for wrong lengths and shapes, and for devices that are not supported.
     """
     count = _count(nonces, stream)
-    out = _arrays.empty_like(data, array_size(data, stream)[0], stream=stream) if out is None else out
-    tags = _arrays.empty_like(data, 16 * count, stream=stream) if tags is None else tags
+    to = _arrays.empty_like(data, array_size(data, stream)[0], stream=stream) if out is None else out
+    tag = _arrays.empty_like(data, 16 * count, stream=stream) if tags is None else tags
     status = _arrays.empty_like(data, count, True, stream)
-    tensor_batch(True, key, nonces, data, out, tags, status, _list(offsets), stream)
-    return Sealed(out, tags, status)
+    tensor_batch(_name(mode), True, key, nonces, data, to, tag, status, _list(offsets), stream)
+    return Sealed(*_results(data, (to, out), (tag, tags), (status, None)))
 
 
 def open(
@@ -90,6 +95,7 @@ def open(
     out: Any = None,
     offsets: Sequence[int] | None = None,
     stream: Any = None,
+    mode: type = AESGCM,
 ) -> Opened:
     """Checks and decrypts messages of `seal`, with the same arguments. The plaintext of a message whose tag is wrong is zeros.
 
@@ -97,10 +103,10 @@ def open(
     device, before the plaintext is used.
     """
     count = _count(nonces, stream)
-    out = _arrays.empty_like(data, array_size(data, stream)[0], stream=stream) if out is None else out
+    to = _arrays.empty_like(data, array_size(data, stream)[0], stream=stream) if out is None else out
     status = _arrays.empty_like(data, count, True, stream)
-    tensor_batch(False, key, nonces, data, out, tags, status, _list(offsets), stream)
-    return Opened(out, status)
+    tensor_batch(_name(mode), False, key, nonces, data, to, tags, status, _list(offsets), stream)
+    return Opened(*_results(data, (to, out), (status, None)))
 
 
 def check(status: Any) -> None:
@@ -111,11 +117,24 @@ def check(status: Any) -> None:
         raise InvalidTag(f"not authentic: message {shown}")
 
 
+def _results(data: Any, *arrays: tuple[Any, Any]) -> list[Any]:
+    """The results of a call, of which each is given with the argument of the caller: new ones are arrays of JAX if the data are."""
+    if not _arrays.is_jax(data):
+        return [array for array, _ in arrays]
+    # JAX works on streams of its own.
+    synchronize()
+    return [_arrays.result_like(array, data) if given is None else given for array, given in arrays]
+
+
 def _host(status: Any) -> bytes:
     if isinstance(status, DeviceArray):
         # The array does not state the stream of the work that writes it.
         synchronize()
         return status.tobytes()
+    if _arrays.is_jax(status):
+        import numpy
+
+        return numpy.asarray(status).tobytes()
     if hasattr(status, "cpu"):
         status = status.cpu()
     if hasattr(status, "numpy"):
@@ -128,6 +147,12 @@ def _host(status: Any) -> bytes:
 def _count(nonces: Any, stream: Any) -> int:
     _, shape = array_size(nonces, stream)
     return shape[0] if len(shape) == 2 else 1
+
+
+def _name(mode: type) -> str:
+    if not isinstance(mode, type):
+        raise TypeError("mode must be a class of lockstep.aead, such as AESGCM")
+    return mode.__name__
 
 
 def _list(offsets: Sequence[int] | None) -> list[int] | None:

@@ -6,8 +6,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
 use super::call::Header;
-use super::{CCM_TAGS, Cipher, TAG, generate_key};
+use super::{CCM_TAGS, Cipher, generate_key};
 use crate::buffer::{Export, Memory};
+use crate::modes::TAG;
 use crate::tensor::is_tensor;
 
 /// Calls a method of a cipher with the arguments of a call as slices.

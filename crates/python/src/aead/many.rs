@@ -10,16 +10,17 @@ use lockstep::hazmat::mode::aead::Message;
 use lockstep::hazmat::mode::{Aead, AeadKey};
 use lockstep::hazmat::work::{Status, Tag};
 use lockstep::hazmat::{Error as CoreError, Result as CoreResult};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use zeroize::Zeroize;
 
-use super::{CCM_TAGS, Cipher, TAG, gcm, name};
+use super::{CCM_TAGS, Cipher, gcm};
 use crate::buffer::{Export, Memory, slice, slice_mut};
 use crate::engine;
 use crate::error::from_core;
+use crate::modes::{TAG, mode_of_class};
 
 /// Between two pieces of this many bytes, signal handlers run.
 const PIECE: usize = 32 << 20;
@@ -140,8 +141,7 @@ struct Batch {
 
 impl Batch {
     fn new(class: &str, encrypts: bool, tag: usize) -> PyResult<Batch> {
-        let mode = Aead::ALL.into_iter().find(|mode| name(*mode) == class);
-        let mode = mode.ok_or_else(|| PyTypeError::new_err("the mode must be a class of lockstep.aead"))?;
+        let mode = mode_of_class(class)?;
         // The other modes could verify a part of a tag, which is easy to forge.
         let has_tag = if mode == Aead::Ccm { CCM_TAGS.contains(&tag) } else { tag == TAG };
         if !has_tag {

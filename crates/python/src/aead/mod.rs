@@ -16,10 +16,8 @@ use pyo3::types::PyBytes;
 
 use crate::buffer::new_bytes;
 use crate::error::from_core;
+use crate::modes::class_name;
 use gcm::SmallGcm;
-
-/// The length of full tags in bytes.
-const TAG: usize = 16;
 
 /// The lengths of the tags of CCM in bytes (SP 800-38C, appendix A.1).
 const CCM_TAGS: [usize; 7] = [4, 6, 8, 10, 12, 14, 16];
@@ -36,7 +34,11 @@ pub(crate) struct Cipher {
 impl Cipher {
     fn new(mode: Aead, key: &[u8], tag: usize) -> PyResult<Cipher> {
         if !mode.key_lengths().contains(&key.len()) {
-            return Err(PyValueError::new_err(format!("{} key must be {} bits.", name(mode), bits(mode))));
+            return Err(PyValueError::new_err(format!(
+                "{} key must be {} bits.",
+                class_name(mode),
+                bits(mode)
+            )));
         }
         let key = AeadKey::new(mode, key).map_err(from_core)?;
         Ok(Cipher { key, tag, gcm: (mode == Aead::Gcm).then(SmallGcm::new) })
@@ -58,18 +60,6 @@ impl Cipher {
             Aead::Siv => (0..=usize::MAX, ""),
         };
         if lengths.contains(&nonce.len()) { Ok(()) } else { Err(PyValueError::new_err(rule)) }
-    }
-}
-
-/// The name of a mode's class.
-fn name(mode: Aead) -> &'static str {
-    match mode {
-        Aead::Gcm => "AESGCM",
-        Aead::GcmSiv => "AESGCMSIV",
-        Aead::Ocb => "AESOCB3",
-        Aead::Siv => "AESSIV",
-        Aead::Ccm => "AESCCM",
-        Aead::Xaes => "XAES256GCM",
     }
 }
 

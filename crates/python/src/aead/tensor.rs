@@ -16,7 +16,7 @@ use super::Cipher;
 use super::call::{Header, check_output, invalid, too_long};
 use crate::engine;
 use crate::error::from_core;
-use crate::tensor::{Imported, Place, empty_like};
+use crate::tensor::{Imported, Place, empty_like, result_like};
 
 /// The parts of an encrypted message in memory of a device, and the stream.
 struct Parts {
@@ -36,7 +36,7 @@ impl Cipher {
         let from = Imported::read(data, None)?;
         let output = empty_like(data, from.len().checked_add(self.tag).ok_or_else(too_long)?)?;
         self.encrypt_imported(py, header, &from, &output)?;
-        Ok(output)
+        result_like(&output, data)
     }
 
     /// The plaintext as a new array of the library of `data`.
@@ -49,7 +49,7 @@ impl Cipher {
         let from = Imported::read(data, None)?;
         let output = empty_like(data, from.len().checked_sub(self.tag).ok_or_else(invalid)?)?;
         self.decrypt_imported(py, header, &from, &output)?;
-        Ok(output)
+        result_like(&output, data)
     }
 
     /// Ciphertext and tag into an array; returns their length in bytes.

@@ -1,16 +1,17 @@
-//! GCM of many messages in one array: `lockstep.tensor.seal` and `open`.
+//! Authenticated encryption of many messages in one array: `lockstep.tensor.seal` and `open`.
 //!
-//! On a device the arrays of a `Table` describe the messages. What the host supplies (a key, nonces, offsets) is in page-locked memory,
+//! On a device GCM takes a `Table`, whose arrays describe the messages; `modes` has the other modes. What the host supplies (a key, nonces, offsets) is in page-locked memory,
 //! which the device reads at its address (unified addressing), so nothing waits for earlier work on the stream.
 
 use std::ops::Range;
 
 use lockstep::hazmat::backend::DeviceId;
 use lockstep::hazmat::data::{Data, DeviceSlice, PinnedBuffer};
-use lockstep::hazmat::mode::{Executor, gcm};
+use lockstep::hazmat::mode::aead::Message;
+use lockstep::hazmat::mode::{Aead, AeadKey, Executor};
 use lockstep::hazmat::timing::Shape;
-use lockstep::hazmat::work::{AeadMessage, FusedAead, Operation, Status, Table, Tag, Task, Work};
-use lockstep::hazmat::{Error as CoreError, Key, KeySize, Result as CoreResult};
+use lockstep::hazmat::work::{FusedAead, Operation, Status, Table, Tag, Task, Work};
+use lockstep::hazmat::{Error as CoreError, KeySize, Result as CoreResult};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -19,36 +20,40 @@ use super::import::{Imported, Keep, Place};
 use crate::buffer::{slice, slice_mut};
 use crate::engine;
 use crate::error::from_core;
+use crate::modes::{TAG, class_name, mode_of_class};
 
-/// The bytes of a nonce.
+/// The bytes of a nonce of GCM.
 const NONCE: usize = 12;
-const TAG: usize = 16;
 /// The alignment of arrays that a device reads in words of 16 bytes.
 const ALIGNMENT: u64 = 16;
 
 /// The arrays of a call.
-struct Call {
-    key: Imported,
-    nonces: Imported,
-    from: Imported,
-    to: Imported,
-    tags: Imported,
-    status: Imported,
+pub(super) struct Call {
+    pub(super) mode: Aead,
+    pub(super) key: Imported,
+    pub(super) nonces: Imported,
+    pub(super) from: Imported,
+    pub(super) to: Imported,
+    pub(super) tags: Imported,
+    pub(super) status: Imported,
     /// The messages, as ranges of the data.
-    ranges: Vec<Range<usize>>,
-    key_size: KeySize,
-    /// The bytes from one nonce to the next.
-    nonce_stride: usize,
+    pub(super) ranges: Vec<Range<usize>>,
+    /// The bytes of a key.
+    pub(super) key_len: usize,
+    /// The bytes of a nonce, and those from one nonce to the next.
+    pub(super) nonce_len: usize,
+    pub(super) nonce_stride: usize,
 }
 
-/// Encrypts or decrypts messages by GCM. `key` has one key, or one for each message; `nonces` one nonce of 12 bytes, or rows of 12 or
-/// 16 bytes; the first 12 are used. Without offsets the messages have equal lengths. `to` has the size of `from` and may be the
+/// Encrypts or decrypts messages by the mode of a class of `lockstep.aead`. `key` has one key, or one for each message; `nonces` one
+/// nonce, or rows of nonces; of rows of 16 bytes the first 12 are used. Without offsets the messages have equal lengths. `to` has the size of `from` and may be the
 /// same array; `tags` has 16 bytes for each message and `status` one.
 #[pyfunction]
-#[pyo3(signature = (seals, key, nonces, data, out, tags, status, offsets, stream))]
+#[pyo3(signature = (mode, seals, key, nonces, data, out, tags, status, offsets, stream))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of lockstep.tensor.seal and open")]
 pub(crate) fn tensor_batch(
     py: Python<'_>,
+    mode: &str,
     seals: bool,
     key: &Bound<'_, PyAny>,
     nonces: &Bound<'_, PyAny>,
@@ -59,40 +64,64 @@ pub(crate) fn tensor_batch(
     offsets: Option<Vec<usize>>,
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
+    let mode = mode_of_class(mode)?;
     let from = Imported::read(data, stream)?;
     let stream = from.stream_for_others(py, stream)?;
     let stream = stream.as_ref();
     let tags = if seals { Imported::write(tags, stream)? } else { Imported::read(tags, stream)? };
     let nonces = Imported::read(nonces, stream)?;
-    let (nonce_stride, count) = match nonces.shape[..] {
-        [NONCE] if nonces.item == 1 => (NONCE, 1),
-        [count, stride @ (NONCE | 16)] if nonces.item == 1 => (stride, count),
-        _ => {
-            return Err(PyValueError::new_err(
-                "nonces must be 12 bytes, or an array of bytes of the shape (n, 12) or (n, 16)",
-            ));
-        }
-    };
+    let nonce_len = nonce_len(mode)?;
+    let (nonce_stride, count) = nonces_of(&nonces, nonce_len)?;
     let key = Imported::read(key, stream)?;
     let row = match key.shape[..] {
         [size] => Some(size),
         [keys, size] if keys == count => Some(size),
         _ => None,
     };
-    let key_size = KeySize::ALL.into_iter().find(|size| key.item == 1 && row == Some(size.bytes()));
-    let key_size = key_size.ok_or_else(|| {
+    let is_key = |len: &usize| key.item == 1 && mode.key_lengths().contains(len);
+    let key_len = row.filter(is_key).ok_or_else(|| {
+        let lengths: Vec<_> = mode.key_lengths().iter().map(usize::to_string).collect();
         PyValueError::new_err(format!(
-            "the key must be 16, 24 or 32 bytes, or an array of bytes of the shape ({count}, 16), ({count}, 24) or ({count}, 32)"
+            "the key must be {} bytes, or an array of bytes with {count} rows of this length",
+            lengths.join(" or ")
         ))
     })?;
     let ranges = ranges(count, from.len(), offsets)?;
     let to = Imported::write(out, stream)?;
     let status = Imported::write(status, stream)?;
-    let call = Call { key, nonces, from, to, tags, status, ranges, key_size, nonce_stride };
+    let call = Call { mode, key, nonces, from, to, tags, status, ranges, key_len, nonce_len, nonce_stride };
     call.check(seals)?;
     match call.from.device() {
         None => call.on_host(py, seals),
-        Some(device) => call.on_device(py, seals, device),
+        Some(device) if mode == Aead::Gcm => call.on_device(py, seals, device),
+        Some(device) => call.by_host(py, seals, device),
+    }
+}
+
+/// The bytes of a mode's nonces in an array.
+fn nonce_len(mode: Aead) -> PyResult<usize> {
+    match mode {
+        Aead::Gcm | Aead::GcmSiv | Aead::Ocb | Aead::Ccm => Ok(NONCE),
+        Aead::Xaes => Ok(24),
+        Aead::Siv => Err(PyValueError::new_err(format!(
+            "messages in one array cannot be encrypted by {}: call its encrypt for each message",
+            class_name(mode)
+        ))),
+    }
+}
+
+/// The bytes from one nonce to the next, and the number of nonces.
+fn nonces_of(nonces: &Imported, len: usize) -> PyResult<(usize, usize)> {
+    match nonces.shape[..] {
+        [one] if nonces.item == 1 && one == len => Ok((len, 1)),
+        [count, stride] if nonces.item == 1 && (stride == len || (len == NONCE && stride == 16)) => {
+            Ok((stride, count))
+        }
+        _ => {
+            let rows = if len == NONCE { format!("(n, {len}) or (n, 16)") } else { format!("(n, {len})") };
+            let text = format!("nonces must be {len} bytes, or an array of bytes of the shape {rows}");
+            Err(PyValueError::new_err(text))
+        }
     }
 }
 
@@ -175,14 +204,13 @@ impl Call {
         // but for `from` in place, whose slice is not used then. When opening, the tags are only read.
         let call = unsafe {
             HostCall {
+                mode: self.mode,
                 ranges: &self.ranges,
-                keys: slice(key)
-                    .chunks_exact(self.key_size.bytes())
-                    .map(Key::new)
-                    .collect::<CoreResult<_>>()
-                    .map_err(from_core)?,
-                nonces: slice(nonces),
-                nonce_stride: self.nonce_stride,
+                keys: keys_of(self.mode, slice(key), self.key_len).map_err(from_core)?,
+                nonces: slice(nonces)
+                    .chunks_exact(self.nonce_stride)
+                    .map(|row| &row[..self.nonce_len])
+                    .collect(),
                 from: (!is_in_place).then(|| slice(from)),
                 to: slice_mut(to),
                 tags: if seals { Tags::Write(slice_mut(tags)) } else { Tags::Read(slice(tags)) },
@@ -279,6 +307,8 @@ impl Call {
         let (from, to, tags, status) =
             (required(&self.from)?, required(&self.to)?, required(&self.tags)?, required(&self.status)?);
         let device = from.device();
+        let key_size = KeySize::ALL.into_iter().find(|size| size.bytes() == self.key_len);
+        let key_size = key_size.ok_or_else(|| PyValueError::new_err("the key must be 16, 24 or 32 bytes"))?;
         // SAFETY: the device reads page-locked memory at the address of the host (unified addressing); the job holds the buffer
         // until the work has ended, and nothing writes to it.
         let part = |at: usize, len: usize| unsafe {
@@ -286,7 +316,7 @@ impl Call {
         };
         Ok(Table {
             messages: count,
-            key_size: self.key_size,
+            key_size,
             keys: device_slice(&self.key).unwrap_or_else(|| part(places.key, self.key.len())),
             states: device_slice(&self.nonces).unwrap_or_else(|| part(places.nonces, 16 * count)),
             offsets: part(0, 8 * count),
@@ -307,13 +337,21 @@ struct Places {
     end: usize,
 }
 
+/// One key, or one for each message.
+///
+/// # Errors
+/// Those of [`AeadKey::new`].
+pub(super) fn keys_of(mode: Aead, keys: &[u8], len: usize) -> CoreResult<Vec<AeadKey>> {
+    keys.chunks_exact(len).map(|key| AeadKey::new(mode, key)).collect()
+}
+
 /// The arrays of a call on the host.
 struct HostCall<'a> {
+    mode: Aead,
     ranges: &'a [Range<usize>],
     /// One key, or one for each message.
-    keys: Vec<Key>,
-    nonces: &'a [u8],
-    nonce_stride: usize,
+    keys: Vec<AeadKey>,
+    nonces: Vec<&'a [u8]>,
     /// The input; None in place.
     from: Option<&'a [u8]>,
     to: &'a mut [u8],
@@ -343,12 +381,12 @@ impl HostCall<'_> {
                 Some(from) => Data::copy(&from[range.clone()], part)?,
                 None => Data::in_place(part),
             };
-            let nonce = &self.nonces[index * self.nonce_stride..][..NONCE];
             let key = &self.keys[if self.keys.len() == 1 { 0 } else { index }];
-            messages.push(AeadMessage { key, nonce, aad: &[], data, tag, status: Status::Pending });
+            let nonce = self.nonces[index];
+            messages.push(Message { key, nonce, aad: &[], data, tag, status: Status::Pending });
         }
-        let run = if seals { gcm::seal } else { gcm::open };
-        let outcome = run(engine.planner(), &mut messages);
+        let run = if seals { Aead::seal } else { Aead::open };
+        let outcome = run(self.mode, engine.planner(), &mut messages);
         for (byte, message) in self.status.iter_mut().zip(&messages) {
             *byte = message.status as u8;
         }

@@ -15,7 +15,7 @@ use lockstep::hazmat::work::Stream;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyString};
 use pyo3::{ffi, intern};
 
 use crate::buffer::{Export, Memory, Shape};
@@ -74,17 +74,33 @@ unsafe impl DlpackStream for Consumer {
 
 /// True if an object has to be read by DLPack or by `__cuda_array_interface__`, since it has no buffer.
 pub(crate) fn is_tensor(object: &Bound<'_, PyAny>) -> bool {
-    if object.is_exact_instance_of::<PyBytes>() {
+    if object.is_exact_instance_of::<PyBytes>() || object.is_exact_instance_of::<PyByteArray>() {
         return false;
     }
-    // SAFETY: the object is valid, and the thread is attached.
-    let has_buffer = unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } != 0;
     let has = |name| object.hasattr(name).unwrap_or(false);
     let py = object.py();
-    !has_buffer && (has(intern!(py, "__dlpack__")) || has(intern!(py, "__cuda_array_interface__")))
+    !has_buffer(object) && (has(intern!(py, "__dlpack__")) || has(intern!(py, "__cuda_array_interface__")))
 }
 
-/// A new array of `size` bytes, of the library and on the device of an array.
+/// True if an object is read by the buffer protocol. Arrays of JAX have it for some types of elements on the host only.
+fn has_buffer(object: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: the object is valid, and the thread is attached.
+    let has = unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } != 0;
+    let is_jax_name = |name: Bound<'_, PyString>| name.to_str().is_ok_and(|name| name.starts_with("jax"));
+    let is_jax = || object.get_type().module().is_ok_and(is_jax_name);
+    has && !is_jax()
+}
+
+/// The result of a call for its caller: an array of JAX if `like` is one, otherwise the array that was made.
+pub(crate) fn result_like<'py>(
+    array: &Bound<'py, PyAny>,
+    like: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let arrays = array.py().import(intern!(array.py(), "lockstep._arrays"))?;
+    arrays.call_method1(intern!(array.py(), "result_like"), (array, like))
+}
+
+/// A new array of `size` bytes, of the library and on the device of an array; an array of JAX is made of it by [`result_like`].
 pub(crate) fn empty_like<'py>(array: &Bound<'py, PyAny>, size: usize) -> PyResult<Bound<'py, PyAny>> {
     let arrays = array.py().import(intern!(array.py(), "lockstep._arrays"))?;
     arrays.call_method1(intern!(array.py(), "empty_like"), (array, size))
@@ -173,8 +189,7 @@ impl Imported {
 
     fn new(array: &Bound<'_, PyAny>, stream: Option<&Bound<'_, PyAny>>, writes: bool) -> PyResult<Imported> {
         let py = array.py();
-        // SAFETY: the object is valid, and the thread is attached.
-        if unsafe { ffi::PyObject_CheckBuffer(array.as_ptr()) } != 0 {
+        if has_buffer(array) {
             return Imported::from_buffer(array, writes);
         }
         if array.hasattr(intern!(py, "__dlpack__"))? {

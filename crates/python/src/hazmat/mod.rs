@@ -1,5 +1,7 @@
 //! The raw modes: the native part of `lockstep.hazmat`.
 
+mod array;
+
 use lockstep::hazmat::data::{Data, HostData};
 use lockstep::hazmat::mode::cbc_cts::{self, Variant};
 use lockstep::hazmat::mode::cmac::CmacMessage;
@@ -14,6 +16,8 @@ use crate::buffer::{Export, Memory, is_apart, new_bytes, overlap, slice_mut};
 use crate::engine;
 use crate::error::from_core;
 use crate::task::run_detached_if_long;
+use crate::tensor::is_tensor;
+use array::{raw_array, raw_array_into};
 
 /// A raw mode by its name in Python.
 #[derive(Clone, Copy)]
@@ -65,6 +69,32 @@ impl<'a> Call<'a> {
         Ok(Call { mode: *found, direction, key, iv })
     }
 
+    /// Checks that the output is apart from the key. The initialization vector was copied.
+    ///
+    /// # Errors
+    /// `ValueError` for an overlap.
+    fn check_output(&self, output: Memory) -> PyResult<()> {
+        if Memory::of(self.key).overlaps(output) { Err(overlap()) } else { Ok(()) }
+    }
+
+    /// The cipher, the direction, the key and the initialization vector, for data on a device.
+    ///
+    /// # Errors
+    /// `ValueError` for a mode that does not process data on a device, and for a wrong length of the key.
+    fn on_device(&self) -> PyResult<(Cipher, Direction, CipherKey, Block)> {
+        let Mode::Cipher(cipher) = self.mode else {
+            return Err(PyValueError::new_err(
+                "CBC with ciphertext stealing does not process data on a device: copy the array to the host",
+            ));
+        };
+        let key = CipherKey::new(cipher, self.key).map_err(from_core)?;
+        Ok((cipher, self.direction, key, self.iv))
+    }
+
+    /// Processes data on the host.
+    ///
+    /// # Errors
+    /// Those of the mode.
     fn run(mut self, py: Python<'_>, data: HostData<'_>) -> PyResult<()> {
         let engine = engine::current(py)?;
         let len = data.len();
@@ -91,7 +121,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Encrypts or decrypts data with a raw mode into new `bytes`.
+/// Encrypts or decrypts data with a raw mode into new `bytes`; an array of another library into a new array of it.
 #[pyfunction]
 pub(crate) fn raw<'py>(
     py: Python<'py>,
@@ -100,13 +130,18 @@ pub(crate) fn raw<'py>(
     key: &Bound<'py, PyAny>,
     data: &Bound<'py, PyAny>,
     iv: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyBytes>> {
+) -> PyResult<Bound<'py, PyAny>> {
     let (mut key_export, mut data_export, mut iv_export) = (Export::new(), Export::new(), Export::new());
     let key = key_export.read(key)?;
-    let data = data_export.read(data)?;
     let iv = iv.map(|iv| iv_export.read(iv)).transpose()?;
     let call = Call::new(mode, encrypts, key, iv)?;
-    new_bytes(py, data.len(), |output| call.run(py, HostData::copy(data, output).map_err(from_core)?))
+    if is_tensor(data) {
+        return raw_array(py, call, data);
+    }
+    let data = data_export.read(data)?;
+    let bytes =
+        new_bytes(py, data.len(), |output| call.run(py, HostData::copy(data, output).map_err(from_core)?));
+    Ok(bytes?.into_any())
 }
 
 /// Encrypts or decrypts data with a raw mode into a buffer of the same length, which may be the memory of the data.
@@ -122,17 +157,18 @@ pub(crate) fn raw_into(
 ) -> PyResult<usize> {
     let (mut key_export, mut data_export, mut iv_export) = (Export::new(), Export::new(), Export::new());
     let key = key_export.read(key)?;
-    let data = data_export.read(data)?;
     let iv = iv.map(|iv| iv_export.read(iv)).transpose()?;
+    if is_tensor(data) || is_tensor(buf) {
+        return raw_array_into(py, Call::new(mode, encrypts, key, iv)?, data, buf);
+    }
+    let data = data_export.read(data)?;
     let mut output = Export::new();
     let output = output.write(buf)?;
     if output.len != data.len() {
         return Err(PyValueError::new_err(format!("buffer must be {} bytes", data.len())));
     }
     let call = Call::new(mode, encrypts, key, iv)?;
-    if Memory::of(key).overlaps(output) {
-        return Err(overlap());
-    }
+    call.check_output(output)?;
     let is_apart = is_apart(Memory::of(data), output)?;
     // SAFETY: an exported writable buffer. It overlaps nothing but the whole data, whose slice is not used in that case; the IV was
     // copied.

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Measures what the provider gains in packages of PyPI that contain an OpenSSL library of their own: cryptography and pyarrow.
+
+    tools/bench_wheels.py LOCKSTEP_SO [ROUNDS]
+
+One process runs on the OpenSSL of the package alone, and one on our provider, which only OPENSSL_CONF selects. They take turns, 15 times
+or ROUNDS. A time is the CPU time of all threads, of which a machine with other work changes less than of the time. Prints a table in
+Markdown with the medians, and the ratio of both with the range of the middle half of the rounds. Packages: tools/python_venv.py.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+
+CONFIGURATION = """openssl_conf = init
+[init]
+providers = provider_sect
+alg_section = algorithm_sect
+[algorithm_sect]
+default_properties = ?provider=lockstep
+[provider_sect]
+default = default_sect
+lockstep = lockstep_sect
+[default_sect]
+activate = 1
+[lockstep_sect]
+module = {}
+threads = 1
+activate = 1
+"""
+KEY = bytes(range(32))
+MIB = 1 << 20
+
+
+def pyca_cases():
+    from cryptography import cobblestone
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM, AESGCMSIV
+
+    data = os.urandom(16 * MIB)
+    gcm, siv = AESGCM(KEY), AESGCMSIV(KEY)
+
+    def ctr(part):
+        Cipher(algorithms.AES(KEY), modes.CTR(bytes(16))).encryptor().update(part)
+
+    def stream():
+        encryptor = cobblestone.Cobblestone256Encryptor(KEY, b"")
+        for at in range(0, len(data), 16384):
+            encryptor.update(data[at : at + 16384])
+        encryptor.finalize()
+
+    def repeat(count, function, *arguments):
+        return lambda: [function(*arguments) for _ in range(count)]
+
+    for size, name in ((1024, "1 KiB"), (16384, "16 KiB"), (MIB, "1 MiB")):
+        yield f"pyca, AESGCM.encrypt, {name}", repeat(8 * MIB // size, gcm.encrypt, bytes(12), data[:size], None)
+    yield "pyca, AESGCMSIV.encrypt, 1 MiB", repeat(4, siv.encrypt, bytes(12), data[:MIB], None)
+    yield "pyca, CTR, 1 MiB", repeat(32, ctr, data[:MIB])
+    yield "pyca, Cobblestone-256 encryptor, 16 MiB in pieces of 16 KiB", stream
+
+
+def pyarrow_cases():
+    import numpy
+    import pyarrow
+    import pyarrow.parquet as parquet
+    import pyarrow.parquet.encryption as encryption
+
+    numbers = numpy.random.default_rng(1)
+    table = pyarrow.table({f"c{i}": numbers.integers(0, 1 << 62, MIB) for i in range(4)})
+    settings = {"compression": "none", "use_dictionary": False, "write_statistics": False}
+    for algorithm in ("AES_GCM_V1", "AES_GCM_CTR_V1"):
+
+        def write(algorithm=algorithm):
+            properties = encryption.create_encryption_properties(KEY, encryption_algorithm=algorithm)
+            sink = pyarrow.BufferOutputStream()
+            parquet.write_table(table, sink, encryption_properties=properties, **settings)
+            return sink.getvalue()
+
+        def read(file):
+            properties = encryption.create_decryption_properties(KEY)
+            parquet.read_table(pyarrow.BufferReader(file), decryption_properties=properties, use_threads=False)
+
+        file = write()
+        yield f"pyarrow, write 32 MiB, {algorithm}", write
+        yield f"pyarrow, read 32 MiB, {algorithm}", lambda file=file: read(file)
+
+
+def serve():
+    """Runs the case whose number is read, and prints its CPU time."""
+    cases = [*pyca_cases(), *pyarrow_cases()]
+    print("|".join(name for name, _ in cases), flush=True)
+    for line in sys.stdin:
+        start = time.process_time()
+        cases[int(line)][1]()
+        print(time.process_time() - start, flush=True)
+
+
+def start(configuration):
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("LOCKSTEP_", "OPENSSL_"))}
+    environment["OPENSSL_CONF"] = configuration
+    # The allocator of the C library returns large blocks to the system at different sizes in processes that have done the same, and
+    # the pages of new blocks then cost more than their encryption.
+    environment |= {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    return subprocess.Popen([sys.executable, __file__, "serve"], env=environment, **pipes)
+
+
+def ask(process, case):
+    print(case, file=process.stdin, flush=True)
+    return float(process.stdout.readline())
+
+
+def main(module, rounds):
+    with tempfile.TemporaryDirectory() as folder:
+        ours, theirs = os.path.join(folder, "lockstep.cnf"), os.path.join(folder, "empty.cnf")
+        with open(ours, "w", encoding="utf-8") as file:
+            file.write(CONFIGURATION.format(os.path.abspath(module)))
+        open(theirs, "w", encoding="utf-8").close()
+        sides = [start(theirs), start(ours)]
+        names = [side.stdout.readline().strip() for side in sides][0].split("|")
+        print("| call | own OpenSSL, ms | provider, ms | ratio | middle half |\n|---|---|---|---|---|")
+        for case, name in enumerate(names):
+            times = []
+            for turn in range(rounds + 1):
+                order = (0, 1) if turn % 2 else (1, 0)
+                pair = {side: ask(sides[side], case) for side in order}
+                # The first round loads code and data.
+                if turn:
+                    times.append((pair[0], pair[1]))
+            ratios = sorted(own / provider for own, provider in times)
+            quarter = len(ratios) // 4
+            own, provider = (1000 * statistics.median(column) for column in zip(*times))
+            middle = f"{ratios[quarter]:.2f} to {ratios[-1 - quarter]:.2f}"
+            print(f"| {name} | {own:.1f} | {provider:.1f} | {statistics.median(ratios):.2f} | {middle} |", flush=True)
+        for side in sides:
+            side.stdin.close()
+            side.wait(60)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
+        print(__doc__.strip())
+        sys.exit(2)
+    if sys.argv[1] == "serve":
+        sys.exit(serve())
+    import python_venv
+
+    if os.path.realpath(sys.prefix) != os.path.realpath(python_venv.FOLDER):
+        if not python_venv.is_current():
+            python_venv.install()
+        os.execv(python_venv.PYTHON, [python_venv.PYTHON, "-B", *sys.argv])
+    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 15)

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Tests packages of PyPI that contain an OpenSSL library of their own on our provider: cryptography (pyca) and pyarrow.
+
+    tools/provider-test/wheels.py LOCKSTEP_SO
+
+Only OPENSSL_CONF selects our provider. What one process encrypts on our provider, another decrypts on the OpenSSL of the package
+alone, and the reverse: AESGCM and Cobblestone of pyca, and encrypted Parquet files of pyarrow. A trace of our provider proves that
+it did the work. The packages are those of tools/python_venv.py; if they cannot be installed, this fails.
+
+LOCKSTEP_TEST_SUBJECT=default runs the same on the default provider alone, without the proofs: a check of this script.
+"""
+
+import sys
+
+sys.dont_write_bytecode = True
+
+import os
+import random
+import subprocess
+
+# The same data in each run; they are not secret.
+RANDOM = random.Random(0x10C57E9)
+KEYS = {bits: RANDOM.randbytes(bits // 8) for bits in (128, 192, 256)}
+NONCE, AAD = RANDOM.randbytes(12), b"associated data"
+SIZES = (0, 1, 1000, 100_000)
+CONTEXT = b"backups/monday"
+ROWS = 50_000
+ALGORITHMS = ("AES_GCM_V1", "AES_GCM_CTR_V1")
+# What a process must have handed to our provider: the bytes of all messages of a size of keys, or of a file.
+PYCA_BYTES, PYARROW_BYTES = sum(SIZES), 8 * ROWS
+
+
+def main():
+    import common
+
+    test = common.Test(__doc__, "wheels")
+    with test:
+        done = subprocess.run([os.path.join(common.ROOT, "tools", "python_venv.py")], stdout=subprocess.PIPE, text=True)
+        if done.returncode:
+            common.fail("the packages cannot be installed: see above")
+        python = done.stdout.strip()
+        for package in ("pyca", "pyarrow"):
+            for writes, reads in ((True, False), (False, True), (True, True)):
+                exchange(test, python, package, writes, reads)
+        return test.finish()
+
+
+def exchange(test, python, package, writer_is_ours, reader_is_ours):
+    """A process that encrypts, and one that decrypts."""
+    folder = test.path(f"{package}-{writer_is_ours}-{reader_is_ours}")
+    os.mkdir(folder)
+    for step, is_ours in (("encrypt", writer_is_ours), ("decrypt", reader_is_ours)):
+        trace = test.trace()
+        name = f"{package}: {step} on {'our provider' if is_ours else 'its own OpenSSL'}"
+        done = test.run(python, __file__, package, step, folder, subject=is_ours, trace=trace)
+        test.ran(done, name)
+        if not is_ours:
+            continue
+        if package == "pyca":
+            for bits in KEYS:
+                test.proved(trace, f"AES-{bits}-GCM", step, name, at_least=PYCA_BYTES)
+        else:
+            for bits in KEYS:
+                test.proved(trace, f"AES-{bits}-GCM", step, name, at_least=PYARROW_BYTES)
+                # AES_GCM_CTR_V1 encrypts pages by CTR.
+                test.proved(trace, f"AES-{bits}-CTR", step, name, at_least=PYARROW_BYTES)
+
+
+# What follows runs in processes of its own, with OPENSSL_CONF set.
+
+
+def refuses(function, error):
+    try:
+        function()
+    except error:
+        return
+    raise SystemExit("a changed message was not refused")
+
+
+def changed(message):
+    return bytes([message[0] ^ 1]) + message[1:]
+
+
+def pyca_messages():
+    """Name, plaintext, and functions that encrypt and decrypt, for each message."""
+    from cryptography import cobblestone
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    def whole(kind):
+        return lambda key, data: (lambda it: it.update(data) + it.finalize())(kind(key, CONTEXT))
+
+    suites = {
+        128: (cobblestone.Cobblestone128Encryptor, cobblestone.Cobblestone128Decryptor),
+        256: (cobblestone.Cobblestone256Encryptor, cobblestone.Cobblestone256Decryptor),
+    }
+    for size in SIZES:
+        plain = random.Random(size).randbytes(size)
+        for bits, key in KEYS.items():
+            cipher = AESGCM(key)
+            yield (
+                f"gcm-{bits}-{size}",
+                plain,
+                lambda data, cipher=cipher: cipher.encrypt(NONCE, data, AAD),
+                lambda data, cipher=cipher: cipher.decrypt(NONCE, data, AAD),
+            )
+        for bits, kinds in suites.items():
+            encrypt, decrypt = map(whole, kinds)
+            key = KEYS[bits]
+            yield (
+                f"cobblestone-{bits}-{size}",
+                plain,
+                lambda data, encrypt=encrypt, key=key: encrypt(key, data),
+                lambda data, decrypt=decrypt, key=key: decrypt(key, data),
+            )
+
+
+def pyca(step, folder):
+    from cryptography.exceptions import InvalidTag
+
+    for name, plain, encrypt, decrypt in pyca_messages():
+        path = os.path.join(folder, name)
+        if step == "encrypt":
+            with open(path, "wb") as file:
+                file.write(encrypt(plain))
+            continue
+        with open(path, "rb") as file:
+            message = file.read()
+        if decrypt(message) != plain:
+            raise SystemExit(f"{name}: other bytes")
+        refuses(lambda: decrypt(changed(message)), InvalidTag)  # noqa: B023
+
+
+def pyarrow(step, folder):
+    import pyarrow as arrow
+    import pyarrow.parquet as parquet
+    import pyarrow.parquet.encryption as encryption
+
+    numbers = random.Random(5)
+    table = arrow.table({"a": [numbers.getrandbits(63) for _ in range(ROWS)]})
+    for bits, key in KEYS.items():
+        for algorithm in ALGORITHMS:
+            path = os.path.join(folder, f"{algorithm}-{bits}.parquet")
+            if step == "encrypt":
+                properties = encryption.create_encryption_properties(key, encryption_algorithm=algorithm)
+                parquet.write_table(
+                    table, path, compression="none", use_dictionary=False, encryption_properties=properties
+                )
+                continue
+            properties = encryption.create_decryption_properties(key)
+            if not parquet.read_table(path, decryption_properties=properties).equals(table):
+                raise SystemExit(f"{path}: other rows")
+            wrong = encryption.create_decryption_properties(changed(key))
+            refuses(lambda: parquet.read_table(path, decryption_properties=wrong), (OSError, arrow.ArrowException))  # noqa: B023
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] in (["pyca"], ["pyarrow"]):
+        {"pyca": pyca, "pyarrow": pyarrow}[sys.argv[1]](*sys.argv[2:])
+    else:
+        sys.exit(main())

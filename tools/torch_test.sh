@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Tests the Python package of crates/python with PyTorch and JAX on the CPU: tensors, operators, torch.compile, encrypted checkpoints.
+#
+#   tools/torch_test.sh EXTENSION [ARGUMENT...]    EXTENSION: liblockstep_native.so; ARGUMENT...: for pytest
+#
+# They are installed by tools/torch_packages.py. If that is not possible, this prints NOT TESTED and succeeds, or fails if the
+# environment variable CI is set.
+set -euo pipefail
+
+[ $# -gt 0 ] && [ -f "$1" ] || {
+    sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2
+    exit 2
+}
+root=$(cd "$(dirname "$0")/.." && pwd)
+extension=$(realpath "$1")
+shift
+if ! python=$("$root/tools/python_venv.py") || ! torch=$("$root/tools/torch_packages.py"); then
+    echo "NOT TESTED: crates/python with PyTorch and JAX" >&2
+    [ -z "${CI:-}" ]
+    exit
+fi
+package=$(dirname "$torch")/torch-test
+"$root/tools/python_package.sh" "$extension" "$package"
+# The tests that need them fail without them.
+export PYTHONPATH=$package:$torch LOCKSTEP_TEST_TORCH=1
+# Several processes import PyTorch: its modules are compiled once, and the checkout gets no compiled files.
+export PYTHONPYCACHEPREFIX=$torch/pycache
+unset PYTHONDONTWRITEBYTECODE
+cd "$root/crates/python"
+"$python" -m pytest "$@" tests/test_tensor_torch.py tests/test_torch_files.py tests/test_jax.py
