@@ -117,7 +117,9 @@ fn round_trip(plain: &[u8], choice: u8) {
         Ok(view) => view,
         Err(error) => panic!("an encrypted file cannot be read: {error}"),
     };
-    if policy.plain_columns.is_empty() {
+    // A column without a key makes the view longer, and cannot be read: the key of a policy may be that of a group of columns.
+    let has_hidden = view.len() > file.len() + (64 << 10);
+    if policy.plain_columns.is_empty() && !has_hidden {
         match encrypt(&*ENGINE, &File(&view), Vec::new(), &policy) {
             // The padding of a page header has the next number after its fields.
             Err(Error::Malformed { what }) if what.contains("field number of 32767") => {}
