@@ -85,7 +85,7 @@ fn import<'py>(
     let len = ciphertext(kind, from.len()).map_err(from_parquet)?.len();
     if is_tensor(page) {
         let output = empty_like(page, len)?;
-        let to = Some(Imported::write(&output, stream)?);
+        let to = Some(Imported::write(&output, from.stream_for_others(page.py(), stream)?.as_ref())?);
         return Ok(Page { from, output, to, bytes: Memory::of(&[]) });
     }
     // SAFETY: as in `buffer::new_bytes`: the bytes are written before anyone else sees the object, which the caller owns.
