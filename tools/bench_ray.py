@@ -75,7 +75,7 @@ def measure(given, folder):
 
     def by_ray(out):
         report = lockstep.ray.encrypt_files(source, out, key=fetch)
-        assert report.files == given.files and len(report.nodes) == 3, report
+        assert report.files == given.files, report
 
     def cpu_of_cluster():
         taken = [sum(os.times()[:2])]
