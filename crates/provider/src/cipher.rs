@@ -117,6 +117,11 @@ pub(crate) trait Cipher: Sized {
         false
     }
 
+    /// True if [`Cipher::duplicate`] leaves no copy of the key on the stack.
+    fn copies_in_place(&self) -> bool {
+        false
+    }
+
     /// True if lengths are in bits.
     fn counts_bits(&self) -> bool {
         false

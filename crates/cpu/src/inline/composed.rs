@@ -20,6 +20,8 @@ pub(super) trait Composed: Send + Sync {
     fn tag(&mut self, aad: u64, data: u64) -> Block;
     /// An independent copy of the current state.
     fn duplicate(&self) -> Option<Box<dyn Composed>>;
+    /// True if `duplicate` leaves no copy of a secret on the stack.
+    fn copies_in_place(&self) -> bool;
 }
 
 /// A key and the state of a message.
@@ -81,7 +83,16 @@ impl<K: SingleStreamKernel> Composed for Gcm<K> {
         state.tag(&mut key, aad, data)
     }
 
+    fn copies_in_place(&self) -> bool {
+        K::COPIED_BY_BYTES
+    }
+
     fn duplicate(&self) -> Option<Box<dyn Composed>> {
+        if K::COPIED_BY_BYTES {
+            // SAFETY: schedule and hash key own no memory, as the kernel states; the kernel and the state own none either.
+            let copy: Box<Gcm<K>> = unsafe { boxed::try_copy(self) }?;
+            return Some(copy);
+        }
         Some(boxed::try_new(Gcm {
             kernel: self.kernel,
             schedule: K::duplicate(&self.schedule)?,

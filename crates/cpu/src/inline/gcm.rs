@@ -131,6 +131,11 @@ impl InlineGcm {
         tags_match(&self.gcm.tag(self.aad, self.data), tag)
     }
 
+    /// True if [`duplicate`](InlineGcm::duplicate) leaves no copy of a secret on the stack.
+    pub fn copies_in_place(&self) -> bool {
+        self.gcm.copies_in_place()
+    }
+
     /// An independent copy of the current state; `None` if memory cannot be allocated.
     pub fn duplicate(&self) -> Option<InlineGcm> {
         let InlineGcm { phase, encrypt, aad, data, .. } = *self;

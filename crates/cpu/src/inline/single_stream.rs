@@ -141,6 +141,10 @@ pub(crate) trait SingleStreamKernel: Kernel {
         Some(self.hash_key(h))
     }
 
+    /// True if schedules and hash keys own no memory, so that a copy of their bytes is an independent value. Unsafe code relies
+    /// on it: with a wrong `true`, memory would be freed twice.
+    const COPIED_BY_BYTES: bool = false;
+
     /// A copy of a schedule; `None` if memory cannot be allocated.
     fn duplicate(key: &Self::Schedule) -> Option<Self::Schedule>;
 

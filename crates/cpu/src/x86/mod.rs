@@ -284,6 +284,9 @@ macro_rules! kernel {
             }
 
             impl SingleStreamKernel for $kernel {
+                // Both are arrays.
+                const COPIED_BY_BYTES: bool = true;
+
                 fn duplicate(key: &Schedule) -> Option<Schedule> {
                     Some(key.duplicate())
                 }

@@ -179,6 +179,10 @@ impl Cipher for Gcm {
         self.gcm.is_some() && self.instance.keystream_pool.is_none()
     }
 
+    fn copies_in_place(&self) -> bool {
+        self.ahead.is_none() && self.gcm.as_ref().is_none_or(InlineGcm::copies_in_place)
+    }
+
     #[inline(always)]
     fn update(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
         if self.record_aad.is_some() {
