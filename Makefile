@@ -207,7 +207,7 @@ test-full: lint test torch-test test-ray wheel test-release test-packages leak-t
 nightly: asan miri fuzz arrow-rs-test test-dist publish-check test-openssl-3.5 arm64-test-all test-packages-arm64 gpu-rehearsal
 
 ## make publish-check     pack the crates for crates.io and compile each package with the others, without uploading (minutes)
-publish-check:
+publish-check: tools-present
 	tools/publish_check.py
 	$(CARGO) publish --workspace --dry-run --locked
 
@@ -265,8 +265,8 @@ fuzz:
 	tools/fuzz.sh 10
 
 ## make arrow-rs-test     encrypted Parquet files that arrow-rs writes and reads
-arrow-rs-test:
-	$(CARGO) test --locked --manifest-path crates/parquet/arrow-rs/Cargo.toml --target-dir target/arrow-rs
+arrow-rs-test: tools-present
+	$(CARGO) test --locked --manifest-path crates/parquet/arrow-rs/Cargo.toml --target-dir $(abspath $(TARGET))/arrow-rs
 
 ## make arm64-test        the Arm kernel under QEMU
 arm64-test:

@@ -102,7 +102,8 @@ unpack_rust() {
             "libstd-rust-web-dev:amd64=$version" "libstd-rust-web-dev:arm64=$version"
         llvm=$(dpkg-deb -f libstd-rust-web-"$series"_*_amd64.deb Depends | grep -o 'libllvm[0-9]*' | head -n 1)
         fetch root "$llvm:amd64"
-        if LD_LIBRARY_PATH=$(library_path root) ldd root/usr/lib/x86_64-linux-gnu/*.so* | grep -q 'not found'; then
+        found=$(LD_LIBRARY_PATH=$(library_path root) ldd root/usr/lib/x86_64-linux-gnu/*.so*)
+        if [[ $found == *'not found'* ]]; then
             mapfile -t libraries < <(libraries_of "$llvm")
             fetch root "${libraries[@]}"
         fi

@@ -11,7 +11,7 @@ set -euo pipefail
 # The largest archive in bytes. Each of the programs has the machine code of the kernels, which compression makes small.
 most=60000000
 root=$(cd "$(dirname "$0")/.." && pwd)
-target=${CARGO_TARGET_DIR:-$root/target}
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 cargo=${CARGO:-cargo}
 
 usage() {
@@ -35,9 +35,10 @@ copy_scripts() {
     install -m 755 "$root"/tools/provider-test/{device,common,servers}.py "$folder/provider-test/"
     install -m 644 "$root/crates/provider/lockstep.cnf" "$folder/"
     cp -r "$root/crates/python/python/lockstep" "$folder/python/"
+    echo "$(git -C "$root" describe --always --dirty 2>/dev/null || echo unknown), $(date -u +%FT%TZ)" >"$folder/build"
     find "$folder/python" -name __pycache__ -prune -exec rm -r {} +
     for library in libvulkan.so.1 libEGL.so.1 libGLdispatch.so.0; do
-        path=$(ldconfig -p | sed -n "s/.*$library (.*x86-64.*) => //p" | head -n 1)
+        path=$(PATH=$PATH:/usr/sbin:/sbin ldconfig -p | sed -n "s/.*$library (.*x86-64.*) => //p" | head -n 1)
         if [ -n "$path" ]; then
             cp -L "$path" "$folder/loaders/$library"
         else

@@ -43,7 +43,8 @@ types() {
     if timeout 120 "$python" -m pyright --version >/dev/null 2>&1; then
         "$python" -m pyright --pythonpath "$python"
     else
-        echo "NOT TESTED: crates/python by pyright, which cannot be installed" >&2
+        echo "NOT TESTED: crates/python by pyright, which cannot be installed: install Node.js" >&2
+        [ -z "${CI:-}" ]
     fi
 }
 types >"$package/types.log" 2>&1 &

@@ -8,6 +8,7 @@ The packages are installed in a virtual environment under the build folder, whic
 why and fails if that is not possible.
 """
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -65,7 +66,10 @@ def is_current(path=STAMP, packages=PACKAGES):
 def run(command, problem):
     done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     if done.returncode != 0:
-        shutil.rmtree(FOLDER, ignore_errors=True)
+        # Not current: the next call installs what is missing.
+        for path in (STAMP, CLUSTER_STAMP):
+            with contextlib.suppress(OSError):
+                os.remove(path)
         sys.exit(f"{done.stdout}{done.stderr}python_venv: {problem}")
 
 

@@ -92,9 +92,10 @@ measure() {
 
 # The loaders of Vulkan and EGL from this folder, if the machine has none, and the driver's files in other places.
 use_loaders() {
-    local library
+    local library libraries
+    libraries=$(ldconfig -p)
     for library in libvulkan.so.1 libEGL.so.1; do
-        ldconfig -p | grep -q "$library" || {
+        [[ $libraries == *"$library"* ]] || {
             echo "$library is not installed: the one of this folder is used"
             export LD_LIBRARY_PATH=$here/loaders${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
         }
@@ -135,7 +136,7 @@ part_requirements() {
                     missing=1
                 }
                 ;;
-            library) ldconfig -p | grep -q "$value" || { echo "FAILED: no $value: install it" && missing=1; } ;;
+            library) [[ $libraries == *"$value"* ]] || { echo "FAILED: no $value: install it" && missing=1; } ;;
         esac
     done <"$here/requires"
     return $missing
@@ -255,7 +256,8 @@ part_opengl() {
 
 # `openssl enc` of a file by the default provider, by the provider's CPU and by the device: seconds, and CPU seconds.
 enc() {
-    local who file=$XDG_CACHE_HOME/openssl.data conf=$XDG_CACHE_HOME/openssl.cnf size=${QUICK:+1}
+    set -o pipefail
+    local expected='' digest who file=$XDG_CACHE_HOME/openssl.data conf=$XDG_CACHE_HOME/openssl.cnf size=${QUICK:+1}
     mkdir -p "$XDG_CACHE_HOME"
     head -c $((${size:-256} << 20)) /dev/urandom >"$file"
     TIMEFORMAT='%R s, %U + %S s of CPU'
@@ -264,10 +266,12 @@ enc() {
         [ "$who" != default ] || conf=/dev/null
         echo "aes-256-ctr, ${size:-256} MiB, $who:"
         { time OPENSSL_CONF=$conf LOCKSTEP_DEVICE=$who LOCKSTEP_THRESHOLD=2048 openssl enc -aes-256-ctr -K "$(printf '%064d' 7)" \
-            -iv "$(printf '%032d' 9)" -in "$file" | sha256sum; } 2>&1 || return 1
+            -iv "$(printf '%032d' 9)" -in "$file" | sha256sum >"$file.digest"; } 2>&1 || return 1
+        digest=$(cat "$file.digest")
+        [ "${expected:=$digest}" = "$digest" ] || { echo "FAILED: the output by $who differs from that of OpenSSL" && return 1; }
         conf=$XDG_CACHE_HOME/openssl.cnf
     done
-    rm -f "$file"
+    rm -f "$file" "$file.digest"
 }
 
 part_openssl() {

@@ -6,11 +6,12 @@
 #
 # Each part writes OUT/PART.json (state, command lines, seconds, exit codes), OUT/PART.log and its results, OUT/PART.*. Without a PART,
 # all parts run that are not complete in OUT, in the order of the list below: a part that failed or was interrupted runs again. A
-# complete part runs again if it is named; its earlier files go to OUT/earlier. Measurements continue where they were interrupted.
+# complete part runs again if it is named; its earlier files go to OUT/earlier. So do the files of another build or device. Measurements
+# continue where they were interrupted.
 #
 # LIMIT_TOTAL (560) is the number of seconds for this call: a part that does not fit is left for the next call. The other variables are
-# listed in parts.sh. Exit code: 0 all parts are complete; 1 a part failed; 2 OUT cannot be written, or wrong arguments; 3 no part failed,
-# and some are left for the next call.
+# listed in parts.sh. Exit code: 0 all parts are complete; 1 none is left, and a part failed; 2 OUT cannot be written, or wrong arguments;
+# 3 some are left for the next call.
 set -uo pipefail
 
 # The parts in their order: name, seconds that must be left when it begins, and its limit in seconds.
@@ -34,6 +35,7 @@ peers       60 240
 
 here=$(cd "$(dirname "$0")" && pwd)
 limit_total=${LIMIT_TOTAL:-560}
+build=$(cat "$here/build" 2>/dev/null || echo unknown)
 part=''
 group=''
 
@@ -61,8 +63,22 @@ state_of() {
     sed -n 's/^ *"state": "\(.*\)",$/\1/p' "$out/$1.json" 2>/dev/null
 }
 
+# True if the files of a part are those of this build and of this device.
+is_of_this_run() {
+    grep -q -x -F "  \"build\": $(quoted "$build")," "$out/$1.json" 2>/dev/null &&
+        grep -q -x -F "  \"device\": $(quoted "$device")," "$out/$1.json"
+}
+
 is_complete() {
+    is_of_this_run "$1" || return 1
     case "$(state_of "$1")" in done | 'not tested') true ;; *) false ;; esac
+}
+
+# Moves the files of a part away.
+to_earlier() {
+    local earlier
+    earlier=$out/earlier/$(date -u +%F-%H%M%S)
+    mkdir -p "$earlier" && mv -f "$out/$1".* "$earlier/" || cannot_write "$earlier"
 }
 
 # Writes OUT/PART.json: state, start, seconds. The steps are in the file that parts.sh wrote.
@@ -70,7 +86,8 @@ describe() {
     local state=$1 start=$2 seconds=$3 steps=$out/.$part.steps file separator=''
     {
         printf '{\n  "part": %s,\n  "state": %s,\n' "$(quoted "$part")" "$(quoted "$state")"
-        printf '  "device": %s,\n  "start": %s,\n  "seconds": %d,\n' "$(quoted "$device")" "$(quoted "$start")" "$seconds"
+        printf '  "build": %s,\n  "device": %s,\n' "$(quoted "$build")" "$(quoted "$device")"
+        printf '  "start": %s,\n  "seconds": %d,\n' "$(quoted "$start")" "$seconds"
         printf '  "steps": [\n'
         [ ! -e "$steps" ] || sed '$!s/$/,/; s/^/    /' "$steps"
         printf '  ],\n  "results": ['
@@ -140,20 +157,15 @@ run() {
 }
 
 summary() {
-    local name failed=0 left=0 state
+    local name state
     echo
     for name in $(printf '%s' "$PARTS" | sed -n 's/^\([a-z-]*\) .*/\1/p'); do
         state=$(state_of "$name")
         printf '%-11s %s\n' "$name" "${state:-not run}"
-        case "$state" in
-            failed) failed=1 ;;
-            done | 'not tested') ;;
-            *) left=1 ;;
-        esac
     done | tee "$out/summary.txt.part"
     publish "$out/summary.txt.part" "$out/summary.txt"
-    ! grep -q ' failed$' "$out/summary.txt" || return 1
     ! grep -q -e ' unfinished$' -e ' not run$' "$out/summary.txt" || return 3
+    ! grep -q ' failed$' "$out/summary.txt" || return 1
     # A summary that could not be written proves nothing.
     [ "$(wc -l <"$out/summary.txt")" -ge 15 ] || cannot_write "$out/summary.txt"
 }
@@ -178,14 +190,13 @@ while read -r name least limit <&3; do
     [ -n "$name" ] || continue
     if [ "$named" != '  ' ]; then
         [[ "$named" == *" $name "* ]] || continue
-        if is_complete "$name"; then
-            earlier=$out/earlier/$(date -u +%F-%H%M%S)
-            mkdir -p "$earlier" && mv -f "$out/$name".* "$earlier/" || cannot_write "$earlier"
-        fi
+        ! is_complete "$name" || to_earlier "$name"
     elif is_complete "$name"; then
         echo "$name: complete in an earlier call"
         continue
     fi
+    # Measurements do not continue with those of another build or device.
+    [ ! -e "$out/$name.json" ] || is_of_this_run "$name" || to_earlier "$name"
     left=$((limit_total - SECONDS))
     if [ "$left" -lt "$least" ]; then
         echo "$name: left for the next call: it needs $least s, and $left s are left"

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use lockstep::FileKey;
+use lockstep::{Engine, FileKey};
 use lockstep_cli::groups::{Direction, Group, GroupError, IfExists, Plan, PlannedFile};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::intern;
@@ -96,6 +96,8 @@ type FileToProcess = (PathBuf, PathBuf, PathBuf, u64, Option<[u8; 32]>);
 /// The key and the settings for the files of a plan. The key is wiped when the object is dropped.
 #[pyclass(frozen, module = "lockstep._native")]
 pub(crate) struct NativeGroups {
+    /// The engine at the time of the creation.
+    engine: Engine,
     direction: Direction,
     key: FileKey,
     context: Vec<u8>,
@@ -118,18 +120,23 @@ impl NativeGroups {
     ) -> PyResult<NativeGroups> {
         let given = Given::new(Some(key), Some(context), None, None, None)?;
         let MessageKey { key, context, .. } = given.for_writing(py)?;
-        Ok(NativeGroups { direction: direction(encrypts), key, context, output, replaces, syncs })
+        let engine = engine::current(py)?;
+        Ok(NativeGroups { engine, direction: direction(encrypts), key, context, output, replaces, syncs })
+    }
+
+    /// The number of threads of the engine.
+    fn threads(&self) -> usize {
+        self.engine.threads()
     }
 
     /// Processes files: root, input, output, and the commitment of the input or None. The results are in the order of the files.
     fn process<'py>(&self, py: Python<'py>, files: Vec<FileToProcess>) -> PyResult<Vec<Outcome<'py>>> {
-        let engine = engine::current(py)?;
         let planned = files
             .into_iter()
             .map(|(root, input, output, len, expected)| (PlannedFile { root, input, output, len }, expected));
         let planned: Vec<_> = planned.collect();
         let group = Group {
-            engine: &engine,
+            engine: &self.engine,
             direction: self.direction,
             key: &self.key,
             context: &self.context,

@@ -32,6 +32,14 @@ def process(encrypts, inputs, out, key, *, context=b"", existing="refuse", expec
     return plan, groups.process([(*file[:4], (expected or {}).get(file[1])) for file in plan.files()])
 
 
+def test_groups_keep_the_engine_of_their_creation(tmp_path):
+    key = bytes(32)
+    with lockstep.use(threads=3):
+        groups = NativeGroups(True, key, b"", str(tmp_path), False, False)
+    with lockstep.use(threads=1):
+        assert groups.threads() == 3
+
+
 def states(results):
     return sorted(result[0] for result in results)
 

@@ -17,7 +17,7 @@ use crate::page::PageHeader;
 use crate::thrift::Struct;
 
 /// Encrypted bytes that a thread reads and decrypts at once. They stay in the cache of its core until they are decrypted, and so
-/// few bytes are decrypted by one thread.
+/// few bytes are decrypted by one thread. A longer page is a piece of its own.
 const PIECE: usize = 1 << 20;
 
 /// An encrypted column chunk.
@@ -155,7 +155,8 @@ impl Drop for Reader<'_> {
 }
 
 impl<S: ReadAt> PlainView<S> {
-    /// Reads a part of a chunk. The part is within the region. Several threads read and decrypt a long part, piece by piece.
+    /// Reads a part of a chunk. The part is within the region. Several threads decrypt a long part, piece by piece; one of
+    /// them reads at a time.
     pub(super) fn read_chunk(
         &self,
         region: &Region,
@@ -187,7 +188,10 @@ impl<S: ReadAt> PlainView<S> {
                 Err(error) => Err(error),
             };
             if let Err(error) = outcome {
-                *lock() = Err(error);
+                let mut rest = lock();
+                if rest.is_ok() {
+                    *rest = Err(error);
+                }
                 break;
             }
         }

@@ -61,7 +61,7 @@ pub struct PlainView<S> {
     cache: Cache,
     /// Buffers for encrypted bytes.
     buffers: Mutex<Vec<Vec<u8>>>,
-    /// The number of threads that read chunks.
+    /// The number of reads of chunks that are in progress.
     readers: AtomicUsize,
 }
 
@@ -111,8 +111,13 @@ impl<S: ReadAt> PlainView<S> {
     /// [`Error::NotAuthentic`], [`Error::Malformed`]; [`Error::MissingKey`] for a read that starts at a column without a key; errors
     /// of reading.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.read_part(offset, buffer, true)
+    }
+
+    /// [`PlainView::read_at`]. Unless `refuses_hidden`, a column without a key reads as zeros also where the read starts.
+    pub(crate) fn read_part(&self, offset: u64, buffer: &mut [u8], refuses_hidden: bool) -> Result<usize> {
         let count = self.len().saturating_sub(offset).min(buffer.len() as u64) as usize;
-        let outcome = self.fill(offset, &mut buffer[..count]);
+        let outcome = self.fill(offset, &mut buffer[..count], refuses_hidden);
         if outcome.is_err() {
             buffer.zeroize();
         }
@@ -127,15 +132,15 @@ impl<S: ReadAt> PlainView<S> {
         let mut buffer = Zeroizing::new(vec![0; COPIED.min(self.len()) as usize]);
         let mut offset = 0;
         while offset < self.len() {
-            let count = self.read_at(offset, &mut buffer)?;
+            let count = self.read_part(offset, &mut buffer, false)?;
             output.write_all(&buffer[..count]).map_err(write)?;
             offset += count as u64;
         }
         Ok(())
     }
 
-    fn fill(&self, mut offset: u64, mut buffer: &mut [u8]) -> Result<()> {
-        let begin = offset;
+    fn fill(&self, mut offset: u64, mut buffer: &mut [u8], refuses_hidden: bool) -> Result<()> {
+        let begin = refuses_hidden.then_some(offset);
         let mut next = self.regions.partition_point(|region| region.end <= offset);
         while !buffer.is_empty() {
             let region = self.regions.get(next).filter(|region| region.start <= offset);
@@ -148,7 +153,7 @@ impl<S: ReadAt> PlainView<S> {
             let count = (end - offset).min(buffer.len() as u64) as usize;
             let (part, rest) = buffer.split_at_mut(count);
             match region {
-                Some(Region { content: Content::Hidden(column), start, .. }) if *start == begin => {
+                Some(Region { content: Content::Hidden(column), start, .. }) if begin == Some(*start) => {
                     return Err(Error::MissingKey { what: format!("column {column}") });
                 }
                 Some(region) => {
@@ -209,8 +214,10 @@ impl<S: ReadAt> PlainView<S> {
 
     fn keep_buffer(&self, buffer: Vec<u8>) {
         const MOST: usize = 16 << 20;
-        if buffer.capacity() <= MOST {
-            self.buffers.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+        const MOST_BUFFERS: usize = 16;
+        let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        if buffer.capacity() <= MOST && buffers.len() < MOST_BUFFERS {
+            buffers.push(buffer);
         }
     }
 }

@@ -45,9 +45,12 @@ def read(manifest: str | os.PathLike[str]) -> dict[str, Entry]:
     entries = {}
     for path, text in lines.items():
         entry = json.loads(text)
-        if entry["state"] == DONE:
-            commitment = bytes.fromhex(entry["commitment"])
-            entries[path] = Entry(DONE, entry["plaintext_bytes"], entry["encrypted_bytes"], commitment)
+        try:
+            if entry["state"] == DONE:
+                commitment = bytes.fromhex(entry["commitment"])
+                entries[path] = Entry(DONE, entry["plaintext_bytes"], entry["encrypted_bytes"], commitment)
+        except (KeyError, TypeError, ValueError):
+            raise ValueError(f"{os.fspath(manifest)}: the line of {path!r} is not complete") from None
     return entries
 
 

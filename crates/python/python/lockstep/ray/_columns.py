@@ -67,10 +67,11 @@ class _Columns:
         import numpy
 
         changed = dict(batch)
+        for column in [*self._columns, *([] if self._bind is None else [self._bind])]:
+            if getattr(_column(batch, column), "dtype", numpy.dtype(object)).kind in "SU":
+                raise TypeError(f"the column {column!r} has strings of numpy, which lose zero bytes: use batch_format='pyarrow'")
         for column in self._columns:
             values = _column(batch, column)
-            if getattr(values, "dtype", numpy.dtype(object)).kind in "SU":
-                raise TypeError(f"the column {column!r} has strings of numpy, which lose zero bytes: use batch_format='pyarrow'")
             cells = self._column(column, list(values), None if self._bind is None else list(_column(batch, self._bind)))
             # Not an array of strings of numpy.
             changed[column] = numpy.empty(len(cells), object)

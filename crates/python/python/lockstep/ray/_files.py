@@ -152,6 +152,8 @@ def _run(
         raise TypeError("give resume or overwrite, not both")
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     out = _absolute(options.out)
+    if options.manifest is None and os.path.basename(out.rstrip("/")) in ("", ".", ".."):
+        raise ValueError(f"{options.out!r} has no name of its own: give the path of the manifest")
     existing = "resume" if options.resume else "replace" if options.overwrite else "refuse"
     plan = _native.NativePlan(options.encrypts, [os.fspath(path) for path in given], out, existing, options.sync)
     report = Report(_absolute(options.manifest) if options.manifest else f"{out.rstrip('/')}.manifest")

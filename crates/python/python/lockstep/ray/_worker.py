@@ -49,7 +49,7 @@ def process(run: Run, group: bytes) -> tuple[str, bytes]:
 
 
 def _open(run: Run) -> _native.NativeGroups:
-    # Only these groups use this engine: other tasks in this process keep theirs.
+    # The groups keep the engine that is selected now: other tasks in this process keep theirs.
     with _native.use(run.device, threads=run.threads):
         return _native.NativeGroups(
             run.encrypts, _keys.fetch(run.key), run.context, run.output, run.replaces, run.syncs
