@@ -94,16 +94,23 @@ def parts_and_repetition(folder):
     assert not list(folder.out.glob("*.part")) and not list(folder.out.glob(".*.steps"))
     # Only the failed part runs again.
     folder.order("suite", "")
-    output = folder.run(0)
+    output = folder.run(0, "cuda:7")
     assert folder.ran() == ["suite"] and "machine: complete in an earlier call" in output
     # A complete part that is named runs again, and its earlier files are kept.
     before = (folder.out / "rates.json").read_text()
-    folder.run(0, "cuda:0", "rates", "peers")
+    folder.run(0, "cuda:7", "rates", "peers")
     assert folder.ran() == ["rates", "peers"]
     earlier = list((folder.out / "earlier").glob("*/rates.json"))
     assert [path.read_text() for path in earlier] == [before]
-    folder.run(2, "cuda:0", "nonsense")
+    folder.run(2, "cuda:7", "nonsense")
     assert folder.ran() == []
+    # The results of another device and of another build do not count.
+    folder.run(0, "cuda:1")
+    assert folder.ran() == folder.names and folder.part("rates")["device"] == "cuda:1"
+    (folder.folder / "build").write_text("another one")
+    folder.run(0, "cuda:1")
+    assert folder.ran() == folder.names and folder.part("rates")["build"] == "another one"
+    assert list((folder.out / "earlier").glob("*/suite.json"))
 
 
 def limits(folder):
