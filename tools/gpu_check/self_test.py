@@ -134,7 +134,7 @@ def own_limit(folder):
     """A part that exceeds its own limit has failed, and the next one runs."""
     folder.change("devices", 1, 1)
     folder.order("devices", "sleep 60 & echo $! >\"$2/child\"; wait")
-    output = folder.run(1, "cuda:0", "devices", "selftest")
+    output = folder.run(3, "cuda:0", "devices", "selftest")
     assert folder.states() == {"devices": "failed", "selftest": "done"} and "ended after 1 seconds" in output
     wait_for(lambda: not alive(int((folder.out / "child").read_text())), "the end of the process of a part")
 
