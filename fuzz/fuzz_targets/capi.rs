@@ -125,7 +125,7 @@ fn aead(u: &mut Unstructured<'_>, engine: *const Engine, key: *const Key, memory
     let output = if u.arbitrary()? { input } else { place(u, memory, len)? };
     let (tag, tag_len) = part(u, memory)?;
     let copy = memory.to_vec();
-    // SAFETY: all pointers are null or refer to so many bytes of the memory.
+    // SAFETY: each pointer is null or refers to the stated number of bytes of the memory.
     unsafe {
         if u.arbitrary()? {
             return Ok(lockstep_aead_open(
@@ -168,7 +168,7 @@ fn batch(u: &mut Unstructured<'_>, engine: *const Engine, key: *const Key, memor
             key, nonce, nonce_len, aad, aad_count, input, output, len, tag, tag_len, status: 9,
         });
     }
-    // SAFETY: all pointers are null or refer to so many bytes of the memory.
+    // SAFETY: each pointer is null or refers to the stated number of bytes of the memory.
     Ok(unsafe {
         match u.arbitrary()? {
             true => lockstep_aead_seal_batch(engine, messages.as_mut_ptr(), count),
@@ -188,7 +188,7 @@ fn ciphers(
     let output = if u.arbitrary()? { input } else { place(u, memory, len)? };
     let iv = if u.ratio(1u8, 8u8)? { null_mut() } else { place(u, memory, 16)? };
     let cipher = if u.ratio(1u8, 8u8)? { u.int_in_range(0..=10)? } else { cipher };
-    // SAFETY: all pointers are null or refer to so many bytes of the memory.
+    // SAFETY: each pointer is null or refers to the stated number of bytes of the memory.
     Ok(unsafe {
         match u.int_in_range(0..=3u8)? {
             0 => lockstep_cipher_encrypt(engine, cipher, key, iv, input, len, output),
@@ -213,7 +213,7 @@ fn others(
     let (nonce, nonce_len) = part(u, memory)?;
     let mac = place(u, memory, 16)?;
     let mut written = 0;
-    // SAFETY: all pointers are null or refer to so many bytes of the memory.
+    // SAFETY: each pointer is null or refers to the stated number of bytes of the memory.
     let code = unsafe {
         match u.int_in_range(0..=3u8)? {
             0 => lockstep_cmac(engine, cipher_key, input, len, mac),
@@ -239,7 +239,7 @@ fn format(
         room = MEMORY - unsafe { output.offset_from_unsigned(memory.as_ptr()) };
     }
     let mut written = 0;
-    // SAFETY: all pointers are null or refer to so many bytes of the memory.
+    // SAFETY: each pointer is null or refers to the stated number of bytes of the memory.
     unsafe {
         if u.arbitrary()? {
             return Ok(lockstep_open(engine, key, context, context_len, input, len, output, room, &mut written));
@@ -274,7 +274,7 @@ fn parquet(u: &mut Unstructured<'_>, engine: *const Engine, key: *const Key, mem
         };
         modules.push(ParquetModule { protection, input, len, output, output_len, status: 9 });
     }
-    // SAFETY: all pointers are null or refer to so many bytes of the memory, as far as the lengths are accepted.
+    // SAFETY: each pointer is null or refers to the stated number of bytes of the memory, as far as the lengths are accepted.
     Ok(unsafe { lockstep_parquet_decrypt_modules(engine, modules.as_mut_ptr(), modules.len()) })
 }
 

@@ -151,7 +151,7 @@ class Driver:
 
     def __init__(self, number):
         try:
-            self.library = ctypes.CDLL("libcuda.so.1")
+            self.driver = ctypes.CDLL("libcuda.so.1")
         except OSError as error:
             raise NotTested(f"no libcuda.so.1: {error}") from error
         self.call("cuInit", 0)
@@ -161,7 +161,7 @@ class Driver:
         self.call("cuCtxSetCurrent", context)
 
     def call(self, name, *arguments):
-        code = getattr(self.library, name)(*arguments)
+        code = getattr(self.driver, name)(*arguments)
         if code:
             raise RuntimeError(f"{name} failed with {code}")
 

@@ -97,7 +97,7 @@ fn with_footer(engine: &Engine, file: &[u8], change: impl FnOnce(&mut Vec<u8>)) 
     out
 }
 
-/// Whoever has the footer key may write anything to the footer: it must not do harm to the reader.
+/// A writer with the footer key can put any bytes into the footer. They must not harm the reader.
 #[test]
 fn authentic_footers_may_have_any_content() {
     let engine = Engine::new().unwrap();

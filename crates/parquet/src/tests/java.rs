@@ -1,4 +1,4 @@
-//! Files of parquet-java, of which `crates/python/tests/test_parquet.py` compares the tables. parquet-java encrypts structures with
+//! Files of parquet-java. `crates/python/tests/test_parquet.py` compares their tables. parquet-java encrypts structures with
 //! bytes after them.
 
 use std::path::Path;
