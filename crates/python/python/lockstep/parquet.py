@@ -15,7 +15,7 @@ import json
 import os
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, get_args
 
 from . import _native
 from .aead import AESGCM
@@ -41,19 +41,8 @@ _Module = Literal[
     "bloom_filter_bitset",
 ]
 
-# By their numbers in the format (Encryption.md, section 4.4.2).
-_MODULES = (
-    "footer",
-    "column_meta_data",
-    "data_page",
-    "dictionary_page",
-    "data_page_header",
-    "dictionary_page_header",
-    "column_index",
-    "offset_index",
-    "bloom_filter_header",
-    "bloom_filter_bitset",
-)
+# By their numbers in the format (Encryption.md, section 4.4.2), which are those of the list above.
+_MODULES: tuple[str, ...] = get_args(_Module)
 
 
 class PlainFile(io.RawIOBase):
