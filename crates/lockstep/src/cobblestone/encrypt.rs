@@ -13,7 +13,6 @@ use super::io::{
 use super::key::FileKey;
 use super::options::{Options, Summary};
 use super::pipeline::{self, ReadState, Stage};
-use super::random_access::ReadAt;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::file::check_not_shrunk;
@@ -177,13 +176,11 @@ struct EncryptAt<'a> {
 
 impl EncryptAt<'_> {
     /// The error for a file that ends early.
-    fn ended(&self, error: io::Error) -> Error {
-        if error.kind() == io::ErrorKind::UnexpectedEof
-            && let Err(shrunk) = check_not_shrunk(self.file, self.start + self.len)
-        {
-            return shrunk;
+    fn ended(&self) -> Error {
+        match check_not_shrunk(self.file, self.start + self.len) {
+            Err(shrunk) => shrunk,
+            Ok(()) => Error::Read(io::ErrorKind::UnexpectedEof.into()),
         }
-        Error::Read(error)
     }
 }
 
@@ -211,7 +208,7 @@ impl<'a> Stage for EncryptAt<'a> {
         }
         let len = read_full_at(self.file, &mut piece.plain_slots(room), self.start + at, &self.options)?;
         if at + (len as u64) < self.len {
-            return Err(self.ended(io::ErrorKind::UnexpectedEof.into()));
+            return Err(self.ended());
         }
         *is_read = true;
         piece.set_plain(len, len < room);
@@ -222,10 +219,9 @@ impl<'a> Stage for EncryptAt<'a> {
 
     fn process(&self, (piece, is_read): &mut (Piece, bool)) -> Result<()> {
         if !*is_read {
-            let mut at = self.start + piece.first * CHUNK as u64;
-            for mut slot in piece.plain_slots(piece.plain_len()) {
-                ReadAt::read_exact_at(self.file, &mut slot, at).map_err(|error| self.ended(error))?;
-                at += CHUNK as u64;
+            let (at, len) = (self.start + piece.first * CHUNK as u64, piece.plain_len());
+            if read_full_at(self.file, &mut piece.plain_slots(len), at, &self.options)? < len {
+                return Err(self.ended());
             }
         }
         piece.seal(self.engine, &self.key)
