@@ -11,6 +11,7 @@
 //! | [`chaining`] | how the state that links the segments of a message advances |
 //! | [`gcm`], [`ocb`] | the parts of the definitions of GCM and OCB3 that fused kernels and the modes share |
 //! | [`share`] | segments cut into pieces for threads or devices |
+//! | [`fresh`] | pages of memory that is written for the first time |
 //! | [`messages`] | one view of the segments or messages of a call |
 //! | [`error`] | everything that can go wrong |
 //!
@@ -157,6 +158,7 @@ pub mod backend;
 pub mod chaining;
 pub mod data;
 pub mod error;
+pub mod fresh;
 pub mod gcm;
 pub mod hardware;
 mod host;

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::marker::PhantomData;
 
+use lockstep_core::fresh;
 use zeroize::Zeroize;
 
 use super::chunks::Piece;
@@ -116,6 +117,7 @@ impl<'b, S: ReadAt> Stage for Scatter<'_, 'b, S> {
         let inside = (slot.position % CHUNK as u64) as usize;
         let count = (inside + slot.len).div_ceil(CHUNK);
         self.reader.read_chunks(&mut slot.piece, slot.position / CHUNK as u64, count)?;
+        slot.buffers.iter_mut().for_each(|buffer| fresh::populate(buffer));
         copy(slot.piece.plain_chunks(), inside, &mut slot.buffers)
     }
 

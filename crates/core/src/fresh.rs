@@ -1,0 +1,81 @@
+//! Fresh memory: pages that the process has reserved but not yet written to.
+#![allow(unsafe_code, reason = "calls of the operating system about a range of memory")]
+
+/// Shorter ranges are not worth the system calls.
+const LEAST: usize = 128 << 10;
+
+/// Makes the pages of fresh memory present with one system call (Linux 5.14 or later), so that the writes that follow cause
+/// no page faults: with pages of 4 KiB, the faults take longer than the writes. The content does not change. Call this
+/// function shortly before the memory is written, with a range that fits in the cache, since the kernel zeroes the pages.
+///
+/// The function does nothing for short ranges and for memory that is present already. It does nothing on other systems, and
+/// it ignores errors: the writes then cause page faults.
+pub fn populate(memory: &mut [u8]) {
+    if memory.len() >= LEAST {
+        populate_pages(memory);
+    }
+}
+
+#[cfg(all(target_os = "linux", not(miri)))]
+fn populate_pages(memory: &mut [u8]) {
+    // SAFETY: sysconf has no preconditions.
+    let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(0);
+    if !page.is_power_of_two() {
+        return;
+    }
+    // Only whole pages: other data may share the first and the last page, which are therefore likely to be present.
+    let before = memory.as_ptr().align_offset(page);
+    let Some(pages) = memory.get_mut(before..) else { return };
+    let len = pages.len() / page * page;
+    if len == 0 || is_present(&mut pages[len / page / 2 * page..], page) {
+        return;
+    }
+    // SAFETY: the range is whole pages of memory that is borrowed exclusively, and their content does not change.
+    unsafe { libc::madvise(pages.as_mut_ptr().cast(), len, libc::MADV_POPULATE_WRITE) };
+}
+
+/// True if the first page of this memory is present, or if the system does not say. To populate pages that are present would
+/// cost a quarter of the time of writing them.
+#[cfg(all(target_os = "linux", not(miri)))]
+fn is_present(memory: &mut [u8], page: usize) -> bool {
+    let mut present = 0_u8;
+    // SAFETY: `memory` starts at a page, holds at least one, and is borrowed; mincore writes one byte for this page.
+    let outcome = unsafe { libc::mincore(memory.as_mut_ptr().cast(), page, (&raw mut present).cast()) };
+    outcome != 0 || present & 1 == 1
+}
+
+#[cfg(not(all(target_os = "linux", not(miri))))]
+fn populate_pages(_: &mut [u8]) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_content_does_not_change() {
+        let mut memory = vec![0; 4 << 20];
+        for (start, end) in [(0, 4 << 20), (1, LEAST), (1, LEAST + 1), (4095, (2 << 20) + 4097), (0, 0)] {
+            populate(&mut memory[start..end]);
+            assert!(memory.iter().all(|&byte| byte == 0));
+        }
+        memory.fill(7);
+        populate(&mut memory);
+        assert!(memory.iter().all(|&byte| byte == 7));
+    }
+
+    #[test]
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn fresh_pages_become_present() {
+        // SAFETY: an empty range; the call tells whether the kernel knows the advice.
+        let is_known = unsafe { libc::madvise(std::ptr::null_mut(), 0, libc::MADV_POPULATE_WRITE) } == 0;
+        let mut memory = vec![0_u8; 64 << 20];
+        let middle = |memory: &mut [u8]| {
+            let inside = &mut memory[32 << 20..];
+            let before = inside.as_ptr().align_offset(1 << 16);
+            is_present(&mut inside[before..], 1 << 12)
+        };
+        assert!(!middle(&mut memory), "a large allocation is fresh");
+        populate(&mut memory[31 << 20..34 << 20]);
+        assert_eq!(middle(&mut memory), is_known);
+    }
+}
