@@ -35,7 +35,7 @@ fn populate_pages(memory: &mut [u8]) {
 }
 
 /// True if the first page of this memory is present, or if the system does not say. To populate pages that are present would
-/// cost a quarter of the time of writing them.
+/// cost at least a third of the time of writing them.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn is_present(memory: &mut [u8], page: usize) -> bool {
     let mut present = 0_u8;
