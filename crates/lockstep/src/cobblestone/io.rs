@@ -172,8 +172,8 @@ pub(super) fn read_full(
     Ok(done)
 }
 
-/// Reads from an offset until the slices are full or the file ends; returns the number of bytes. One system call reads all
-/// slices, at most 1024.
+/// Reads from an offset until the slices are full or the file ends; returns the number of bytes. Each system call reads
+/// into as many slices as the system permits: 1024 on Linux and macOS.
 pub(super) fn read_full_at(
     file: &File,
     mut slices: &mut [IoSliceMut<'_>],
