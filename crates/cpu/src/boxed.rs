@@ -1,25 +1,9 @@
 //! Fallible allocation, for callers that must not abort when memory is exhausted.
 
 use std::alloc::{Layout, alloc};
-
-/// Copies the bytes of a value to a new place on the heap, and to no other place; `None` if the allocation fails.
-///
-/// # Safety
-///
-/// The bytes of a `T` are an independent value: it owns no memory and no other resource.
-pub(crate) unsafe fn try_copy<T>(value: &T) -> Option<Box<T>> {
-    const { assert!(size_of::<T>() > 0) };
-    // SAFETY: the layout has a non-zero size; a non-null pointer is memory for a T from the allocator that Box uses. The caller
-    // guarantees that the bytes are a value of their own.
-    unsafe {
-        let place = alloc(Layout::new::<T>()).cast::<T>();
-        if place.is_null() {
-            return None;
-        }
-        place.copy_from_nonoverlapping(value, 1);
-        Some(Box::from_raw(place))
-    }
-}
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 /// Moves a value to the heap; `None` if the allocation fails.
 pub(crate) fn try_new<T>(value: T) -> Option<Box<T>> {
@@ -32,5 +16,136 @@ pub(crate) fn try_new<T>(value: T) -> Option<Box<T>> {
         }
         place.write(value);
         Some(Box::from_raw(place))
+    }
+}
+
+/// A value with a reference count: an `Arc` without weak references, whose allocation may fail. (`Arc::try_new` is not
+/// stable.) The last reference drops the value.
+pub(crate) struct Shared<T>(NonNull<Counted<T>>);
+
+struct Counted<T> {
+    references: AtomicUsize,
+    value: T,
+}
+
+/// Maximum number of references. Only a program that leaks references can exceed it.
+const MAX_REFERENCES: usize = isize::MAX as usize;
+
+// SAFETY: references on several threads access the value as `&T`, and the thread of the last one drops it.
+unsafe impl<T: Send + Sync> Send for Shared<T> {}
+// SAFETY: as above; a reference to a `Shared` allows no more than a `Shared` does, which it can clone.
+unsafe impl<T: Send + Sync> Sync for Shared<T> {}
+
+impl<T> Shared<T> {
+    /// Moves a value to the heap, with one reference; `None` if the allocation fails.
+    pub(crate) fn try_new(value: T) -> Option<Shared<T>> {
+        let counted = try_new(Counted { references: AtomicUsize::new(1), value })?;
+        Some(Shared(NonNull::from(Box::leak(counted))))
+    }
+
+    /// The value, if this is the only reference.
+    pub(crate) fn get_mut(&mut self) -> Option<&mut T> {
+        // The accesses of references that have been dropped come before those of the caller.
+        if self.counted().references.load(Ordering::Acquire) != 1 {
+            return None;
+        }
+        // SAFETY: only `self` refers to the value, and it is borrowed exclusively, so that nobody can clone it.
+        Some(unsafe { &mut self.0.as_mut().value })
+    }
+
+    fn counted(&self) -> &Counted<T> {
+        // SAFETY: the memory is freed with the last reference, and this is a reference. A `&mut` borrows the only
+        // reference exclusively.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl<T> Deref for Shared<T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.counted().value
+    }
+}
+
+impl<T> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        // This reference keeps the value alive, so the order of other memory accesses does not matter.
+        if self.counted().references.fetch_add(1, Ordering::Relaxed) > MAX_REFERENCES {
+            // An overflow of the count would free the value while it is used.
+            std::process::abort();
+        }
+        Shared(self.0)
+    }
+}
+
+impl<T> Drop for Shared<T> {
+    fn drop(&mut self) {
+        // Accesses by this reference come before the decrement; the fence orders all decrements before the drop.
+        if self.counted().references.fetch_sub(1, Ordering::Release) == 1 {
+            fence(Ordering::Acquire);
+            // SAFETY: this was the last reference. The memory comes from a Box.
+            drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts its drops.
+    struct Tally<'a>(&'a AtomicUsize);
+
+    impl Drop for Tally<'_> {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn the_last_reference_drops_the_value() {
+        for last in 0..3 {
+            let drops = AtomicUsize::new(0);
+            let one = Shared::try_new(Tally(&drops)).unwrap();
+            let mut references = [Some(one.clone()), Some(one.clone()), Some(one)];
+            for at in (0..3).filter(|at| *at != last) {
+                references[at] = None;
+                assert_eq!(drops.load(Ordering::Relaxed), 0);
+            }
+            references[last] = None;
+            assert_eq!(drops.load(Ordering::Relaxed), 1);
+        }
+    }
+
+    #[test]
+    fn only_a_single_reference_may_change_the_value() {
+        let mut one = Shared::try_new(1).unwrap();
+        *one.get_mut().unwrap() = 2;
+        let mut other = one.clone();
+        assert!(one.get_mut().is_none() && other.get_mut().is_none());
+        drop(one);
+        *other.get_mut().unwrap() += 1;
+        assert_eq!(*other, 3);
+    }
+
+    #[test]
+    fn threads_share_a_value() {
+        let drops = AtomicUsize::new(0);
+        let value = Shared::try_new((Tally(&drops), 7)).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                let value = value.clone();
+                scope.spawn(move || {
+                    for _ in 0..1000 {
+                        assert_eq!(value.clone().1, 7);
+                    }
+                });
+            }
+        });
+        assert_eq!(drops.load(Ordering::Relaxed), 0);
+        drop(value);
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
     }
 }

@@ -86,7 +86,6 @@ const MASK: usize = 0;
 const KEYSTREAM: usize = 1;
 
 /// The state of a message. The caller checks the order of calls and the limits on lengths.
-#[derive(Clone)]
 pub(crate) struct State {
     hash: Wiped<1>,
     /// Additional data and ciphertext that have not been hashed yet. A short message is hashed in one call at its end, which
@@ -109,6 +108,17 @@ impl State {
         let counter = GcmCounter { block: [0; 16], is_public: false };
         let (hash, encrypted) = (Wiped::zero(), Wiped::zero());
         State { hash, pending: [0; PENDING + 16], len: 0, counter, lacks_mask: false, encrypted }
+    }
+
+    /// Becomes a copy of another state. Secrets are copied to their place and to no other place.
+    #[inline]
+    pub(crate) fn copy_from(&mut self, other: &State) {
+        let State { hash, pending, len, counter, lacks_mask, encrypted } = other;
+        self.hash.copy_from_slice(&hash[..]);
+        self.pending[..*len].copy_from_slice(&pending[..*len]);
+        self.encrypted.copy_from_slice(&encrypted[..]);
+        self.counter.set(counter.block, counter.is_public);
+        (self.len, self.lacks_mask) = (*len, *lacks_mask);
     }
 
     /// Starts a message. J0 is encrypted later, together with the first data.
@@ -230,6 +240,7 @@ impl State {
     }
 
     /// Encrypts or decrypts data.
+    #[inline(always)]
     pub(crate) fn update<K: SingleStreamKernel>(
         &mut self,
         key: &mut MessageKey<'_, K>,

@@ -14,8 +14,9 @@ pub use schedule::Schedule;
 
 use std::arch::is_aarch64_feature_detected;
 
+use crate::boxed::Shared;
 use crate::counter::{GcmCounter, Low32, Whole};
-use crate::inline::SingleStreamKernel;
+use crate::inline::{Keys, SingleStreamKernel};
 use crate::kernel::{Block, Kernel, Lane, Span};
 
 /// The kernel `cpu/armv8`. A value of this type proves that the processor has the instructions.
@@ -123,8 +124,9 @@ impl SingleStreamKernel for Armv8 {
         Some(key.duplicate())
     }
 
-    fn duplicate_hash_key(key: &HashKey) -> Option<HashKey> {
-        Some(key.duplicate())
+    fn share(self, schedule: &Schedule, hash_key: &HashKey) -> Option<Shared<Keys<Self>>> {
+        let (schedule, hash_key) = (schedule.duplicate(), hash_key.duplicate());
+        Shared::try_new(Keys { kernel: self, schedule, hash_key })
     }
 
     fn encrypt_block(self, key: &Schedule, block: &mut Block) {

@@ -22,6 +22,8 @@ const MOST_OTHER: u64 = (1 << 61) - 1;
 /// the reuse of a nonce is not detected.
 pub struct InlineGcm {
     gcm: Box<dyn Composed>,
+    /// True if this is a copy, whose key is shared.
+    shares_key: bool,
     phase: Phase,
     encrypt: bool,
     /// Number of bytes so far: of additional data in `aad`, of data in `data`.
@@ -47,19 +49,33 @@ impl InlineGcm {
             return None;
         }
         let gcm = with_kernel!(kernel.0, kernel => composed::new(kernel, key)?);
-        Some(InlineGcm { gcm, phase: Phase::Between, encrypt: true, aad: 0, data: 0 })
+        Some(InlineGcm { gcm, shares_key: false, phase: Phase::Between, encrypt: true, aad: 0, data: 0 })
     }
 
-    /// Replaces the key in the same memory and ends the current message. Returns false and changes nothing if the key does
-    /// not have 16, 24 or 32 bytes. Also returns false if memory cannot be allocated; then a key must be set before the next
-    /// message.
+    /// Replaces the key and ends the current message; keys of copies do not change. Returns false and changes nothing if the
+    /// key does not have 16, 24 or 32 bytes. Also returns false if memory cannot be allocated; then a key must be set before
+    /// the next message.
     pub fn set_key(&mut self, key: &[u8]) -> bool {
         if !is_key_length(key.len()) {
             return false;
         }
-        let done = self.gcm.set_key(key);
+        let done = if self.shares_key { self.replace(key) } else { self.gcm.set_key(key) };
         self.phase = if done { Phase::Between } else { Phase::Keyless };
         done
+    }
+
+    /// Gives a copy a key of its own. Returns false if memory cannot be allocated.
+    #[cold]
+    fn replace(&mut self, key: &[u8]) -> bool {
+        let Some(gcm) = self.gcm.with_key(key) else { return false };
+        (self.gcm, self.shares_key) = (gcm, false);
+        true
+    }
+
+    /// True if [`set_key`](InlineGcm::set_key) uses the same memory and leaves no copy of a key on the stack. It does except in
+    /// a copy.
+    pub fn rekeys_in_place(&self) -> bool {
+        !self.shares_key
     }
 
     /// Starts a message with an IV of at least 1 byte; the current message ends. False if the IV is empty or too long, or if
@@ -131,14 +147,16 @@ impl InlineGcm {
         tags_match(&self.gcm.tag(self.aad, self.data), tag)
     }
 
-    /// True if [`duplicate`](InlineGcm::duplicate) leaves no copy of a secret on the stack.
+    /// True if [`duplicate`](InlineGcm::duplicate) leaves no copy of a secret on the stack: if the key is shared already.
     pub fn copies_in_place(&self) -> bool {
         self.gcm.copies_in_place()
     }
 
-    /// An independent copy of the current state; `None` if memory cannot be allocated.
+    /// An independent copy of the current state; `None` if memory cannot be allocated. Copies share the key, with all powers of
+    /// H; the first copy of a context computes them. The shared key is wiped when the last copy is dropped and the key of the
+    /// original is replaced or dropped. Several threads may copy a context at the same time.
     pub fn duplicate(&self) -> Option<InlineGcm> {
         let InlineGcm { phase, encrypt, aad, data, .. } = *self;
-        Some(InlineGcm { gcm: self.gcm.duplicate()?, phase, encrypt, aad, data })
+        Some(InlineGcm { gcm: self.gcm.duplicate()?, shares_key: true, phase, encrypt, aad, data })
     }
 }

@@ -19,6 +19,7 @@ mod ocb;
 mod proof;
 mod single_stream;
 
+pub(crate) use composed::Keys;
 pub use gcm::InlineGcm;
 pub use key::InlineKey;
 pub use ocb::InlineOcb;

@@ -1,6 +1,7 @@
 //! The part of a kernel that only inline calls use: serial modes of one message, and fallible key set-up.
 
-use super::modes;
+use super::{Keys, modes};
+use crate::boxed::Shared;
 use crate::counter::GcmCounter;
 use crate::gcm::{PENDING, Powers, Progress};
 use crate::kernel::{Block, Kernel, Span};
@@ -141,15 +142,15 @@ pub(crate) trait SingleStreamKernel: Kernel {
         Some(self.hash_key(h))
     }
 
-    /// True if schedules and hash keys own no memory, so that a copy of their bytes is an independent value. Unsafe code relies
-    /// on it: with a wrong `true`, memory would be freed twice.
-    const COPIED_BY_BYTES: bool = false;
+    /// True if schedules and hash keys own no memory, and [`SingleStreamKernel::gcm_key_into`] and
+    /// [`SingleStreamKernel::share`] write keys to their place and leave no copy on the stack.
+    const KEYS_IN_PLACE: bool = false;
+
+    /// A copy of a schedule and of a hash key, with all powers of H; `None` if memory cannot be allocated.
+    fn share(self, schedule: &Self::Schedule, hash_key: &Self::HashKey) -> Option<Shared<Keys<Self>>>;
 
     /// A copy of a schedule; `None` if memory cannot be allocated.
     fn duplicate(key: &Self::Schedule) -> Option<Self::Schedule>;
-
-    /// A copy of a hash key; `None` if memory cannot be allocated.
-    fn duplicate_hash_key(key: &Self::HashKey) -> Option<Self::HashKey>;
 
     /// Replaces a schedule by the schedule of another key. Returns false and changes nothing if memory cannot be allocated.
     fn expand_into(self, key: &[u8], place: &mut Self::Schedule) -> bool {

@@ -55,7 +55,8 @@ pub use ghash::HashKey;
 pub use schedule::Schedule;
 pub use width::Width;
 
-use crate::inline::SingleStreamKernel;
+use crate::boxed::Shared;
+use crate::inline::{Keys, SingleStreamKernel};
 use crate::kernel::{Block, Kernel, Lane, Span};
 use rounds::Direction::{Decrypt, Encrypt};
 use width::on_width;
@@ -186,8 +187,10 @@ impl SingleStreamKernel for Soft {
         }
     }
 
-    fn duplicate_hash_key(key: &HashKey) -> Option<HashKey> {
-        key.duplicate()
+    fn share(self, schedule: &Schedule, hash_key: &HashKey) -> Option<Shared<Keys<Self>>> {
+        let (schedule, mut hash_key) = (schedule.duplicate()?, hash_key.duplicate()?);
+        self.ensure_powers(&mut hash_key, ghash::LOOKUPS_FROM);
+        Shared::try_new(Keys { kernel: self, schedule, hash_key })
     }
 
     fn encrypt_block(self, key: &Schedule, block: &mut Block) {

@@ -34,9 +34,11 @@ pub struct HashKey<R: Zeroize> {
 }
 
 impl<R: Copy + Zeroize> HashKey<R> {
-    /// A copy of this value.
-    pub(crate) fn duplicate(&self) -> Self {
-        HashKey { powers: self.powers, sums: self.sums, made: self.made }
+    /// Becomes a copy of another key, which is copied to this place and to no other.
+    pub(super) fn copy_from(&mut self, other: &Self) {
+        self.powers.copy_from_slice(&other.powers);
+        self.sums.copy_from_slice(&other.sums);
+        self.made = other.made;
     }
 }
 

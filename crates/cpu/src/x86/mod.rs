@@ -44,9 +44,10 @@
 
 use std::arch::x86_64::{__m128i, __m256i, __m512i};
 
+use crate::boxed::Shared;
 use crate::counter::GcmCounter;
 use crate::gcm::{Powers, Progress};
-use crate::inline::{SingleStreamKernel, xts_unit};
+use crate::inline::{Keys, SingleStreamKernel, xts_unit};
 use crate::kernel::{Block, Kernel, Lane, OcbKey, OcbState, Span};
 
 /// Defines safe methods on a token type. Each method calls a function with the target features that the token proves.
@@ -284,14 +285,21 @@ macro_rules! kernel {
             }
 
             impl SingleStreamKernel for $kernel {
-                // Both are arrays.
-                const COPIED_BY_BYTES: bool = true;
+                const KEYS_IN_PLACE: bool = true;
 
-                fn duplicate(key: &Schedule) -> Option<Schedule> {
-                    Some(key.duplicate())
+                fn share(self, schedule: &Schedule, hash_key: &HashKey<$raw>) -> Option<Shared<Keys<Self>>> {
+                    // The keys are copied from heap to heap: wiping the stack would take longer than the copy.
+                    let (no_schedule, no_hash_key) = self.blank();
+                    let keys = Keys { kernel: self, schedule: no_schedule, hash_key: no_hash_key };
+                    let mut keys = Shared::try_new(keys)?;
+                    let place = keys.get_mut()?;
+                    place.schedule.copy_from(schedule);
+                    place.hash_key.copy_from(hash_key);
+                    self.ensure_powers(&mut place.hash_key, usize::MAX);
+                    Some(keys)
                 }
 
-                fn duplicate_hash_key(key: &HashKey<$raw>) -> Option<HashKey<$raw>> {
+                fn duplicate(key: &Schedule) -> Option<Schedule> {
                     Some(key.duplicate())
                 }
 

@@ -46,6 +46,13 @@ impl Schedule {
         Schedule { encrypt: [zero; 15], rounds: 10, decrypt: [zero; 15] }
     }
 
+    /// Becomes a copy of another schedule, which is copied to this place and to no other.
+    pub(super) fn copy_from(&mut self, other: &Schedule) {
+        self.encrypt.copy_from_slice(&other.encrypt);
+        self.rounds = other.rounds;
+        self.decrypt.copy_from_slice(&other.decrypt);
+    }
+
     /// A copy of this value.
     pub(crate) fn duplicate(&self) -> Self {
         Schedule { encrypt: self.encrypt, rounds: self.rounds, decrypt: self.decrypt }

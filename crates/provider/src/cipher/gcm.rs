@@ -40,14 +40,31 @@ enum IvState {
     Used,
 }
 
+/// The key and the state of keystream computed ahead.
+struct Ahead {
+    key: ContextKey,
+    keystream: KeystreamAhead,
+}
+
+impl Ahead {
+    /// One element. None if the key or the memory is missing; GCM then works without keystream computed ahead.
+    fn allocate(key: Outcome<ContextKey>) -> Vec<Ahead> {
+        let mut place = Vec::new();
+        if let (Ok(key), Ok(())) = (key, place.try_reserve_exact(1)) {
+            place.push(Ahead { key, keystream: KeystreamAhead::new(Pass::Ctr32) });
+        }
+        place
+    }
+}
+
 /// A context of GCM.
 pub(crate) struct Gcm {
     instance: Arc<Instance>,
     algorithm: &'static Algorithm,
     encrypts: bool,
     gcm: Option<InlineGcm>,
-    /// The key and the state of keystream computed ahead.
-    ahead: Option<(ContextKey, KeystreamAhead)>,
+    /// Keystream computed ahead, if it is in use. On the heap, so that contexts without it are small and fast to copy.
+    ahead: Vec<Ahead>,
     iv: [u8; MAX_IV],
     iv_len: usize,
     iv_state: IvState,
@@ -93,7 +110,7 @@ impl Cipher for Gcm {
             algorithm,
             encrypts: true,
             gcm: None,
-            ahead: None,
+            ahead: Vec::new(),
             iv: [0; MAX_IV],
             iv_len: 12,
             iv_state: IvState::Missing,
@@ -113,10 +130,10 @@ impl Cipher for Gcm {
             Some(gcm) => Some(gcm.duplicate().ok_or(Reason::OutOfMemory)?),
             None => None,
         };
-        let ahead = match &self.ahead {
+        let ahead = match self.ahead.first() {
             // The copy computes its own keystream when needed.
-            Some((key, _)) => key.duplicate().ok().map(|key| (key, KeystreamAhead::new(Pass::Ctr32))),
-            None => None,
+            Some(ahead) => Ahead::allocate(ahead.key.duplicate()),
+            None => Vec::new(),
         };
         Ok(Gcm { instance: Arc::clone(&self.instance), gcm, ahead, ..*self })
     }
@@ -140,7 +157,9 @@ impl Cipher for Gcm {
             if key.len() != self.algorithm.key_len {
                 return Err(Reason::KeyLength);
             }
-            self.ahead = None;
+            if !self.ahead.is_empty() {
+                self.ahead.clear();
+            }
             match &mut self.gcm {
                 Some(gcm) => {
                     if !gcm.set_key(key) {
@@ -154,9 +173,7 @@ impl Cipher for Gcm {
                 }
             }
             if self.instance.keystream_pool.is_some() {
-                // If this fails, GCM works without keystream computed ahead.
-                let key = ContextKey::new(&self.instance, key).ok();
-                self.ahead = key.map(|key| (key, KeystreamAhead::new(Pass::Ctr32)));
+                self.ahead = Ahead::allocate(ContextKey::new(&self.instance, key));
             }
             if self.iv_state == IvState::InUse {
                 // The message has ended. Its IV is not used again, because the new key may be the same.
@@ -176,11 +193,11 @@ impl Cipher for Gcm {
     }
 
     fn rekeys_in_place(&self) -> bool {
-        self.gcm.is_some() && self.instance.keystream_pool.is_none()
+        self.instance.keystream_pool.is_none() && self.gcm.as_ref().is_some_and(InlineGcm::rekeys_in_place)
     }
 
     fn copies_in_place(&self) -> bool {
-        self.ahead.is_none() && self.gcm.as_ref().is_none_or(InlineGcm::copies_in_place)
+        self.ahead.is_empty() && self.gcm.as_ref().is_none_or(InlineGcm::copies_in_place)
     }
 
     #[inline(always)]
@@ -198,10 +215,12 @@ impl Cipher for Gcm {
         self.ensure_started()?;
         let gcm = self.gcm.as_mut().ok_or(Reason::NoKey)?;
         let span = data.whole()?;
-        let done = match (&self.instance.keystream_pool, &mut self.ahead) {
-            (Some(keystream_pool), Some((key, ahead))) => gcm.update_by(span, &mut |counter, blocks| {
-                ahead.apply(keystream_pool, &self.instance, key, counter, blocks);
-            }),
+        let done = match (&self.instance.keystream_pool, self.ahead.first_mut()) {
+            (Some(keystream_pool), Some(Ahead { key, keystream })) => {
+                gcm.update_by(span, &mut |counter, blocks| {
+                    keystream.apply(keystream_pool, &self.instance, key, counter, blocks);
+                })
+            }
             _ => gcm.update(span),
         };
         if done { Ok(len) } else { Err(Reason::MessageTooLong) }
@@ -228,8 +247,8 @@ impl Cipher for Gcm {
             return Err(Reason::NotInPlace);
         }
         self.ensure_started()?;
-        if let Some((_, ahead)) = &mut self.ahead {
-            ahead.stop();
+        if let Some(ahead) = self.ahead.first_mut() {
+            ahead.keystream.stop();
         }
         let gcm = self.gcm.as_mut().ok_or(Reason::NoKey)?;
         if self.encrypts {
@@ -374,8 +393,8 @@ impl Gcm {
         }
         self.iv_state = IvState::InUse;
         self.tag_is_made = false;
-        if let Some((_, ahead)) = &mut self.ahead {
-            ahead.stop();
+        if let Some(ahead) = self.ahead.first_mut() {
+            ahead.keystream.stop();
         }
         Ok(())
     }

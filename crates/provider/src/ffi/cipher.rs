@@ -235,11 +235,13 @@ unsafe extern "C" fn free_context<C: Cipher>(pointer: *mut c_void) {
 
 unsafe extern "C" fn duplicate_context<C: Cipher>(pointer: *mut c_void) -> *mut c_void {
     guarded(null_mut(), || {
-        // SAFETY: OpenSSL passes a context of this provider.
-        let old = unsafe { context::<C>(pointer) };
-        let copy = duplicate_in_own_frame(old);
+        // SAFETY: OpenSSL passes a context of this provider. Several threads may copy it at the same time, so the
+        // reference is shared.
+        let old = unsafe { &*pointer.cast::<Context<C>>().cast_const() };
         // Programs such as Python's cryptography copy a context for each message: wiping takes longer than the copy.
-        if !old.cipher.copies_in_place() {
+        let leaves_keys = !old.cipher.copies_in_place();
+        let copy = duplicate_in_own_frame(old);
+        if leaves_keys {
             stack::wipe_below();
         }
         copy
