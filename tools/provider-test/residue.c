@@ -92,19 +92,21 @@ static void must(int ok, const char *what)
 
 static void use(const char *name, const char *query)
 {
-    static const char *steps[] = { "init", "update", "final", "copy", "init again", "free" };
+    static const char *steps[] = { "init", "update", "final", "copy", "copy of the copy", "init again",
+        "init of the copy", "free" };
     unsigned char iv[16] = { 1 }, data[80] = { 0 };
     char what[100];
     int len, xts = strstr(name, "XTS") != NULL;
     EVP_CIPHER *cipher = EVP_CIPHER_fetch(NULL, name, query);
-    EVP_CIPHER_CTX *first = EVP_CIPHER_CTX_new(), *second = EVP_CIPHER_CTX_new();
+    EVP_CIPHER_CTX *first = EVP_CIPHER_CTX_new(), *second = EVP_CIPHER_CTX_new(),
+                   *third = EVP_CIPHER_CTX_new();
 
-    must(cipher != NULL && first != NULL && second != NULL, name);
+    must(cipher != NULL && first != NULL && second != NULL && third != NULL, name);
     /* In static memory that is never freed; in XTS the key for data. */
     static unsigned char keys[32];
     memcpy(keys, secrets[0], 16);
     memset(keys + 16, 7, 16);
-    for (int step = 0; step < 6; step++) {
+    for (int step = 0; step < 8; step++) {
         snprintf(what, sizeof(what), "%s: %s", name, steps[step]);
         doing = what;
         clear_stack();
@@ -123,11 +125,18 @@ static void use(const char *name, const char *query)
             must(EVP_CIPHER_CTX_copy(second, first), "copy");
             break;
         case 4:
-            must(EVP_DecryptInit_ex(first, NULL, NULL, keys, iv), "init again");
+            must(EVP_CIPHER_CTX_copy(third, second), "copy");
             break;
         case 5:
+            must(EVP_DecryptInit_ex(first, NULL, NULL, keys, iv), "init again");
+            break;
+        case 6:
+            must(EVP_DecryptInit_ex(third, NULL, NULL, keys, iv), "init of the copy");
+            break;
+        case 7:
             EVP_CIPHER_CTX_free(first);
             EVP_CIPHER_CTX_free(second);
+            EVP_CIPHER_CTX_free(third);
             break;
         }
         watching = 0;

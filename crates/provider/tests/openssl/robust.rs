@@ -128,6 +128,37 @@ fn contexts_move_between_threads() {
     assert!(out == encrypted(&theirs("AES-256-CTR"), "AES-256-CTR", &data));
 }
 
+/// The pattern of Python's cryptography: a copy of one context for each message, in any thread.
+#[test]
+fn threads_copy_a_context_at_the_same_time() {
+    /// A context that threads only copy.
+    struct Template(Context);
+    // SAFETY: the methods that are called, `copy`, take `&self`; OpenSSL and providers do not change the source of a copy in a
+    // way that is visible to other threads.
+    unsafe impl Sync for Template {}
+
+    let data = bytes(1024, 4);
+    for name in ["AES-128-GCM", "AES-256-GCM"] {
+        let expected = encrypted(&theirs(name), name, &data);
+        for _ in 0..20 {
+            let template = Template(ready(&subject_in(library(), name), name));
+            thread::scope(|scope| {
+                for _ in 0..4 {
+                    let (template, data, expected) = (&template, &data, &expected);
+                    scope.spawn(move || {
+                        for _ in 0..5 {
+                            let mut copy = template.0.copy().expect("a copy");
+                            let mut out = copy.update(data).expect("an update");
+                            out.extend(copy.finish().expect("a final"));
+                            assert!(out == *expected, "{name}");
+                        }
+                    });
+                }
+            });
+        }
+    }
+}
+
 /// The pattern of nginx: the master loads the provider, its workers use it.
 #[test]
 fn a_child_forked_after_loading_encrypts() {

@@ -1,6 +1,8 @@
 //! The state of a context between calls: all kinds of re-init, copies, IVs, num, key and IV lengths.
 
-use crate::evp::{Cipher, Params};
+use std::ptr::null_mut;
+
+use crate::evp::{Cipher, Context, ENCRYPT, Params};
 use crate::harness::{ALGORITHMS, Algorithm, Mode, bytes, ours, subject_is_default, theirs};
 use crate::script::Call::*;
 use crate::script::{Call, compare, key_and_iv, start_decrypting, start_encrypting};
@@ -107,6 +109,62 @@ fn a_copy_is_independent() {
             // A copy of a context without a key: the key is set in the copy.
             let Init(way, key, iv) = start else { unreachable!() };
             compare(name, &[Init(way, None, None), Copy, Init(-1, key, iv), Update(bytes(64, 2)), State]);
+        }
+    }
+}
+
+/// The contexts of a key share it with their copies.
+#[test]
+fn a_new_key_in_a_context_of_gcm_does_not_change_its_copies() {
+    for name in ["AES-128-GCM", "AES-192-GCM", "AES-256-GCM"] {
+        let (key, _) = key_and_iv(name);
+        let other: Vec<u8> = key.iter().map(|byte| byte ^ 0x5a).collect();
+        let init = |context: &mut Context, cipher: Option<&Cipher>, key: Option<&[u8]>, iv: Option<&[u8]>| {
+            assert_eq!(context.init(cipher, ENCRYPT, key, iv, &Params::new()), 1, "{name}");
+        };
+        let message = |context: &mut Context, key: Option<&[u8]>, number: u64| {
+            init(context, None, key, Some(&bytes(12, number)));
+            let mut n = 0;
+            assert_eq!(context.update_raw(null_mut(), &mut n, bytes(20, 1).as_ptr(), 20), 1, "{name}");
+            let mut out = context.update(&bytes(1024, number)).expect("encrypts");
+            out.extend(context.finish().expect("ends"));
+            out.extend(context.get_bytes("tag", 16).expect("a tag"));
+            out
+        };
+        let (ours, theirs) = (ours(name), theirs(name));
+        let expected = |key: &[u8], number| {
+            let mut context = theirs.context();
+            init(&mut context, Some(&theirs), Some(key), None);
+            message(&mut context, None, number)
+        };
+        for rekeys_copy in [false, true] {
+            for frees_copy_first in [false, true] {
+                let mut original = ours.context();
+                init(&mut original, Some(&ours), Some(&key), None);
+                let mut copy = original.copy().expect("a copy");
+                let mut second = copy.copy().expect("a copy of the copy");
+                let mut keys = [&key, &key];
+                keys[usize::from(rekeys_copy)] = &other;
+                let new_key = |is_copy: bool| Some(&*other).filter(|_| is_copy == rekeys_copy);
+                assert_eq!(
+                    message(&mut original, new_key(false), 2),
+                    expected(keys[0], 2),
+                    "{name}: original"
+                );
+                assert_eq!(message(&mut copy, new_key(true), 3), expected(keys[1], 3), "{name}: copy");
+                let (first, last) = if frees_copy_first { (copy, original) } else { (original, copy) };
+                drop(first);
+                assert_eq!(message(&mut second, None, 4), expected(&key, 4), "{name}: copy of the copy");
+                drop(second);
+                let last_key = keys[usize::from(!frees_copy_first)];
+                let mut third = last.copy().expect("a copy");
+                drop(last);
+                assert_eq!(
+                    message(&mut third, None, 5),
+                    expected(last_key, 5),
+                    "{name}: copy of the last one"
+                );
+            }
         }
     }
 }

@@ -149,6 +149,86 @@ fn duplicates_are_independent() {
     });
 }
 
+/// A message under a key, compared with the reference.
+fn check_message(gcm: &mut InlineGcm, aes: &Aes, what: &str) {
+    for len in [5, 100, 1024, 5000] {
+        let (iv, plaintext) = (bytes(len, 12), bytes(len + 1, len));
+        assert!(gcm.start(true, &iv) && gcm.aad(b"aad"));
+        let ciphertext = feed(gcm, len, &plaintext, false);
+        let expected = gcm::seal(aes, &iv, b"aad", &plaintext);
+        assert_eq!((ciphertext, gcm.finish_seal().unwrap()), expected, "{what}: {len} bytes");
+    }
+}
+
+#[test]
+fn a_new_key_does_not_change_copies() {
+    each_gcm(|aes, mut gcm, what| {
+        for len in KEY_LENGTHS {
+            let key = bytes(len + 50, len);
+            let other = Aes::new(&key);
+            let mut copy = gcm.duplicate().unwrap();
+            let mut second = copy.duplicate().unwrap();
+            // Of the copy.
+            assert!(gcm.copies_in_place() && copy.copies_in_place());
+            assert!(gcm.rekeys_in_place() && !copy.rekeys_in_place());
+            assert!(!copy.set_key(&key[1..]) && copy.set_key(&key));
+            assert!(copy.rekeys_in_place());
+            assert!(!copy.update(Span::in_place(&mut [0])), "{what}: a new key has no message");
+            check_message(&mut copy, &other, what);
+            check_message(&mut gcm, aes, what);
+            check_message(&mut second, aes, what);
+            // Of the original.
+            let mut original = copy.duplicate().unwrap();
+            assert!(original.set_key(&bytes(len + 60, 16)));
+            let mut copies = [original.duplicate().unwrap(), original.duplicate().unwrap()];
+            assert!(original.set_key(&key));
+            check_message(&mut original, &other, what);
+            check_message(&mut original.duplicate().unwrap(), &other, what);
+            for copy in &mut copies {
+                check_message(copy, &Aes::new(&bytes(len + 60, 16)), what);
+            }
+        }
+    });
+}
+
+#[test]
+fn copies_outlive_the_original_and_the_original_its_copies() {
+    for kernel in InlineKernel::all() {
+        let (key, what) = (bytes(1, 32), kernel.name());
+        let aes = Aes::new(&key);
+        for order in 0..3 {
+            let original = InlineGcm::new(kernel, &key).unwrap();
+            let copy = original.duplicate().unwrap();
+            let second = copy.duplicate().unwrap();
+            let mut contexts = vec![original, copy, second];
+            contexts.rotate_left(order);
+            while !contexts.is_empty() {
+                contexts.iter_mut().for_each(|gcm| check_message(gcm, &aes, what));
+                contexts.pop();
+            }
+        }
+    }
+}
+
+/// The first copy computes the shared key: here, several threads make the first one.
+#[test]
+fn threads_copy_a_context_at_the_same_time() {
+    for kernel in InlineKernel::all() {
+        let key = bytes(2, 16);
+        for _ in 0..20 {
+            let gcm = InlineGcm::new(kernel, &key).unwrap();
+            std::thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| {
+                        let mut copy = gcm.duplicate().unwrap();
+                        check_message(&mut copy, &Aes::new(&key), kernel.name());
+                    });
+                }
+            });
+        }
+    }
+}
+
 #[test]
 fn keys_are_replaced() {
     each_gcm(|_, mut gcm, what| {
