@@ -3,8 +3,8 @@
  *     residue PROVIDER [FOLDER]
  *
  * The AES-128 key of FIPS 197, appendix A.1, is set, used, copied and freed in every mode; then all of the stack below, and
- * every block at the moment of its free(), are searched for the key and its first and last round keys. A control puts a
- * round key in both places itself and must find it. Prints a line for each find; exits 1 if there is one.
+ * every block at the moment of its free(), are searched for the key, its first and last round keys, and the hash key H of GCM
+ * (SP 800-38D, 6.4: the encrypted zero block) in the forms in which kernels store it. A control puts a round key in both places itself and must find it. Prints a line for each find; exits 1 if there is one.
  */
 #define _GNU_SOURCE
 #include <alloca.h>
@@ -17,13 +17,18 @@
 #include <string.h>
 
 #define DEPTH (128 << 10)
+#define SECRETS 6
 
-static const unsigned char secrets[3][16] = {
+static const unsigned char secrets[SECRETS][16] = {
     { 0x2b, 0x7e, 0x15, 0x16, 0x28, 0xae, 0xd2, 0xa6, 0xab, 0xf7, 0x15, 0x88, 0x09, 0xcf, 0x4f, 0x3c },
     { 0xa0, 0xfa, 0xfe, 0x17, 0x88, 0x54, 0x2c, 0xb1, 0x23, 0xa3, 0x39, 0x39, 0x2a, 0x6c, 0x76, 0x05 },
     { 0xd0, 0x14, 0xf9, 0xa8, 0xc9, 0xee, 0x25, 0x89, 0xe1, 0x3f, 0x0c, 0xc8, 0xb6, 0x63, 0x0c, 0xa6 },
+    { 0x7d, 0xf7, 0x6b, 0x0c, 0x1a, 0xb8, 0x99, 0xb3, 0x3e, 0x42, 0xf0, 0x47, 0xb9, 0x1b, 0x54, 0x6f },
+    { 0x6f, 0x54, 0x1b, 0xb9, 0x47, 0xf0, 0x42, 0x3e, 0xb3, 0x99, 0xb8, 0x1a, 0x0c, 0x6b, 0xf7, 0x7d },
+    { 0xde, 0xa8, 0x36, 0x72, 0x8f, 0xe0, 0x85, 0x7c, 0x66, 0x33, 0x71, 0x35, 0x18, 0xd6, 0xee, 0xfb },
 };
-static const char *secret_names[3] = { "the key", "the first round key", "the last round key" };
+static const char *secret_names[SECRETS] = { "the key", "the first round key", "the last round key", "H of GCM",
+    "H with its bytes reversed", "H as multiplied by (x86)" };
 
 /* The compiler thinks that free() reads neither. */
 static volatile int watching, finds;
@@ -45,7 +50,7 @@ void free(void *block)
         *(void **)&next = dlsym(RTLD_NEXT, "free");
     if (watching && block != NULL) {
         unsigned char *bytes = block;
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < SECRETS; i++)
             if (holds(bytes, bytes + malloc_usable_size(block), i)) {
                 watching = 0;
                 printf("%s: %s in freed memory\n", doing, secret_names[i]);
@@ -68,7 +73,7 @@ __attribute__((noinline)) static void search_stack(void)
 {
     volatile unsigned char here = 0;
     const unsigned char *top = (const unsigned char *)&here;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < SECRETS; i++)
         if (holds(top - DEPTH + 4096, top - 512, i)) {
             printf("%s: %s on the stack\n", doing, secret_names[i]);
             finds++;

@@ -5,7 +5,6 @@ use zeroize::Zeroize;
 use crate::kernel::Block;
 
 /// The counter of a GCM message.
-#[derive(Clone)]
 pub(crate) struct GcmCounter {
     pub(crate) block: Block,
     /// True if the counter was not derived with the hash key. Branches may depend on it only then.

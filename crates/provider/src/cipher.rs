@@ -47,7 +47,9 @@ pub(crate) use xts::Xts;
 ///
 /// Where OpenSSL's documentation does not define the behaviour, these contexts behave like those of OpenSSL's default
 /// provider, for compatibility.
-pub(crate) trait Cipher: Sized {
+///
+/// `Sync`, because several threads may copy one context at the same time.
+pub(crate) trait Cipher: Sized + Send + Sync {
     /// Gettable context parameters.
     const GETTABLE: Parameters;
     /// Settable context parameters.

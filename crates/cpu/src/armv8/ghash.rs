@@ -8,6 +8,7 @@ use std::arch::aarch64::*;
 use zeroize::Zeroize;
 
 use super::vector::{block, vector};
+use crate::boxed;
 use crate::kernel::Block;
 
 /// Number of precomputed powers.
@@ -20,7 +21,6 @@ pub struct HashKey {
 }
 
 /// The powers of H, starting with H, with coefficients in ascending order.
-#[derive(Clone)]
 struct Powers {
     whole: [Block; POWERS],
     /// For each power, the exclusive or of its two halves, stored in both halves.
@@ -28,9 +28,10 @@ struct Powers {
 }
 
 impl HashKey {
-    /// A copy of this key.
-    pub(crate) fn duplicate(&self) -> Self {
-        HashKey { powers: self.powers.clone() }
+    /// A copy of this key; `None` if memory cannot be allocated.
+    pub(crate) fn duplicate(&self) -> Option<Self> {
+        let Powers { whole, sums } = &*self.powers;
+        Some(HashKey { powers: boxed::try_new(Powers { whole: *whole, sums: *sums })? })
     }
 
     /// A block times H^power, for powers from 1 to 8.

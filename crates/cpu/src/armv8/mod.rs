@@ -121,11 +121,11 @@ impl SingleStreamKernel for Armv8 {
     }
 
     fn duplicate(key: &Schedule) -> Option<Schedule> {
-        Some(key.duplicate())
+        key.duplicate()
     }
 
     fn share(self, schedule: &Schedule, hash_key: &HashKey) -> Option<Shared<Keys<Self>>> {
-        let (schedule, hash_key) = (schedule.duplicate(), hash_key.duplicate());
+        let (schedule, hash_key) = (schedule.duplicate()?, hash_key.duplicate()?);
         Shared::try_new(Keys { kernel: self, schedule, hash_key })
     }
 

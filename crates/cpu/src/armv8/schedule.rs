@@ -5,6 +5,7 @@ use std::arch::aarch64::*;
 use zeroize::Zeroize;
 
 use super::vector::{block, vector};
+use crate::boxed;
 use crate::kernel::Block;
 
 /// Round keys in the order of use: one more key than there are rounds.
@@ -45,10 +46,10 @@ impl Schedule {
         &self.keys.decryption[..self.len]
     }
 
-    /// A copy of this value.
-    pub(crate) fn duplicate(&self) -> Self {
+    /// A copy of this value; `None` if memory cannot be allocated.
+    pub(crate) fn duplicate(&self) -> Option<Self> {
         let (encryption, decryption) = (self.keys.encryption, self.keys.decryption);
-        Schedule { keys: Box::new(Both { encryption, decryption }), len: self.len }
+        Some(Schedule { keys: boxed::try_new(Both { encryption, decryption })?, len: self.len })
     }
 
     /// Number of round keys.

@@ -4,17 +4,16 @@
 //! all powers of H, that is shared with all copies. A copy therefore consists of the state of a message only: programs that
 //! copy a context for each message neither copy nor wipe keys.
 
-use std::sync::OnceLock;
-
 use super::SingleStreamKernel;
-use crate::boxed::{self, Shared};
+use crate::boxed::{self, Shared, SharedOnce};
 use crate::gcm::{Ctr32, MessageKey, Powers, State};
 use crate::kernel::{Block, Span};
 use crate::wiped::Wiped;
 
 /// A key and the state of a message, for any kernel. The caller checks the order of calls and the limits on lengths.
 pub(super) trait Composed: Send + Sync {
-    /// Replaces the key. Returns false if memory cannot be allocated; no key is set then.
+    /// Replaces the key. Returns false if memory cannot be allocated; no key is set then. A copy always returns false, because
+    /// other contexts use its key: [`Composed::with_key`] makes a context in its place.
     fn set_key(&mut self, key: &[u8]) -> bool;
     /// Starts a message.
     fn start(&mut self, iv: &[u8]);
@@ -39,7 +38,7 @@ struct Gcm<K: SingleStreamKernel> {
     hash_key: K::HashKey,
     state: State,
     /// The same key for copies, computed for the first one.
-    shared: OnceLock<Shared<Keys<K>>>,
+    shared: SharedOnce<Keys<K>>,
 }
 
 /// A key with all powers of H, which several contexts use.
@@ -57,7 +56,7 @@ struct CopiedGcm<K: SingleStreamKernel> {
 
 /// The schedule and the hash key of an AES key.
 fn keys<K: SingleStreamKernel>(kernel: K, key: &[u8]) -> Option<(K::Schedule, K::HashKey)> {
-    let schedule = kernel.try_expand_to_encrypt(key)?;
+    let schedule = kernel.try_expand(key)?;
     let mut h = Wiped::<1>::zero();
     kernel.encrypt_block(&schedule, &mut h[0]);
     let hash_key = kernel.try_hash_key(&h[0])?;
@@ -67,7 +66,7 @@ fn keys<K: SingleStreamKernel>(kernel: K, key: &[u8]) -> Option<(K::Schedule, K:
 /// Allocates GCM on a kernel; `None` if memory cannot be allocated.
 pub(super) fn new<K: SingleStreamKernel>(kernel: K, key: &[u8]) -> Option<Box<dyn Composed>> {
     let (schedule, hash_key) = if K::KEYS_IN_PLACE { kernel.blank() } else { keys(kernel, key)? };
-    let gcm = Gcm { kernel, schedule, hash_key, state: State::idle(), shared: OnceLock::new() };
+    let gcm = Gcm { kernel, schedule, hash_key, state: State::idle(), shared: SharedOnce::new() };
     let mut gcm: Box<dyn Composed> = boxed::try_new(gcm)?;
     if K::KEYS_IN_PLACE && !gcm.set_key(key) {
         return None;
@@ -77,11 +76,10 @@ pub(super) fn new<K: SingleStreamKernel>(kernel: K, key: &[u8]) -> Option<Box<dy
 
 impl<K: SingleStreamKernel> Gcm<K> {
     /// The key for copies; `None` if memory cannot be allocated. Several threads may copy a context at the same time.
-    fn shared(&self) -> Option<&Shared<Keys<K>>> {
-        if self.shared.get().is_none() {
-            let keys = self.kernel.share(&self.schedule, &self.hash_key)?;
-            // If another thread was faster, its key is used and this one is dropped.
-            let _ = self.shared.set(keys);
+    fn shared(&self) -> Option<Shared<Keys<K>>> {
+        if !self.shared.is_set() {
+            // If another thread is faster, its key is used and this one is dropped.
+            self.shared.set(self.kernel.share(&self.schedule, &self.hash_key)?);
         }
         self.shared.get()
     }
@@ -96,8 +94,8 @@ impl<K: SingleStreamKernel> Gcm<K> {
 
 impl<K: SingleStreamKernel> CopiedGcm<K> {
     /// Copies a state from heap to heap, and to no other place.
-    fn allocate(keys: &Shared<Keys<K>>, state: &State) -> Option<Box<dyn Composed>> {
-        let mut copy = boxed::try_new(CopiedGcm { keys: keys.clone(), state: State::idle() })?;
+    fn allocate(keys: Shared<Keys<K>>, state: &State) -> Option<Box<dyn Composed>> {
+        let mut copy = boxed::try_new(CopiedGcm { keys, state: State::idle() })?;
         copy.state.copy_from(state);
         Some(copy)
     }
@@ -140,7 +138,7 @@ macro_rules! message {
 
 impl<K: SingleStreamKernel> Composed for Gcm<K> {
     fn set_key(&mut self, key: &[u8]) -> bool {
-        self.shared = OnceLock::new();
+        self.shared.clear();
         self.kernel.gcm_key_into(key, &mut self.schedule, &mut self.hash_key)
     }
 
@@ -153,7 +151,7 @@ impl<K: SingleStreamKernel> Composed for Gcm<K> {
     }
 
     fn copies_in_place(&self) -> bool {
-        K::KEYS_IN_PLACE || self.shared.get().is_some()
+        K::KEYS_IN_PLACE || self.shared.is_set()
     }
 
     message!();
@@ -161,12 +159,11 @@ impl<K: SingleStreamKernel> Composed for Gcm<K> {
 
 impl<K: SingleStreamKernel> Composed for CopiedGcm<K> {
     fn set_key(&mut self, _key: &[u8]) -> bool {
-        // Other contexts use the key.
         false
     }
 
     fn duplicate(&self) -> Option<Box<dyn Composed>> {
-        CopiedGcm::allocate(&self.keys, &self.state)
+        CopiedGcm::allocate(self.keys.clone(), &self.state)
     }
 
     fn with_key(&self, key: &[u8]) -> Option<Box<dyn Composed>> {

@@ -72,8 +72,8 @@ impl InlineGcm {
         true
     }
 
-    /// True if [`set_key`](InlineGcm::set_key) uses the same memory and leaves no copy of a key on the stack. It does except in
-    /// a copy.
+    /// True if [`set_key`](InlineGcm::set_key) leaves no copy of a key on the stack. False for a copy, which gets a context of
+    /// its own.
     pub fn rekeys_in_place(&self) -> bool {
         !self.shares_key
     }
@@ -147,7 +147,8 @@ impl InlineGcm {
         tags_match(&self.gcm.tag(self.aad, self.data), tag)
     }
 
-    /// True if [`duplicate`](InlineGcm::duplicate) leaves no copy of a secret on the stack: if the key is shared already.
+    /// True if [`duplicate`](InlineGcm::duplicate) leaves no copy of a secret on the stack. It leaves none if the key is shared
+    /// already, and never on kernels that write keys to their place.
     pub fn copies_in_place(&self) -> bool {
         self.gcm.copies_in_place()
     }

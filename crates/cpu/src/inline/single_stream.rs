@@ -38,11 +38,11 @@ pub(crate) trait SingleStreamKernel: Kernel {
     /// this number of bytes. The number is 0 if the kernel has no fused loops for GCM-SIV.
     const GCM_SIV_STEP: usize = 0;
 
-    /// Replaces a schedule for encryption only and the hash key by those of another AES key. Returns false and changes nothing
-    /// if memory cannot be allocated.
+    /// Replaces a schedule, for encryption only, and the hash key by those of another AES key. Returns false if memory cannot be
+    /// allocated; the schedule and the hash key must not be used then.
     fn gcm_key_into(self, key: &[u8], schedule: &mut Self::Schedule, hash_key: &mut Self::HashKey) -> bool {
         let mut h = Wiped::<1>::zero();
-        if !self.expand_to_encrypt_into(key, schedule) {
+        if !self.expand_into(key, schedule) {
             return false;
         }
         self.encrypt_block(schedule, &mut h[0]);
@@ -132,11 +132,6 @@ pub(crate) trait SingleStreamKernel: Kernel {
         Some(self.expand(key))
     }
 
-    /// A schedule for encryption only (CTR, GCM); `None` if memory cannot be allocated. It must not be used for decryption.
-    fn try_expand_to_encrypt(self, key: &[u8]) -> Option<Self::Schedule> {
-        self.try_expand(key)
-    }
-
     /// Like [`Kernel::hash_key`], but `None` if memory cannot be allocated.
     fn try_hash_key(self, h: &Block) -> Option<Self::HashKey> {
         Some(self.hash_key(h))
@@ -155,12 +150,6 @@ pub(crate) trait SingleStreamKernel: Kernel {
     /// Replaces a schedule by the schedule of another key. Returns false and changes nothing if memory cannot be allocated.
     fn expand_into(self, key: &[u8], place: &mut Self::Schedule) -> bool {
         self.try_expand(key).map(|schedule| *place = schedule).is_some()
-    }
-
-    /// Replaces a schedule that [`SingleStreamKernel::try_expand_to_encrypt`] made. Returns false and changes nothing if
-    /// memory cannot be allocated.
-    fn expand_to_encrypt_into(self, key: &[u8], place: &mut Self::Schedule) -> bool {
-        self.expand_into(key, place)
     }
 
     /// Replaces a hash key. Returns false and changes nothing if memory cannot be allocated. Call

@@ -41,12 +41,6 @@ macro_rules! base {
                     pub(in crate::x86) fn expand_into(key: &[u8], place: &mut Schedule) -> () {
                         schedule::expand_into(key, place)
                     }
-                    pub(in crate::x86) fn expand_to_encrypt(key: &[u8]) -> Schedule {
-                        schedule::expand_to_encrypt(key)
-                    }
-                    pub(in crate::x86) fn expand_to_encrypt_into(key: &[u8], place: &mut Schedule) -> () {
-                        schedule::expand_to_encrypt_into(key, place)
-                    }
                     pub(in crate::x86) fn expand_each(keys: &[&[u8]], places: &mut [Schedule]) -> () {
                         schedule::expand_each(keys, places)
                     }

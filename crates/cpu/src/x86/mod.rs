@@ -308,15 +308,6 @@ macro_rules! kernel {
                     true
                 }
 
-                fn try_expand_to_encrypt(self, key: &[u8]) -> Option<Schedule> {
-                    Some(self.base.expand_to_encrypt(key))
-                }
-
-                fn expand_to_encrypt_into(self, key: &[u8], place: &mut Schedule) -> bool {
-                    self.base.expand_to_encrypt_into(key, place);
-                    true
-                }
-
                 fn blank(self) -> (Schedule, HashKey<$raw>) {
                     (Schedule::blank(), self.blank_hash_key())
                 }
@@ -400,10 +391,6 @@ macro_rules! kernel {
                 }
 
                 entries! { $features,
-                    fn hash_key_into(h: &Block, place: &mut HashKey<$raw>) -> bool {
-                        ghash::hash_key_into::<vector::$vector>(h, place);
-                        true
-                    }
                     fn hash_keys_into(h: &[Block], places: &mut [HashKey<$raw>]) -> () {
                         for (h, place) in h.iter().zip(places) {
                             ghash::hash_key_into::<vector::$vector>(h, place);

@@ -198,26 +198,6 @@ impl Schedule {
     }
 }
 
-/// Expands a key for encryption only: the round keys of decryption are zero.
-///
-/// # Safety
-///
-/// The same as for [`expand`].
-#[inline(always)]
-pub(super) unsafe fn expand_to_encrypt(key: &[u8]) -> Schedule {
-    // SAFETY: the caller guarantees that the processor has the instructions, which include SSE2.
-    let (encrypt, rounds) = unsafe {
-        match key.len() {
-            16 => (expand_128(key), 10),
-            24 => (expand_192(key), 12),
-            32 => (expand_256(key), 14),
-            other => panic!("an AES key has 16, 24 or 32 bytes, not {other}"),
-        }
-    };
-    // SAFETY: as above.
-    Schedule { encrypt, rounds, decrypt: [unsafe { _mm_setzero_si128() }; 15] }
-}
-
 /// Round key `i` of decryption.
 ///
 /// # Safety

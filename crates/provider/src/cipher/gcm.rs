@@ -47,7 +47,8 @@ struct Ahead {
 }
 
 impl Ahead {
-    /// One element. None if the key or the memory is missing; GCM then works without keystream computed ahead.
+    /// A vector of one element, or an empty one if the key or the memory is missing: GCM then works without keystream computed
+    /// ahead. (A `Box` cannot be allocated without an abort on failure.)
     fn allocate(key: Outcome<ContextKey>) -> Vec<Ahead> {
         let mut place = Vec::new();
         if let (Ok(key), Ok(())) = (key, place.try_reserve_exact(1)) {

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
 use crate::evp::{Cipher, Context, DECRYPT, ENCRYPT, Library, Params};
@@ -142,10 +142,12 @@ fn threads_copy_a_context_at_the_same_time() {
         let expected = encrypted(&theirs(name), name, &data);
         for _ in 0..20 {
             let template = Template(ready(&subject_in(library(), name), name));
+            let start = Barrier::new(4);
             thread::scope(|scope| {
                 for _ in 0..4 {
-                    let (template, data, expected) = (&template, &data, &expected);
+                    let (template, data, expected, start) = (&template, &data, &expected, &start);
                     scope.spawn(move || {
+                        start.wait();
                         for _ in 0..5 {
                             let mut copy = template.0.copy().expect("a copy");
                             let mut out = copy.update(data).expect("an update");

@@ -113,7 +113,7 @@ fn a_copy_is_independent() {
     }
 }
 
-/// The contexts of a key share it with their copies.
+/// A context and its copies share a key.
 #[test]
 fn a_new_key_in_a_context_of_gcm_does_not_change_its_copies() {
     for name in ["AES-128-GCM", "AES-192-GCM", "AES-256-GCM"] {

@@ -1,5 +1,7 @@
 //! Incremental GCM.
 
+use std::sync::Barrier;
+
 use lockstep_reference::gcm;
 
 use super::*;
@@ -217,9 +219,11 @@ fn threads_copy_a_context_at_the_same_time() {
         let key = bytes(2, 16);
         for _ in 0..20 {
             let gcm = InlineGcm::new(kernel, &key).unwrap();
+            let start = Barrier::new(4);
             std::thread::scope(|scope| {
                 for _ in 0..4 {
                     scope.spawn(|| {
+                        start.wait();
                         let mut copy = gcm.duplicate().unwrap();
                         check_message(&mut copy, &Aes::new(&key), kernel.name());
                     });
