@@ -29,6 +29,13 @@ pub(crate) struct Ciphers<R: Register> {
     pub(crate) small: Crypt<Vector, R>,
 }
 
+/// Blocks that a group does not use consist of this byte. They are encrypted with the others, and parts of the result may stay
+/// on the stack. An encrypted zero block would be the hash key of GCM.
+pub(crate) const SPARE_BYTE: u8 = 0x5a;
+
+/// [`SPARE_BYTE`] in all bytes of a word.
+const SPARE: u32 = u32::from_ne_bytes([SPARE_BYTE; 4]);
+
 /// Buffer for the registers of a layout; zeroed on drop.
 pub(crate) struct Buffer<P: Plane>(pub(crate) [P::Register; MOST]);
 
@@ -39,7 +46,7 @@ impl<P: Plane> Buffer<P> {
     #[inline(always)]
     pub(crate) unsafe fn new() -> Self {
         // SAFETY: the caller guarantees the instructions.
-        Buffer([unsafe { P::Register::splat(0) }; MOST])
+        Buffer([unsafe { P::Register::splat(SPARE) }; MOST])
     }
 }
 
@@ -145,7 +152,7 @@ unsafe fn run<P: Plane>(
             pass.group(&mut group);
         }
         if whole < blocks {
-            let mut last = [[0; 16]; MOST];
+            let mut last = [[SPARE_BYTE; 16]; MOST];
             let bytes = 16 * (blocks - whole);
             src.add(16 * whole).copy_to_nonoverlapping(last.as_mut_ptr().cast(), bytes);
             group.dst = last.as_mut_ptr().cast();

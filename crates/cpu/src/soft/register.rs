@@ -5,6 +5,7 @@
 
 use std::ops::{BitAnd, BitOr, BitXor};
 
+use super::passes::SPARE_BYTE;
 use super::planes::{MOST, Plane, Wide};
 use super::vector::Vector;
 use crate::counter::{self, Counting};
@@ -94,7 +95,7 @@ pub(crate) unsafe fn counters_one_by_one<R: Register, C: Counting>(
 ) {
     let mut counter = *counter;
     for register in &mut registers[..count.div_ceil(R::BLOCKS)] {
-        let mut blocks = [[0; 16]; MOST];
+        let mut blocks = [[SPARE_BYTE; 16]; MOST];
         counter::take::<C>(&mut counter, R::BLOCKS, |i, block| blocks[i] = block);
         // SAFETY: the caller guarantees the instructions; `blocks` is longer than any register.
         *register = unsafe { R::load(blocks.as_ptr().cast()) };
