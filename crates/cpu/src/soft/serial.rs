@@ -2,6 +2,7 @@
 
 use zeroize::Zeroize;
 
+use super::passes::SPARE_BYTE;
 use super::planes::{MOST, Narrow, Plane, Wide};
 use super::rounds::Direction;
 use super::schedule::{Keys, Schedule};
@@ -25,7 +26,7 @@ struct Blocks([Block; MOST]);
 
 impl Blocks {
     fn new() -> Self {
-        Blocks([[0; 16]; MOST])
+        Blocks([[SPARE_BYTE; 16]; MOST])
     }
 }
 
