@@ -29,6 +29,8 @@ pub(super) trait Composed: Send + Sync {
     fn with_key(&self, key: &[u8]) -> Option<Box<dyn Composed>>;
     /// True if `duplicate` leaves no copy of a secret on the stack.
     fn copies_in_place(&self) -> bool;
+    /// True if `with_key` leaves no copy of the key on the stack.
+    fn expands_in_place(&self) -> bool;
 }
 
 /// A key and the state of a message.
@@ -74,6 +76,11 @@ pub(super) fn new<K: SingleStreamKernel>(kernel: K, key: &[u8]) -> Option<Box<dy
     Some(gcm)
 }
 
+/// True if [`new`] leaves no copy of the key on the stack.
+pub(super) fn expands_in_place<K: SingleStreamKernel>(_: K) -> bool {
+    K::KEYS_IN_PLACE
+}
+
 impl<K: SingleStreamKernel> Gcm<K> {
     /// The key for copies; `None` if memory cannot be allocated. Several threads may copy a context at the same time.
     fn shared(&self) -> Option<Shared<Keys<K>>> {
@@ -108,9 +115,13 @@ impl<K: SingleStreamKernel> CopiedGcm<K> {
     }
 }
 
-/// The calls on a message, which are the same for both contexts.
+/// The methods that are the same for both contexts.
 macro_rules! message {
     () => {
+        fn expands_in_place(&self) -> bool {
+            K::KEYS_IN_PLACE
+        }
+
         fn start(&mut self, iv: &[u8]) {
             let (key, state) = self.parts();
             state.start(key, iv);

@@ -72,10 +72,10 @@ impl InlineGcm {
         true
     }
 
-    /// True if [`set_key`](InlineGcm::set_key) leaves no copy of a key on the stack. False for a copy, which gets a context of
-    /// its own.
+    /// True if [`set_key`](InlineGcm::set_key) leaves no copy of a key on the stack. A copy gets a context of its own, as by
+    /// [`new`](InlineGcm::new).
     pub fn rekeys_in_place(&self) -> bool {
-        !self.shares_key
+        !self.shares_key || self.gcm.expands_in_place()
     }
 
     /// Starts a message with an IV of at least 1 byte; the current message ends. False if the IV is empty or too long, or if

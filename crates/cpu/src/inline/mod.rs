@@ -85,6 +85,11 @@ impl InlineKernel {
         InlineKernel::all().next().expect("the portable kernel runs everywhere")
     }
 
+    /// True if a new [`InlineGcm`] leaves no copy of its key on the stack.
+    pub fn expands_in_place(self) -> bool {
+        with_kernel!(self.0, kernel => composed::expands_in_place(kernel))
+    }
+
     /// The kernel of this name, such as `cpu/vaes512`; `None` if this processor cannot run it. AWS-LC supplies only GCM of whole
     /// messages, so the name `cpu/aws-lc` selects the best kernel.
     pub fn by_name(name: &str) -> Option<InlineKernel> {

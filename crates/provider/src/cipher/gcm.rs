@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lockstep::hazmat::inline::{Block, InlineGcm, Span};
+use lockstep::hazmat::inline::{Block, InlineGcm, InlineKernel, Span};
 use lockstep::hazmat::work::Pass;
 use zeroize::Zeroize;
 
@@ -194,7 +194,11 @@ impl Cipher for Gcm {
     }
 
     fn rekeys_in_place(&self) -> bool {
-        self.instance.keystream_pool.is_none() && self.gcm.as_ref().is_some_and(InlineGcm::rekeys_in_place)
+        let in_place = || match &self.gcm {
+            Some(gcm) => gcm.rekeys_in_place(),
+            None => self.instance.kernel().is_ok_and(InlineKernel::expands_in_place),
+        };
+        self.instance.keystream_pool.is_none() && in_place()
     }
 
     fn copies_in_place(&self) -> bool {
