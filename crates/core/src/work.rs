@@ -3,7 +3,7 @@
 use crate::data::{Data, DeviceSlice};
 use crate::error::{Error, Result};
 use crate::key::{Block, Key, KeySize};
-use crate::ocb;
+use crate::{gcm, ocb};
 
 /// The data-parallel or serial steps of which modes consist.
 ///
@@ -184,8 +184,8 @@ impl FusedAead {
         matches!(self, FusedAead::GcmSeal | FusedAead::GcmOpen)
     }
 
-    /// Checks the lengths of nonce and tag, and for OCB3 those of data and associated data. Devices and the verification of
-    /// results call this function before any other use of a message, because callers may submit work without a mode.
+    /// Checks the lengths of nonce, tag, data and associated data. Devices and the verification of results call this function
+    /// before any other use of a message, because callers may submit work without a mode.
     ///
     /// # Errors
     /// [`Error::IvLength`], [`Error::TagLength`], [`Error::TooLong`].
@@ -202,12 +202,30 @@ impl FusedAead {
         if !tags.0.contains(&tag) {
             return Err(Error::TagLength { mode, expected: tags.1, got: tag });
         }
-        if self.sealing() == FusedAead::OcbSeal {
-            for (what, len) in [("data", message.data.len()), ("associated data", message.aad.len())] {
-                if len as u64 > ocb::MAX_DATA {
-                    return Err(Error::TooLong { mode, what, limit: ocb::MAX_DATA });
-                }
-            }
+        self.check_data_len(message.data.len())?;
+        let limit = match self.sealing() {
+            FusedAead::OcbSeal => ocb::MAX_DATA,
+            FusedAead::GcmSivSeal => gcm::MAX_SIV,
+            _ => gcm::MAX_AAD,
+        };
+        if message.aad.len() as u64 > limit {
+            return Err(Error::TooLong { mode, what: "associated data", limit });
+        }
+        Ok(())
+    }
+
+    /// Checks the length of the data of a message.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`].
+    pub fn check_data_len(self, len: usize) -> Result<()> {
+        let (mode, limit) = match self.sealing() {
+            FusedAead::OcbSeal => ("OCB", ocb::MAX_DATA),
+            FusedAead::GcmSivSeal => ("GCM-SIV", gcm::MAX_SIV),
+            _ => ("GCM", gcm::MAX_DATA),
+        };
+        if len as u64 > limit {
+            return Err(Error::TooLong { mode, what: "data", limit });
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 use lockstep_core::backend::DeviceMemory;
 use lockstep_core::data::{Data, DeviceSlice};
 use lockstep_core::work::{AeadMessage, Operation, Segment, Status, Stream, Table, Tag, Tweak};
-use lockstep_core::{Block, Error, Key, Result, gcm, ocb};
+use lockstep_core::{Block, Error, Key, Result};
 use zeroize::Zeroizing;
 
 use crate::messages::Messages;
@@ -55,10 +55,7 @@ impl<'t> Arrays<'t> {
         Data::on_device(table.from.clone(), table.to.clone())?;
         let longest = table.longest.min(table.from.len());
         if let Operation::Fused(fused) = operation {
-            let (mode, limit) = if fused.is_gcm() { ("GCM", gcm::MAX_DATA) } else { ("OCB", ocb::MAX_DATA) };
-            if longest as u64 > limit {
-                return Err(Error::TooLong { mode, what: "data", limit });
-            }
+            fused.check_data_len(longest)?;
         }
         Ok(Arrays { keys_each, shared, longest, unit, tags })
     }

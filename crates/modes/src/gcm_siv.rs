@@ -16,8 +16,7 @@ use lockstep_core::gcm::settle;
 use lockstep_core::key::{Block, Key, KeySize};
 use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status};
 
-/// The maximum number of bytes of plaintext and of associated data (RFC 8452, section 6).
-pub const MAX_DATA: u64 = 1 << 36;
+pub use lockstep_core::gcm::MAX_SIV as MAX_DATA;
 
 /// Encrypts and authenticates each message. Keys of 16 or 32 bytes as in the RFC, or of 24 bytes as in OpenSSL; nonces of 12
 /// bytes; tags of 16 bytes.
@@ -81,14 +80,7 @@ fn open_checked(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Re
 }
 
 fn check_all(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<()> {
-    for message in &*messages {
-        FusedAead::GcmSivSeal.check_lengths(message)?;
-        for (what, len) in [("data", message.data.len()), ("associated data", message.aad.len())] {
-            if len as u64 > MAX_DATA {
-                return Err(Error::TooLong { mode: "GCM-SIV", what, limit: MAX_DATA });
-            }
-        }
-    }
+    messages.iter().try_for_each(|message| FusedAead::GcmSivSeal.check_lengths(message))?;
     check_tags(messages, direction)
 }
 

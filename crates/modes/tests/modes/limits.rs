@@ -3,9 +3,9 @@
 
 use lockstep_core::backend::{DeviceId, Unit};
 use lockstep_core::data::{Data, DeviceSlice};
-use lockstep_core::work::{AeadMessage, Status, Tag};
+use lockstep_core::work::{AeadMessage, FusedAead, Status, Tag};
 use lockstep_core::{Error, Key, Result};
-use lockstep_modes::{Cipher, CipherKey, Direction, Executor, Message, ccm, gcm};
+use lockstep_modes::{Cipher, CipherKey, Direction, Executor, Message, ccm, gcm, ocb};
 use lockstep_planner::{Planner, Selection};
 use lockstep_testkit::mock::MockAsyncDevice;
 
@@ -83,5 +83,31 @@ fn ccm_takes_what_the_nonce_leaves() {
     // SP 800-38C, A.1: the length field has the remaining 15 - n bytes.
     for nonce in 8..=13 {
         check(ccm::seal, true, nonce, (1 << (8 * (15 - nonce))) - 1);
+    }
+}
+
+/// Tasks that are submitted without a mode have the same limits: the counter of a longer message would repeat.
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn fused_tasks_have_the_limits_of_their_modes() {
+    let key = Key::new(&[0; 16]).unwrap();
+    let check = |fused: FusedAead, len: u64| {
+        // SAFETY: no device of this name exists, so the range is never accessed.
+        let all = unsafe { DeviceSlice::from_raw(MISSING_DEVICE, 0, usize::try_from(len).unwrap()) };
+        let (data, status, mut tag) = (Data::on_device(all.clone(), all)?, Status::Pending, [0; 16]);
+        let tag = if fused.opens() { Tag::Expect(&[0; 16]) } else { Tag::Write(&mut tag) };
+        fused.check_lengths(&AeadMessage { key: &key, nonce: &[0; 12], aad: &[], data, tag, status })
+    };
+    for fused in FusedAead::ALL {
+        let most = match fused.sealing() {
+            // SP 800-38D, 5.2.1.1.
+            FusedAead::GcmSeal => gcm::MAX_DATA,
+            // RFC 8452, section 6.
+            FusedAead::GcmSivSeal => 1 << 36,
+            _ => ocb::MAX_DATA,
+        };
+        assert_eq!(check(fused, most), Ok(()));
+        let error = check(fused, most + 1).unwrap_err();
+        assert!(matches!(error, Error::TooLong { limit, .. } if limit == most), "{fused:?}: {error}");
     }
 }
