@@ -143,11 +143,6 @@ impl<T> Drop for SharedOnce<T> {
     }
 }
 
-// SAFETY: the place is a `Shared`, which may be sent under the same conditions.
-unsafe impl<T: Send + Sync> Send for SharedOnce<T> {}
-// SAFETY: threads change the place by atomic operations only, and get references that are `Shared`.
-unsafe impl<T: Send + Sync> Sync for SharedOnce<T> {}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Barrier;

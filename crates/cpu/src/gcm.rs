@@ -10,6 +10,9 @@ use crate::wiped::Wiped;
 /// Number of bytes that one call of CTR and one call of GHASH process; they stay in the L1 cache.
 pub(crate) const CHUNK: usize = 16 << 10;
 
+/// Number of steps of the shortest data for which the fused loop is used if all powers of H have been computed.
+pub(crate) const SHORTEST_FUSED: usize = 2;
+
 /// A CTR function that the caller supplies, for whole blocks.
 pub(crate) type Ctr32<'a> = &'a mut dyn FnMut(&mut Block, Span<'_>);
 
@@ -258,7 +261,7 @@ impl State {
             return self.update_by_passes(key, encrypt, data, ctr32);
         }
         let from = match key.powers {
-            Powers::All(_) => 2 * K::GCM_STEP,
+            Powers::All(_) => SHORTEST_FUSED * K::GCM_STEP,
             Powers::Some(_) => K::GCM_FROM,
         };
         if data.len() >= from {

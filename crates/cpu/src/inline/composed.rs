@@ -29,7 +29,7 @@ pub(super) trait Composed: Send + Sync {
     fn with_key(&self, key: &[u8]) -> Option<Box<dyn Composed>>;
     /// True if `duplicate` leaves no copy of a secret on the stack.
     fn copies_in_place(&self) -> bool;
-    /// True if `with_key` leaves no copy of the key on the stack.
+    /// True if `set_key` and `with_key` leave no copy of the key on the stack.
     fn expands_in_place(&self) -> bool;
 }
 

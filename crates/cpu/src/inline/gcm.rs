@@ -1,18 +1,13 @@
 //! Incremental GCM: checks the order of calls and the limits on lengths. The implementation is in `composed`.
 
-use lockstep_core::gcm::tags_match;
+use lockstep_core::gcm::{MAX_AAD, MAX_DATA, tags_match};
 
 use super::composed::{self, Composed};
 use super::key::is_key_length;
 use super::{InlineKernel, with_kernel};
 use crate::gcm::Ctr32;
 use crate::kernel::{Block, Span};
-
-/// Maximum length of a message in bytes (SP 800-38D, 5.2.1.1).
-const MOST_DATA: u64 = (1 << 36) - 32;
-
-/// Maximum length of an IV or of additional data in bytes: less than 2^64 bits.
-const MOST_OTHER: u64 = (1 << 61) - 1;
+use crate::wiped::Wiped;
 
 /// Incremental GCM; keys and state are zeroed on drop.
 ///
@@ -72,16 +67,15 @@ impl InlineGcm {
         true
     }
 
-    /// True if [`set_key`](InlineGcm::set_key) leaves no copy of a key on the stack. A copy gets a context of its own, as by
-    /// [`new`](InlineGcm::new).
+    /// True if [`set_key`](InlineGcm::set_key) leaves no copy of a key on the stack.
     pub fn rekeys_in_place(&self) -> bool {
-        !self.shares_key || self.gcm.expands_in_place()
+        self.gcm.expands_in_place()
     }
 
     /// Starts a message with an IV of at least 1 byte; the current message ends. False if the IV is empty or too long, or if
     /// no key is set.
     pub fn start(&mut self, encrypt: bool, iv: &[u8]) -> bool {
-        if self.phase == Phase::Keyless || iv.is_empty() || iv.len() as u64 > MOST_OTHER {
+        if self.phase == Phase::Keyless || iv.is_empty() || iv.len() as u64 > MAX_AAD {
             return false;
         }
         self.gcm.start(iv);
@@ -92,7 +86,7 @@ impl InlineGcm {
 
     /// Adds additional data, which precede the data. False if refused.
     pub fn aad(&mut self, aad: &[u8]) -> bool {
-        if self.phase != Phase::Aad || aad.len() as u64 > MOST_OTHER - self.aad {
+        if self.phase != Phase::Aad || aad.len() as u64 > MAX_AAD - self.aad {
             return false;
         }
         self.aad += aad.len() as u64;
@@ -113,7 +107,7 @@ impl InlineGcm {
 
     #[inline(always)]
     fn update_with(&mut self, data: Span<'_>, ctr32: Option<Ctr32<'_>>) -> bool {
-        if !matches!(self.phase, Phase::Aad | Phase::Data) || data.len() as u64 > MOST_DATA - self.data {
+        if !matches!(self.phase, Phase::Aad | Phase::Data) || data.len() as u64 > MAX_DATA - self.data {
             return false;
         }
         if data.is_empty() {
@@ -139,12 +133,16 @@ impl InlineGcm {
         self.end(true).then(|| self.gcm.tag(self.aad, self.data))
     }
 
-    /// Ends a decryption. True if `tag` equals the computed tag or its first 1 to 15 bytes. The comparison is constant-time.
+    /// Ends a decryption. True if `tag` equals the computed tag or its first 1 to 15 bytes. The comparison is constant-time. A
+    /// tag of another length is refused, and the message is not ended.
     pub fn finish_open(&mut self, tag: &[u8]) -> bool {
         if !(1..=16).contains(&tag.len()) || !self.end(false) {
             return false;
         }
-        tags_match(&self.gcm.tag(self.aad, self.data), tag)
+        // The right tag of a forged message is a secret.
+        let mut computed = Wiped::<1>::zero();
+        computed[0] = self.gcm.tag(self.aad, self.data);
+        tags_match(&computed[0], tag)
     }
 
     /// True if [`duplicate`](InlineGcm::duplicate) leaves no copy of a secret on the stack. It leaves none if the key is shared

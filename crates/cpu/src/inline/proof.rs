@@ -43,6 +43,8 @@ pub fn is_proven(kernel: InlineKernel) -> bool {
 /// block, and a partial block.
 const LEN: usize = 1024 + 512 + 256 + 128 + 64 + 32 + 16 + 5;
 const WHOLE: usize = LEN & !15;
+/// Length of the first of two pieces of GCM data. The second piece is long enough for the fused loops of a copy.
+const GCM_FIRST: usize = 700;
 /// Serial modes use shorter data, because they take as long for one block as parallel modes take for eight.
 const SERIAL_LEN: usize = 64;
 
@@ -221,39 +223,64 @@ fn product(x: u128, mut y: u128) -> u128 {
     z
 }
 
+/// GHASH of strings (SP 800-38D, 6.4), each padded with zeros, and of a last block.
+fn ghash(h: u128, strings: &[&[u8]], last: u128) -> u128 {
+    let blocks = strings.iter().flat_map(|string| string.chunks(16));
+    let blocks = blocks.map(|block| u128::from_be_bytes(xor(block, &[])));
+    blocks.chain([last]).fold(0, |hash, block| product(hash ^ block, h))
+}
+
+/// GCM with IVs of 12 and of 16 bytes, whose J0 have other low bits, by an original and by a copy: a copy has all powers of H,
+/// and uses the fused loops for shorter data.
 fn prove_gcm(kernel: InlineKernel, key: &InlineKey, key_bytes: &[u8]) -> Option<()> {
     let input: [u8; LEN] = sample();
-    let (aad, iv) = (&input[3..40], &input[..12]);
-    let mut counter: Block = [0; 16];
-    counter[..12].copy_from_slice(iv);
-    counter[15] = 1;
-    let mask = u128::from_be_bytes(encrypted(key, counter));
-    counter[15] = 2;
-    let mut expected = input;
-    key.ctr32(&mut counter, Span::in_place(&mut expected));
-
+    let aad = &input[3..40];
     let h = u128::from_be_bytes(encrypted(key, [0; 16]));
-    let lengths = (u128::from(8 * aad.len() as u64) << 64) | u128::from(8 * LEN as u64);
-    let blocks = aad.chunks(16).chain(expected.chunks(16)).map(|block| u128::from_be_bytes(xor(block, &[])));
-    let hash = blocks.chain([lengths]).fold(0, |hash, block| product(hash ^ block, h));
-    let tag = (hash ^ mask).to_be_bytes();
+    let mut original = InlineGcm::new(kernel, key_bytes)?;
+    let mut copy = original.duplicate()?;
+    for iv in [&input[..12], &input[..16]] {
+        let first = match iv.len() {
+            12 => u128::from_be_bytes(xor(iv, &[])) | 1,
+            len => ghash(h, &[iv], 8 * len as u128),
+        };
+        let mask = u128::from_be_bytes(encrypted(key, first.to_be_bytes()));
+        let low = u128::from(u32::MAX);
+        let mut counter = (first & !low | (first + 1) & low).to_be_bytes();
+        let mut expected = input;
+        key.ctr32(&mut counter, Span::in_place(&mut expected));
+        let lengths = (u128::from(8 * aad.len() as u64) << 64) | u128::from(8 * LEN as u64);
+        let tag = (ghash(h, &[aad, &expected], lengths) ^ mask).to_be_bytes();
+        for gcm in [&mut original, &mut copy] {
+            seals_and_opens(gcm, (iv, aad, &input), (&expected, &tag))?;
+        }
+    }
+    Some(())
+}
 
-    let mut gcm = InlineGcm::new(kernel, key_bytes)?;
-    let mut output = input;
-    let (head, tail) = output.split_at_mut(700);
-    let sealed = gcm.start(true, iv)
-        && gcm.aad(aad)
-        && gcm.update(Span::in_place(head))
-        && gcm.update(Span::in_place(tail))
-        && gcm.finish_seal() == Some(tag);
-    (sealed && output == expected).then_some(())?;
+/// Seals a message in one piece, and in two pieces of which the second does not begin with a step; opens it; and opens it with a
+/// wrong tag, which must be refused.
+fn seals_and_opens(
+    gcm: &mut InlineGcm,
+    (iv, aad, input): (&[u8], &[u8], &[u8; LEN]),
+    (expected, tag): (&[u8; LEN], &Block),
+) -> Option<()> {
+    for first in [LEN, GCM_FIRST] {
+        let mut output = *input;
+        let (head, tail) = output.split_at_mut(first);
+        let sealed = gcm.start(true, iv)
+            && gcm.aad(aad)
+            && gcm.update(Span::in_place(head))
+            && gcm.update(Span::in_place(tail))
+            && gcm.finish_seal() == Some(*tag);
+        (sealed && output == *expected).then_some(())?;
+    }
+    let mut output = *expected;
     let opened = gcm.start(false, iv)
         && gcm.aad(aad)
         && gcm.update(Span::in_place(&mut output))
-        && gcm.finish_open(&tag);
-    (opened && output == input).then_some(())?;
-    // A wrong tag must be refused.
-    let mut wrong = tag;
+        && gcm.finish_open(tag);
+    (opened && output == *input).then_some(())?;
+    let mut wrong = *tag;
     wrong[7] ^= 1;
     let refused = gcm.start(false, iv) && gcm.aad(aad) && gcm.update(Span::in_place(&mut output));
     (refused && !gcm.finish_open(&wrong)).then_some(())
@@ -349,11 +376,26 @@ fn prove_ocb(key: InlineKey, has_example: bool) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gcm::SHORTEST_FUSED;
+    use crate::inline::{SingleStreamKernel, with_kernel};
 
     #[test]
     fn every_kernel_passes_its_self_test() {
         for kernel in InlineKernel::all() {
             assert!(is_proven(kernel) && is_proven(kernel), "{}", kernel.name());
+        }
+    }
+
+    #[test]
+    fn the_self_test_runs_the_fused_loops_of_gcm() {
+        fn shortest<K: SingleStreamKernel>(_: K) -> usize {
+            SHORTEST_FUSED * K::GCM_STEP
+        }
+        for kernel in InlineKernel::all() {
+            // The rest of the incomplete block of the first piece is processed before.
+            let second = LEN - GCM_FIRST.next_multiple_of(16);
+            let shortest = with_kernel!(kernel.0, kernel => shortest(kernel));
+            assert!(second >= shortest, "{}: {second} bytes", kernel.name());
         }
     }
 
