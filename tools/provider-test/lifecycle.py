@@ -65,11 +65,12 @@ def compiled(test, name):
 
 def residue(test, program):
     """Keys are wiped: from the stack after each call, from the heap when memory is given back."""
-    for kernel in ("auto", *KERNELS[1:]):
-        folder = os.path.dirname(os.path.abspath(test.module))
+    folder = os.path.dirname(os.path.abspath(test.module))
+    for kernel, ahead in [("auto", "auto"), *((kernel, ahead) for kernel in KERNELS[1:] for ahead in ("on", "off"))]:
         # With immediate binding: lazy binding saves all registers on the stack at the first call of a function.
-        done = test.run(program, "lockstep", folder, LOCKSTEP_KERNEL=kernel, LD_BIND_NOW="1")
-        test.check(done.returncode == 0, f"residue of keys, kernel {kernel}", done.said)
+        settings = {"LOCKSTEP_KERNEL": kernel, "LOCKSTEP_AHEAD": ahead, "LD_BIND_NOW": "1"}
+        done = test.run(program, "lockstep", folder, **settings)
+        test.check(done.returncode == 0, f"residue of keys, kernel {kernel}, ahead {ahead}", done.said)
 
 
 def arguments(test, case):

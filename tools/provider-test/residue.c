@@ -3,23 +3,28 @@
  *     residue PROVIDER [FOLDER]
  *
  * The AES-128 key of FIPS 197, appendix A.1, is set, used, copied and freed in every mode; then all of the stack below, and
- * every block at the moment of its free(), are searched for the key, its first and last round keys, and the hash key H of GCM
- * (SP 800-38D, 6.4: the encrypted zero block) in the forms in which kernels store it. A control puts a round key in both places itself and must find it. Prints a line for each find; exits 1 if there is one.
+ * every block at the moment of its free(), are searched for the key, its first and last round keys, and the secrets of GCM: the
+ * hash key H (SP 800-38D, 6.4: the encrypted zero block) and its powers in the forms in which kernels store them, the counter
+ * of an IV of 16 bytes, which reveals H, and the right tag of a forged message. A control puts a round key in both places itself
+ * and must find it. Prints a line for each find; exits 1 if there is one.
  */
 #define _GNU_SOURCE
 #include <alloca.h>
 #include <dlfcn.h>
 #include <malloc.h>
 #include <openssl/evp.h>
+#include <openssl/params.h>
 #include <openssl/provider.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define DEPTH (128 << 10)
-#define SECRETS 6
+/* The first FIXED are constants; find_secrets() computes the others. */
+#define FIXED 6
+#define SECRETS 11
 
-static const unsigned char secrets[SECRETS][16] = {
+static unsigned char secrets[SECRETS][16] = {
     { 0x2b, 0x7e, 0x15, 0x16, 0x28, 0xae, 0xd2, 0xa6, 0xab, 0xf7, 0x15, 0x88, 0x09, 0xcf, 0x4f, 0x3c },
     { 0xa0, 0xfa, 0xfe, 0x17, 0x88, 0x54, 0x2c, 0xb1, 0x23, 0xa3, 0x39, 0x39, 0x2a, 0x6c, 0x76, 0x05 },
     { 0xd0, 0x14, 0xf9, 0xa8, 0xc9, 0xee, 0x25, 0x89, 0xe1, 0x3f, 0x0c, 0xc8, 0xb6, 0x63, 0x0c, 0xa6 },
@@ -28,7 +33,18 @@ static const unsigned char secrets[SECRETS][16] = {
     { 0xde, 0xa8, 0x36, 0x72, 0x8f, 0xe0, 0x85, 0x7c, 0x66, 0x33, 0x71, 0x35, 0x18, 0xd6, 0xee, 0xfb },
 };
 static const char *secret_names[SECRETS] = { "the key", "the first round key", "the last round key", "H of GCM",
-    "H with its bytes reversed", "H as multiplied by (x86)" };
+    "H with its bytes reversed", "H as multiplied by (x86)", "H^2 as multiplied by (x86)", "H^4 as multiplied by (x86)",
+    "the counter", "the counter with its bytes reversed", "the right tag of a forged message" };
+/* Of a counter, the last 32 bits change. */
+static const int starts[SECRETS] = { [9] = 4 }, ends[SECRETS] = { 16, 16, 16, 16, 16, 16, 16, 16, 12, 16, 16 };
+
+static const unsigned char iv[16] = { 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 121, 98, 219, 61 };
+/* Long enough for the fused loops of every kernel. Not zero: an encrypted zero block is H. */
+#define LONG 4096
+static unsigned char text[LONG + 37], ciphertext[sizeof(text)];
+
+/* Number of secrets that are searched for. */
+static int known = FIXED;
 
 /* The compiler thinks that free() reads neither. */
 static volatile int watching, finds;
@@ -36,8 +52,9 @@ static const char *doing = "";
 
 static int holds(const unsigned char *from, const unsigned char *to, int which)
 {
-    for (; to - from >= 16; from++)
-        if (memcmp(from, secrets[which], 16) == 0)
+    int at = starts[which], len = ends[which] - at;
+    for (; to - from >= len; from++)
+        if (memcmp(from, secrets[which] + at, len) == 0)
             return 1;
     return 0;
 }
@@ -50,7 +67,7 @@ void free(void *block)
         *(void **)&next = dlsym(RTLD_NEXT, "free");
     if (watching && block != NULL) {
         unsigned char *bytes = block;
-        for (int i = 0; i < SECRETS; i++)
+        for (int i = 0; i < known; i++)
             if (holds(bytes, bytes + malloc_usable_size(block), i)) {
                 watching = 0;
                 printf("%s: %s in freed memory\n", doing, secret_names[i]);
@@ -73,7 +90,7 @@ __attribute__((noinline)) static void search_stack(void)
 {
     volatile unsigned char here = 0;
     const unsigned char *top = (const unsigned char *)&here;
-    for (int i = 0; i < SECRETS; i++)
+    for (int i = 0; i < known; i++)
         if (holds(top - DEPTH + 4096, top - 512, i)) {
             printf("%s: %s on the stack\n", doing, secret_names[i]);
             finds++;
@@ -95,11 +112,115 @@ static void must(int ok, const char *what)
     }
 }
 
+/* The product of POLYVAL (RFC 8452, section 3): a * b * x^-128. */
+static unsigned __int128 dot(unsigned __int128 a, unsigned __int128 b)
+{
+    const unsigned __int128 divided = (unsigned __int128)0xe1 << 120;
+    unsigned __int128 sum = 0;
+    for (int i = 0; i < 128; i++) {
+        if (b >> i & 1)
+            sum ^= a;
+        sum = sum >> 1 ^ (sum & 1 ? divided : 0);
+    }
+    return sum;
+}
+
+static unsigned __int128 reversed(const unsigned char *block)
+{
+    unsigned __int128 number = 0;
+    for (int i = 0; i < 16; i++)
+        number = number << 8 | block[i];
+    return number;
+}
+
+static void store(int which, unsigned __int128 number, int reverse)
+{
+    for (int i = 0; i < 16; i++)
+        secrets[which][reverse ? 15 - i : i] = (unsigned char)(number >> 8 * i);
+}
+
+/* Encrypts `text` with the default provider. */
+static void seal(int iv_len, unsigned char *tag)
+{
+    EVP_CIPHER *cipher = EVP_CIPHER_fetch(NULL, "AES-128-GCM", "provider=default");
+    EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
+    int len;
+    must(EVP_EncryptInit_ex(context, cipher, NULL, NULL, NULL)
+            && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_IVLEN, iv_len, NULL)
+            && EVP_EncryptInit_ex(context, NULL, NULL, secrets[0], iv)
+            && EVP_EncryptUpdate(context, ciphertext, &len, text, sizeof(text))
+            && EVP_EncryptFinal_ex(context, ciphertext, &len)
+            && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, 16, tag),
+        "the default provider");
+    EVP_CIPHER_CTX_free(context);
+    EVP_CIPHER_free(cipher);
+}
+
+/* Computes the secrets that are not constants, for an IV of a length. */
+static void find_secrets(int iv_len)
+{
+    unsigned __int128 h = 0, counter;
+    for (int i = 15; i >= 0; i--)
+        h = h << 8 | secrets[5][i];
+    store(6, dot(h, h), 0);
+    store(7, dot(dot(h, h), dot(h, h)), 0);
+    /* SP 800-38D, 7.1, step 2: GHASH of the IV and of its length in bits. The same secret is searched for with any IV. */
+    counter = dot(dot(reversed(iv), h) ^ 8 * 16, h);
+    store(8, counter, 1);
+    store(9, counter, 0);
+    seal(iv_len, secrets[10]);
+    known = SECRETS;
+}
+
+/* Makes a call, which must not fail, and searches for secrets. */
+#define STEP(call)                                                                                                      \
+    do {                                                                                                                \
+        snprintf(what, sizeof(what), "AES-128-GCM, IV of %d bytes: %s", iv_len, #call);                                 \
+        doing = what;                                                                                                   \
+        clear_stack();                                                                                                  \
+        watching = 1;                                                                                                   \
+        must(call, "call");                                                                                             \
+        watching = 0;                                                                                                   \
+        search_stack();                                                                                                 \
+    } while (0)
+
+/* Long messages of GCM: the loops that need many powers of H, in a context and in its copy, and a forged message. */
+static void use_gcm(const char *query, int iv_len)
+{
+    static unsigned char out[sizeof(text)], wrong[16];
+    char what[300];
+    int len;
+    EVP_CIPHER *cipher = EVP_CIPHER_fetch(NULL, "AES-128-GCM", query);
+    EVP_CIPHER_CTX *first = EVP_CIPHER_CTX_new(), *second = EVP_CIPHER_CTX_new();
+
+    must(cipher != NULL && first != NULL && second != NULL, "GCM");
+    find_secrets(iv_len);
+    must(EVP_EncryptInit_ex(first, cipher, NULL, NULL, NULL)
+            && EVP_CIPHER_CTX_ctrl(first, EVP_CTRL_AEAD_SET_IVLEN, iv_len, NULL),
+        "IV length");
+    STEP(EVP_EncryptInit_ex(first, NULL, NULL, secrets[0], iv));
+    STEP(EVP_EncryptUpdate(first, out, &len, text, LONG));
+    /* Enough updates for keystream that is computed ahead. */
+    for (int i = 0; i < 8; i++)
+        STEP(EVP_EncryptUpdate(first, out, &len, text, LONG));
+    STEP(EVP_CIPHER_CTX_copy(second, first));
+    STEP(EVP_EncryptUpdate(second, out, &len, text, LONG + 37));
+    STEP(EVP_EncryptFinal_ex(second, out, &len));
+    STEP(EVP_EncryptFinal_ex(first, out, &len));
+    STEP(EVP_DecryptInit_ex(first, NULL, NULL, secrets[0], iv));
+    STEP(EVP_CIPHER_CTX_ctrl(first, EVP_CTRL_AEAD_SET_TAG, 16, wrong));
+    STEP(EVP_DecryptUpdate(first, out, &len, ciphertext, sizeof(text)));
+    STEP(EVP_DecryptFinal_ex(first, out, &len) <= 0);
+    STEP((EVP_CIPHER_CTX_free(first), 1));
+    STEP((EVP_CIPHER_CTX_free(second), 1));
+    EVP_CIPHER_free(cipher);
+}
+
 static void use(const char *name, const char *query)
 {
     static const char *steps[] = { "init", "update", "final", "copy", "copy of the copy", "init again",
         "init of the copy", "free" };
-    unsigned char iv[16] = { 1 }, data[80];
+    unsigned char data[80];
     char what[100];
     int len, xts = strstr(name, "XTS") != NULL;
     EVP_CIPHER *cipher = EVP_CIPHER_fetch(NULL, name, query);
@@ -107,7 +228,6 @@ static void use(const char *name, const char *query)
                    *third = EVP_CIPHER_CTX_new();
 
     must(cipher != NULL && first != NULL && second != NULL && third != NULL, name);
-    /* Not zero: an encrypted zero block is H. */
     memset(data, 5, sizeof(data));
     /* In static memory that is never freed; in XTS the key for data. */
     static unsigned char keys[32];
@@ -152,6 +272,14 @@ static void use(const char *name, const char *query)
     EVP_CIPHER_free(cipher);
 }
 
+static int is_development_build(const OSSL_PROVIDER *provider)
+{
+    const char *build = NULL;
+    OSSL_PARAM params[] = { OSSL_PARAM_utf8_ptr("buildinfo", (char **)&build, 0), OSSL_PARAM_END };
+    must(OSSL_PROVIDER_get_params(provider, params) && build != NULL, "buildinfo");
+    return strcmp(build, "development build") == 0;
+}
+
 int main(int argc, char **argv)
 {
     static const char *names[] = { "AES-128-ECB", "AES-128-CBC", "AES-128-CFB", "AES-128-CFB8", "AES-128-CFB1",
@@ -179,10 +307,17 @@ int main(int argc, char **argv)
 
     if (argc > 2)
         must(OSSL_PROVIDER_set_default_search_path(NULL, argv[2]), "search path");
-    must(OSSL_PROVIDER_load(NULL, "default") != NULL && OSSL_PROVIDER_load(NULL, argv[1]) != NULL, "load");
+    OSSL_PROVIDER *provider = OSSL_PROVIDER_load(NULL, argv[1]);
+    must(OSSL_PROVIDER_load(NULL, "default") != NULL && provider != NULL, "load");
     snprintf(query, sizeof(query), "provider=%s", argv[1]);
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         use(names[i], query);
+    memset(text, 5, sizeof(text));
+    /* The long loops of a development build keep some variables on the stack that others keep in registers. */
+    if (!is_development_build(provider)) {
+        use_gcm(query, 12);
+        use_gcm(query, 16);
+    }
     printf("%d finds\n", finds);
     return finds != 0;
 }

@@ -19,7 +19,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use lockstep::hazmat::chaining::counter_after;
 use lockstep::hazmat::inline::{Block, Span};
 use lockstep::hazmat::work::Pass;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::ffi::process::{PerProcess, Process};
 use crate::ffi::{stack, thread};
@@ -77,7 +77,8 @@ struct Queue {
 struct KeystreamJob {
     key: ContextKey,
     pass: Pass,
-    start: Block,
+    /// The first counter. In GCM it is a secret, if the IV does not have 12 bytes.
+    start: Zeroizing<Block>,
     segment: usize,
     state: Mutex<State>,
     made: Condvar,
@@ -209,7 +210,7 @@ impl KeystreamJob {
             keystream.clear();
             keystream.resize(self.segment, 0);
             let blocks = u128::from(number) * (self.segment / 16) as u128;
-            let mut counter = counter_after(self.pass, &self.start, blocks);
+            let mut counter = Zeroizing::new(counter_after(self.pass, &self.start, blocks));
             let data = Span::in_place(&mut keystream);
             if planned {
                 self.key.run(self.pass, &mut counter, data).ok()?;
@@ -274,7 +275,7 @@ pub(crate) struct KeystreamAhead {
     /// Number of consecutive small updates.
     run: u32,
     /// The counter at the end of the last update. An update that starts with another counter is not consecutive.
-    next: Block,
+    next: Zeroizing<Block>,
     member: Option<PoolMember>,
 }
 
@@ -292,7 +293,7 @@ struct PoolMember {
 impl KeystreamAhead {
     /// The state before any update.
     pub(crate) fn new(pass: Pass) -> KeystreamAhead {
-        KeystreamAhead { pass, run: 0, next: [0; 16], member: None }
+        KeystreamAhead { pass, run: 0, next: Zeroizing::default(), member: None }
     }
 
     /// True if the context uses the worker.
@@ -307,7 +308,7 @@ impl KeystreamAhead {
     }
 
     /// CTR over whole blocks: with keystream computed ahead after [`MIN_RUN`] consecutive small updates, inline
-    /// otherwise.
+    /// otherwise. Copies of the counter may be left on the stack.
     pub(crate) fn apply(
         &mut self,
         keystream_pool: &KeystreamPool,
@@ -316,7 +317,25 @@ impl KeystreamAhead {
         counter: &mut Block,
         data: Span<'_>,
     ) {
-        if self.next != *counter {
+        let was_member = self.member.is_some();
+        self.apply_in_own_frame(keystream_pool, instance, key, counter, data);
+        if !was_member && self.member.is_some() {
+            // The key of the job was moved, which leaves copies on the stack.
+            stack::wipe_below();
+        }
+    }
+
+    /// A separate function, so that its stack frame can be wiped.
+    #[inline(never)]
+    fn apply_in_own_frame(
+        &mut self,
+        keystream_pool: &KeystreamPool,
+        instance: &Arc<Instance>,
+        key: &ContextKey,
+        counter: &mut Block,
+        data: Span<'_>,
+    ) {
+        if *self.next != *counter {
             // The update belongs to another message, or to another position in the message.
             self.stop();
         }
@@ -342,12 +361,13 @@ impl KeystreamAhead {
             self.member = None;
             key.run_inline(self.pass, counter, rest);
         }
-        self.next = *counter;
+        *self.next = *counter;
     }
 
     /// Ends the message: the keystream computed for it is dropped.
     pub(crate) fn stop(&mut self) {
         self.run = 0;
+        self.next.zeroize();
         self.member = None;
     }
 }
@@ -380,14 +400,12 @@ impl PoolMember {
         let job = Arc::new(KeystreamJob {
             key,
             pass,
-            start: *start,
+            start: Zeroizing::new(*start),
             segment,
             state: Mutex::new(state),
             made: Condvar::new(),
         });
         shared.enqueue(&job);
-        // This function has moved the key, which leaves copies on the stack.
-        stack::wipe_below();
         let process = Process::current();
         Some(PoolMember { process, shared, job, current: None, used: 0 })
     }

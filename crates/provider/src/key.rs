@@ -9,7 +9,6 @@ use lockstep::hazmat::work::{Operation, Pass, Segment, Task, Tweak};
 use lockstep::hazmat::{Error, Key};
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::algorithm::Algorithm;
 use crate::ffi::{stack, thread};
 use crate::instance::Instance;
 use crate::reason::{Outcome, Reason};
@@ -41,21 +40,16 @@ impl ContextKey {
         Ok(ContextKey { instance, inline, bytes, len: key.len(), planned: OnceLock::new() })
     }
 
-    /// Replaces the key of a context if `key` is given. The old key is wiped before the new key is expanded. If the
-    /// length of the new key is wrong, the old key is kept.
+    /// Replaces the key of a context if `key` is given. The old key is wiped before the new key is expanded.
     ///
     /// # Errors
-    /// [`Reason::KeyLength`] if the algorithm has another key length, and the errors of [`ContextKey::new`].
+    /// The errors of [`ContextKey::new`].
     pub(crate) fn replace(
         place: &mut Option<ContextKey>,
         instance: &Arc<Instance>,
-        algorithm: &Algorithm,
         key: Option<&[u8]>,
     ) -> Outcome<()> {
         let Some(key) = key else { return Ok(()) };
-        if key.len() != algorithm.key_len {
-            return Err(Reason::KeyLength);
-        }
         *place = None;
         *place = Some(ContextKey::new(instance, key)?);
         Ok(())

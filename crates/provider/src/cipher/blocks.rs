@@ -73,7 +73,7 @@ impl Cipher for Blocks {
                 self.buffer.restart(first);
             }
         }
-        ContextKey::replace(&mut self.key, &self.instance, self.algorithm, key)
+        ContextKey::replace(&mut self.key, &self.instance, key)
     }
 
     fn has_key(&self) -> bool {

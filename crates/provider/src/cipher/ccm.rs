@@ -114,7 +114,7 @@ impl Cipher for Ccm {
             // A tag that was set for this message is kept; the tag of the previous encryption is discarded.
             self.tag_is_set &= !encrypts;
         }
-        ContextKey::replace(&mut self.key, &self.instance, self.algorithm, key)?;
+        ContextKey::replace(&mut self.key, &self.instance, key)?;
         if key.is_some() {
             self.message = None;
         }

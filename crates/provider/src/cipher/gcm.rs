@@ -7,10 +7,11 @@ use lockstep::hazmat::work::Pass;
 use zeroize::Zeroize;
 
 use super::Cipher;
-use crate::ahead::KeystreamAhead;
+use crate::ahead::{KeystreamAhead, KeystreamPool};
 use crate::algorithm::Algorithm;
 use crate::ffi::buffers::Buffers;
 use crate::ffi::param::{GetParam, Kind, Parameters, SIZE, SetParam, UINT, entry, list};
+use crate::ffi::stack;
 use crate::instance::Instance;
 use crate::key::ContextKey;
 use crate::reason::{Outcome, Reason};
@@ -27,7 +28,7 @@ const TLS_EXPLICIT_IV: usize = 8;
 const TLS_FIXED_IV: usize = 4;
 const TLS_TAG: usize = 16;
 
-/// The state of an IV. No IV is used for two messages.
+/// The state of an IV. No IV is used for two messages of a context, unless the caller sets it again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum IvState {
     /// Not set. Encryption then generates a random IV.
@@ -56,6 +57,21 @@ impl Ahead {
         }
         place
     }
+
+    /// Encrypts or decrypts data of a message. False if the message is too long.
+    #[inline(never)]
+    fn update(
+        &mut self,
+        gcm: &mut InlineGcm,
+        keystream_pool: &KeystreamPool,
+        instance: &Arc<Instance>,
+        data: Span<'_>,
+    ) -> bool {
+        let Ahead { key, keystream } = self;
+        gcm.update_by(data, &mut |counter, blocks| {
+            keystream.apply(keystream_pool, instance, key, counter, blocks);
+        })
+    }
 }
 
 /// A context of GCM.
@@ -69,6 +85,8 @@ pub(crate) struct Gcm {
     iv: [u8; MAX_IV],
     iv_len: usize,
     iv_state: IvState,
+    /// True if a message was started with the current IV.
+    iv_is_used: bool,
     /// True if the IV was generated at random.
     iv_is_random: bool,
     /// True if the IVs of records consist of a fixed part and a counter.
@@ -115,6 +133,7 @@ impl Cipher for Gcm {
             iv: [0; MAX_IV],
             iv_len: 12,
             iv_state: IvState::Missing,
+            iv_is_used: false,
             iv_is_random: false,
             iv_counts: false,
             tag: [0; 16],
@@ -152,12 +171,10 @@ impl Cipher for Gcm {
             self.iv[..iv.len()].copy_from_slice(iv);
             self.iv_len = iv.len();
             self.iv_state = IvState::Fresh;
+            self.iv_is_used = false;
             self.iv_is_random = false;
         }
         if let Some(key) = key {
-            if key.len() != self.algorithm.key_len {
-                return Err(Reason::KeyLength);
-            }
             if !self.ahead.is_empty() {
                 self.ahead.clear();
             }
@@ -221,10 +238,13 @@ impl Cipher for Gcm {
         let gcm = self.gcm.as_mut().ok_or(Reason::NoKey)?;
         let span = data.whole()?;
         let done = match (&self.instance.keystream_pool, self.ahead.first_mut()) {
-            (Some(keystream_pool), Some(Ahead { key, keystream })) => {
-                gcm.update_by(span, &mut |counter, blocks| {
-                    keystream.apply(keystream_pool, &self.instance, key, counter, blocks);
-                })
+            (Some(keystream_pool), Some(ahead)) => {
+                let done = ahead.update(gcm, keystream_pool, &self.instance, span);
+                if self.iv_len != 12 {
+                    // The counter, which is a hash with the secret H, may have been copied to the stack.
+                    stack::wipe_below();
+                }
+                done
             }
             _ => gcm.update(span),
         };
@@ -397,6 +417,7 @@ impl Gcm {
             return Err(Reason::IvLength);
         }
         self.iv_state = IvState::InUse;
+        self.iv_is_used = true;
         self.tag_is_made = false;
         if let Some(ahead) = self.ahead.first_mut() {
             ahead.keystream.stop();
@@ -411,6 +432,7 @@ impl Gcm {
         }
         getrandom::fill(&mut self.iv[..self.iv_len]).map_err(|_| Reason::Random)?;
         self.iv_state = IvState::Fresh;
+        self.iv_is_used = false;
         self.iv_is_random = true;
         Ok(())
     }
@@ -424,6 +446,7 @@ impl Gcm {
             self.iv_is_random = false;
             self.iv_counts = true;
             self.iv_state = IvState::Fresh;
+            self.iv_is_used = false;
             return Ok(());
         }
         let part = param.octets()?;
@@ -438,6 +461,7 @@ impl Gcm {
         }
         self.iv_counts = true;
         self.iv_state = IvState::Fresh;
+        self.iv_is_used = false;
         Ok(())
     }
 
@@ -446,15 +470,24 @@ impl Gcm {
         if !self.iv_counts || self.gcm.is_none() || part.is_empty() || self.iv_len < TLS_EXPLICIT_IV {
             return Err(Reason::TlsIv);
         }
+        if self.encrypts && self.iv_is_used {
+            // A message was started with this IV in another way than by this function.
+            self.increment_iv();
+        }
         self.start()?;
-        let iv = &mut self.iv[..self.iv_len];
+        let iv = &self.iv[..self.iv_len];
         let len = part.len().min(iv.len());
         part[..len].copy_from_slice(&iv[iv.len() - len..]);
-        // The counter has at least 8 bytes, so it does not overflow in practice.
-        let (_, counter) = iv.split_at_mut(iv.len() - 8);
-        let next = u64::from_be_bytes(counter.try_into().expect("8 bytes")).wrapping_add(1);
-        counter.copy_from_slice(&next.to_be_bytes());
+        self.increment_iv();
         Ok(())
+    }
+
+    /// Increments the last 8 bytes of the IV, a counter that does not overflow in practice.
+    fn increment_iv(&mut self) {
+        let counter = &mut self.iv[self.iv_len - TLS_EXPLICIT_IV..self.iv_len];
+        let next = u64::from_be_bytes((&*counter).try_into().expect("8 bytes")).wrapping_add(1);
+        counter.copy_from_slice(&next.to_be_bytes());
+        self.iv_is_used = false;
     }
 
     /// Starts a message with the IV that ends with `part`, which was received in a record.

@@ -109,9 +109,6 @@ impl Cipher for GcmSiv {
             self.nonce = Some(iv.try_into().map_err(|_| Reason::IvLength)?);
         }
         if let Some(key) = key {
-            if key.len() != self.algorithm.key_len {
-                return Err(Reason::KeyLength);
-            }
             self.key = None;
             self.instance.kernel()?;
             self.key = Some(Key::new(key).map_err(|_| Reason::KeyLength)?);

@@ -128,9 +128,6 @@ impl Cipher for Ocb {
             self.tag_is_made = false;
         }
         if let Some(key) = key {
-            if key.len() != self.algorithm.key_len {
-                return Err(Reason::KeyLength);
-            }
             self.ocb = None;
             let key = InlineKey::new(self.instance.kernel()?, key).ok_or(Reason::OutOfMemory)?;
             self.ocb = Some(InlineOcb::new(key));

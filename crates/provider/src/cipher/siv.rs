@@ -104,9 +104,6 @@ impl Cipher for Siv {
         self.encrypts = encrypts;
         self.is_done = false;
         if let Some(key) = key {
-            if key.len() != self.algorithm.key_len {
-                return Err(Reason::KeyLength);
-            }
             self.key = None;
             self.instance.kernel()?;
             self.key = Some(SivKey::new(key).map_err(|_| Reason::KeyLength)?);

@@ -149,7 +149,7 @@ impl Cipher for Streams {
             (None, _) => *self.state.iv(),
         };
         self.state.restart(next);
-        ContextKey::replace(&mut self.key, &self.instance, self.algorithm, key)
+        ContextKey::replace(&mut self.key, &self.instance, key)
     }
 
     fn has_key(&self) -> bool {

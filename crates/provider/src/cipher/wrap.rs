@@ -58,7 +58,7 @@ impl Cipher for Wrap {
             }
             self.icv.insert([0; 8])[..iv.len()].copy_from_slice(iv);
         }
-        ContextKey::replace(&mut self.key, &self.instance, self.algorithm, key)
+        ContextKey::replace(&mut self.key, &self.instance, key)
     }
 
     fn has_key(&self) -> bool {

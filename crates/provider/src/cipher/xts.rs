@@ -49,9 +49,6 @@ impl Cipher for Xts {
             self.iv = Some(iv_of(iv)?);
         }
         if let Some(key) = key {
-            if key.len() != self.algorithm.key_len {
-                return Err(Reason::KeyLength);
-            }
             let (data, tweak) = key.split_at(key.len() / 2);
             // If the halves of the key are equal, the first tweak leaks (FIPS guidance to SP 800-38E). Decryption is
             // still allowed, for existing data.

@@ -305,6 +305,10 @@ fn init_in_own_frame<C: Cipher, const ENCRYPTS: bool>(
     key: Option<&[u8]>,
     iv: Option<&[u8]>,
 ) -> Outcome<()> {
+    // Checked before anything changes: a call that fails must not leave a new IV with the old key.
+    if key.is_some_and(|key| key.len() != context.algorithm.key_len) {
+        return Err(Reason::KeyLength);
+    }
     context.cipher.init(ENCRYPTS, key, iv)
 }
 

@@ -120,6 +120,9 @@ static REASONS: Table<[Item; Reason::OWN.len() + 1]> = Table({
 });
 
 const NAME: &CStr = c"Lockstep";
+/// The version. A build with debug assertions is a development build: its loops may leave secrets on the stack.
+const BUILD: &CStr = if cfg!(debug_assertions) { c"development build" } else { VERSION };
+
 const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
     Ok(version) => version,
     Err(_) => unreachable!(),
@@ -198,7 +201,8 @@ unsafe extern "C" fn get_params(_context: *mut c_void, params: *mut OsslParam) -
         let answered = unsafe { iter_get_params(params) }.all(|mut param| {
             let result = match param.name() {
                 b"name" => param.text(NAME),
-                b"version" | b"buildinfo" => param.text(VERSION),
+                b"version" => param.text(VERSION),
+                b"buildinfo" => param.text(BUILD),
                 b"status" => param.number(1),
                 _ => Ok(()),
             };

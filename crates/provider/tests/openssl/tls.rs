@@ -152,6 +152,25 @@ fn gcm_gets_and_sets_invocation_ivs() {
     }
 }
 
+/// The default provider starts the second message with the IV of the first.
+#[test]
+fn a_generated_iv_is_not_that_of_an_earlier_message() {
+    let name = "AES-128-GCM";
+    let generate = Control(EVP_CTRL_GCM_IV_GEN, 12, vec![0; 12]);
+    let mut side = Side::new(ours(name));
+    assert!(gcm_setup(name, ENCRYPT).iter().all(|call| side.run(call).ok()));
+    let first = side.run(&Update(vec![0; 50])).out;
+    assert!(side.run(&Final).ok());
+    let mut ivs = vec![bytes(12, 2)];
+    for _ in 0..3 {
+        let iv = side.run(&generate).out;
+        assert!(iv.len() == 12 && !ivs.contains(&iv));
+        ivs.push(iv);
+        assert_ne!(side.run(&Update(vec![0; 50])).out, first);
+        assert!(side.run(&Final).ok());
+    }
+}
+
 #[test]
 fn an_impossible_header_is_refused() {
     let (gcm, ccm) = ("AES-128-GCM", "AES-128-CCM");
