@@ -238,8 +238,14 @@ impl Gpu {
         Ok(())
     }
 
-    pub(crate) fn limits(&self) -> wgpu::Limits {
-        self.device.limits()
+    /// Maximum size of a buffer in bytes.
+    pub(crate) fn most_buffer(&self) -> usize {
+        usize::try_from(self.device.limits().max_buffer_size).unwrap_or(usize::MAX)
+    }
+
+    /// Maximum size of a binding in bytes.
+    pub(crate) fn most_binding(&self) -> usize {
+        usize::try_from(self.device.limits().max_storage_buffer_binding_size).unwrap_or(usize::MAX)
     }
 
     /// Waits for a submission and all earlier submissions.

@@ -126,7 +126,7 @@ fn words(place: &Place, len: usize) -> (Place, usize, usize) {
 
 /// Maximum number of bytes of one copy that fits into a staging buffer.
 fn at_once(gpu: &Gpu) -> usize {
-    AT_ONCE.min(gpu.limits().max_buffer_size as usize / 4 / WORD * WORD)
+    AT_ONCE.min(gpu.most_buffer() / 4 / WORD * WORD)
 }
 
 /// Copies to the device, and waits.
@@ -301,7 +301,7 @@ impl DerefMut for Pinned {
 impl DeviceMemory for WgpuDevice {
     fn allocate(&self, len: usize) -> Result<Box<dyn DeviceBuffer>> {
         let gpu = self.gpu()?;
-        let each = gpu.limits().max_buffer_size as usize / 256 * 256;
+        let each = gpu.most_buffer() / 256 * 256;
         let rounded =
             len.max(1).checked_next_multiple_of(16).ok_or_else(|| gpu.failed("not enough memory"))?;
         let usage = BufferUsages::COPY_SRC | BufferUsages::COPY_DST;

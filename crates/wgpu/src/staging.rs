@@ -91,7 +91,7 @@ impl Place {
             return Ok(false);
         }
         let len = len.max(SMALLEST).next_power_of_two();
-        let most = gpu.limits().max_buffer_size as usize;
+        let most = gpu.most_buffer();
         if len > most {
             return Err(gpu.failed(format!(
                 "a buffer of {len} bytes exceeds the limit of {most}: submit less at once"
