@@ -283,6 +283,9 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
                 put(ALIGNMENT * index, &launch.bytes());
             }
             put(parameters.tiles, &list.tiles.iter().flat_map(Tile::bytes).collect::<Vec<u8>>());
+            for &(tile, piece) in &list.hash_states {
+                put(parameters.tiles + Tile::SIZE * tile + Tile::STATE, &self.pieces[piece].state);
+            }
             for (number, key) in self.keys.all.iter().enumerate() {
                 // The round keys for encryption, then the round keys for decryption.
                 let (keys, at) =
