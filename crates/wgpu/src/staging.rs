@@ -200,7 +200,7 @@ impl Staging {
         let len = self.upload.len;
         // An empty range cannot be mapped.
         let download = download.max(SMALLEST);
-        self.returned = download;
+        self.returned = self.returned.max(download);
         (self.downloaded, self.uploaded) = gpu.call(|_, _| {
             (
                 Mapping::begin(down, wgpu::MapMode::Read, download),
