@@ -19,8 +19,10 @@ pub struct Masks {
 /// Enough masks for 2^48 blocks.
 const MASKS: usize = 48;
 
-/// The maximum number of bytes of data and of associated data, which the number of masks limits (RFC 7253 has no limit of its
-/// own; its section 5.1 advises to process at most 2^48 blocks with a key).
+/// The maximum number of bytes of the data and of the associated data of a message. RFC 7253 has no limit for a message; its
+/// section 5.1 advises to process at most 2^48 blocks with a key. Data and associated data of this length have half as many
+/// blocks together. The masks would allow more: they are enough for all numbers below 2^48, and devices also compute offsets of
+/// some numbers beyond the end of the data.
 pub const MAX_DATA: u64 = 1 << 50;
 
 impl Masks {
