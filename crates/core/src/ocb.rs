@@ -5,6 +5,9 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 use crate::key::Block;
 
 /// The masks of a key (RFC 7253, section 4.1): L_*, L_$ and L_0, L_1, ...
+///
+/// Moving the masks leaves a copy in the old place. Put the default value, which is zeros, in its final place, and call
+/// [`Masks::fill`] there.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct Masks {
     /// L_*, the encrypted block of zeros, for partial blocks.
@@ -25,17 +28,22 @@ const MASKS: usize = 48;
 /// some numbers beyond the end of the data.
 pub const MAX_DATA: u64 = 1 << 50;
 
+impl Default for Masks {
+    fn default() -> Masks {
+        Masks { star: [0; 16], dollar: [0; 16], l: [[0; 16]; MASKS] }
+    }
+}
+
 impl Masks {
-    /// The masks of a key that encrypts the block of zeros to `star`.
-    pub fn new(star: &Block) -> Masks {
-        let mut masks = Masks { star: *star, dollar: double(star), l: [[0; 16]; MASKS] };
-        let mut last = masks.dollar;
-        for l in &mut masks.l {
-            *l = double(&last);
-            last = *l;
+    /// Makes these the masks of a key that encrypts the block of zeros to `star`.
+    pub fn fill(&mut self, star: &Block) {
+        self.star = *star;
+        self.dollar = double(star);
+        let mut last = &self.dollar;
+        for l in &mut self.l {
+            *l = double(last);
+            last = l;
         }
-        last.zeroize();
-        masks
     }
 
     /// L_i.
@@ -110,9 +118,15 @@ pub fn xor(block: &mut Block, mask: &Block) {
 mod tests {
     use super::*;
 
+    fn masks() -> Masks {
+        let mut masks = Masks::default();
+        masks.fill(&[0xA5; 16]);
+        masks
+    }
+
     #[test]
     fn offsets_can_be_computed_directly() {
-        let masks = Masks::new(&[0xA5; 16]);
+        let masks = masks();
         let first = [7; 16];
         let mut offset = first;
         assert_eq!(masks.offset(&first, 0), first);
@@ -134,7 +148,7 @@ mod tests {
 
     #[test]
     fn masks_up_to_the_last_are_doubled() {
-        let masks = Masks::new(&[0xA5; 16]);
+        let masks = masks();
         let first = [7; 16];
         let mut expected = doubled_by_bits(&masks.dollar);
         assert_eq!(masks.dollar, doubled_by_bits(&masks.star));

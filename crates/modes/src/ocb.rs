@@ -72,6 +72,7 @@ fn check_all(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<(
 }
 
 /// The state of a message.
+#[derive(Default)]
 struct State {
     masks: Masks,
     /// The offset of the last block, or of the nonce before the first block.
@@ -120,12 +121,13 @@ fn start(executor: &dyn Executor, messages: &[AeadMessage<'_>]) -> Result<Vec<St
         blocks[1] = nonce_block(message.nonce, message.tag.len()).0;
     }
     encrypt_blocks(executor, messages, &mut blocks)?;
-    let states = messages.iter().zip(blocks.chunks(2)).map(|(message, blocks)| State {
-        masks: Masks::new(&blocks[0]),
-        offset: Zeroizing::new(first_offset(&blocks[1], nonce_block(message.nonce, message.tag.len()).1)),
-        checksum: Zeroizing::new([0; 16]),
-    });
-    Ok(states.collect())
+    // The states are filled in their final place, because moving them would leave copies of the masks.
+    let mut states: Vec<State> = messages.iter().map(|_| State::default()).collect();
+    for ((message, state), blocks) in messages.iter().zip(&mut states).zip(blocks.chunks(2)) {
+        state.masks.fill(&blocks[0]);
+        *state.offset = first_offset(&blocks[1], nonce_block(message.nonce, message.tag.len()).1);
+    }
+    Ok(states)
 }
 
 /// Encrypts or decrypts whole blocks, each masked with its offset. `before` is the number of blocks before them.
