@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use crate::executor::Executor;
 use crate::gcm::{all_sealed, zero_failed};
-use crate::{Direction, by_key_size, check_tags, encrypt_blocks, pieces, transfer};
+use crate::{Direction, by_key_size, check_tags, encrypt_blocks, invalidate, pieces, transfer};
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
 use lockstep_core::gcm::settle;
@@ -52,17 +52,23 @@ pub fn seal_or_open(
     fused: FusedAead,
     messages: &mut [AeadMessage<'_>],
 ) -> Result<()> {
-    let direction = if fused.opens() { Direction::Decrypt } else { Direction::Encrypt };
-    let outcome = match executor.run_fused(fused, messages) {
-        Ok(true) => return Ok(()),
-        Ok(false) => run(executor, direction, messages),
-        Err(error) => Err(error),
-    };
-    if !fused.opens() {
-        return outcome;
+    match executor.run_fused(fused, messages) {
+        Ok(true) => Ok(()),
+        Ok(false) => {
+            let direction = if fused.opens() { Direction::Decrypt } else { Direction::Encrypt };
+            let mut states = start(executor, messages)?;
+            // The tag is computed from the plaintext. The plaintext must be zeroed if the check fails or does not happen.
+            run(executor, direction, messages, &mut states)
+                .and_then(|()| zero_failed(executor, messages))
+                .inspect_err(|_| invalidate(executor, messages))
+        }
+        Err(error) => {
+            if fused.opens() {
+                invalidate(executor, messages);
+            }
+            Err(error)
+        }
     }
-    // The tag is computed from the plaintext. The plaintext must be zeroed if the check fails or does not happen.
-    outcome.and(zero_failed(executor, messages))
 }
 
 fn check_all(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<()> {
@@ -82,9 +88,13 @@ struct State {
 }
 
 /// Composes OCB of ECB, on messages whose keys have the same size.
-fn run(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMessage<'_>]) -> Result<()> {
-    let mut states = start(executor, messages)?;
-    for (message, state) in messages.iter_mut().zip(&mut states) {
+fn run(
+    executor: &dyn Executor,
+    direction: Direction,
+    messages: &mut [AeadMessage<'_>],
+    states: &mut [State],
+) -> Result<()> {
+    for (message, state) in messages.iter_mut().zip(&mut *states) {
         let whole = message.data.len() & !15;
         let key = message.key;
         let State { masks, offset, checksum } = state;
@@ -99,15 +109,15 @@ fn run(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMessag
             Ok(())
         })?;
     }
-    partial_blocks(executor, direction, messages, &mut states)?;
+    partial_blocks(executor, direction, messages, states)?;
     let mut tags = Zeroizing::new(vec![[0; 16]; messages.len()]);
-    for (tag, state) in tags.iter_mut().zip(&states) {
+    for (tag, state) in tags.iter_mut().zip(&*states) {
         *tag = *state.checksum;
         xor(tag, &state.offset);
         xor(tag, &state.masks.dollar);
     }
     encrypt_blocks(executor, messages, &mut tags)?;
-    for ((message, state), tag) in messages.iter_mut().zip(&states).zip(&mut *tags) {
+    for ((message, state), tag) in messages.iter_mut().zip(states).zip(&mut *tags) {
         xor(tag, &*hash(executor, message.key, &state.masks, message.aad)?);
         message.status = settle(&mut message.tag, tag);
     }
