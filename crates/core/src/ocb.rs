@@ -5,6 +5,9 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 use crate::key::Block;
 
 /// The masks of a key (RFC 7253, section 4.1): L_*, L_$ and L_0, L_1, ...
+///
+/// Moving the masks leaves a copy in the old place. Put the default value, which is zeros, in its final place, and call
+/// [`Masks::fill`] there.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct Masks {
     /// L_*, the encrypted block of zeros, for partial blocks.
@@ -19,21 +22,28 @@ pub struct Masks {
 /// Enough masks for 2^48 blocks.
 const MASKS: usize = 48;
 
-/// The maximum number of bytes of data and of associated data, which the number of masks limits (RFC 7253 has no limit of its
-/// own; its section 5.1 advises to process at most 2^48 blocks with a key).
+/// The maximum number of bytes of the data and of the associated data of a message. RFC 7253 has no limit for a message; its
+/// section 5.1 advises to process at most 2^48 blocks with a key. Data and associated data of this length have half as many
+/// blocks together. The masks would allow more: they are enough for all numbers below 2^48, and devices also compute offsets of
+/// some numbers beyond the end of the data.
 pub const MAX_DATA: u64 = 1 << 50;
 
+impl Default for Masks {
+    fn default() -> Masks {
+        Masks { star: [0; 16], dollar: [0; 16], l: [[0; 16]; MASKS] }
+    }
+}
+
 impl Masks {
-    /// The masks of a key that encrypts the block of zeros to `star`.
-    pub fn new(star: &Block) -> Masks {
-        let mut masks = Masks { star: *star, dollar: double(star), l: [[0; 16]; MASKS] };
-        let mut last = masks.dollar;
-        for l in &mut masks.l {
-            *l = double(&last);
-            last = *l;
+    /// Makes these the masks of a key that encrypts the block of zeros to `star`.
+    pub fn fill(&mut self, star: &Block) {
+        self.star = *star;
+        self.dollar = double(star);
+        let mut last = &self.dollar;
+        for l in &mut self.l {
+            *l = double(last);
+            last = l;
         }
-        last.zeroize();
-        masks
     }
 
     /// L_i.
@@ -108,9 +118,15 @@ pub fn xor(block: &mut Block, mask: &Block) {
 mod tests {
     use super::*;
 
+    fn masks() -> Masks {
+        let mut masks = Masks::default();
+        masks.fill(&[0xA5; 16]);
+        masks
+    }
+
     #[test]
     fn offsets_can_be_computed_directly() {
-        let masks = Masks::new(&[0xA5; 16]);
+        let masks = masks();
         let first = [7; 16];
         let mut offset = first;
         assert_eq!(masks.offset(&first, 0), first);
@@ -132,7 +148,7 @@ mod tests {
 
     #[test]
     fn masks_up_to_the_last_are_doubled() {
-        let masks = Masks::new(&[0xA5; 16]);
+        let masks = masks();
         let first = [7; 16];
         let mut expected = doubled_by_bits(&masks.dollar);
         assert_eq!(masks.dollar, doubled_by_bits(&masks.star));

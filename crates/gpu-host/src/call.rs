@@ -124,7 +124,7 @@ impl<P: Pipeline> Call<'_, '_, P> {
         Ok(())
     }
 
-    /// Processes a message of GCM immediately if it is too long for a chunk. Returns whether it was processed.
+    /// Processes a message of a fused AEAD immediately if it is too long for a chunk. Returns whether it was processed.
     fn long_message(&mut self, index: usize) -> Result<bool> {
         let Messages::Aead(messages) = &mut self.messages else { return Ok(false) };
         let done = self.pipeline.long_message(&mut messages[index], &mut self.begun[index]);

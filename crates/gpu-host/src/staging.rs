@@ -8,7 +8,8 @@ use lockstep_core::backend::DeviceId;
 
 /// The operations of a device that staging requires.
 pub trait HostDevice: Send + Sync + 'static {
-    /// Memory of the host and of the device for one chunk. Dropping the value wipes and frees the memory.
+    /// Memory of the host and of the device for one chunk. Dropping the value frees the memory. If the memory may hold keys or
+    /// data, it is passed to [`HostDevice::wipe`] or [`HostDevice::discard`] before, unless the device has failed.
     type Staging: Send;
     /// A point in the work of the device.
     type Event: Send;
@@ -32,7 +33,8 @@ pub trait HostDevice: Send + Sync + 'static {
     /// cannot be used again or is too large to be kept.
     fn wipe(&self, staging: &mut Self::Staging) -> bool;
 
-    /// Wipes and frees a staging buffer whose chunk was not launched.
+    /// Wipes and frees a staging buffer whose chunk was not launched or cannot be waited for. The default is for memory that is
+    /// wiped when it is dropped.
     fn discard(&self, staging: Self::Staging) {
         drop(staging);
     }

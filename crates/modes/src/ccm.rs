@@ -7,7 +7,7 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::absorb::{self, Absorbed, Side};
 use crate::executor::Executor;
 use crate::gcm::{all_sealed, zero_failed};
-use crate::{Direction, by_key_size, check_tags};
+use crate::{Direction, by_key_size, check_tags, invalidate};
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
 use lockstep_core::gcm::settle;
@@ -24,8 +24,9 @@ pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
         let mut states =
             messages.iter().map(|message| State::new(executor, message)).collect::<Result<Vec<_>>>()?;
         mac(executor, messages, &mut states, Side::Input)?;
-        ctr(executor, messages, &mut states)?;
-        finish(executor, messages, &mut states)
+        ctr(executor, messages, &mut states)
+            .and_then(|()| finish(executor, messages, &mut states))
+            .inspect_err(|_| invalidate(executor, messages))
     })?;
     all_sealed(messages)
 }
@@ -39,12 +40,13 @@ pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
     by_key_size(messages, |messages| {
         let mut states =
             messages.iter().map(|message| State::new(executor, message)).collect::<Result<Vec<_>>>()?;
-        let outcome = ctr(executor, messages, &mut states)
+        // The MAC is computed over the plaintext, so the plaintext exists before the check. It must be zeroed if the check fails
+        // or does not happen.
+        ctr(executor, messages, &mut states)
             .and_then(|()| mac(executor, messages, &mut states, Side::Output))
-            .and_then(|()| finish(executor, messages, &mut states));
-        // The MAC is computed over the plaintext, so the plaintext exists before the check. It must be zeroed if the check
-        // fails.
-        outcome.and(zero_failed(executor, messages))
+            .and_then(|()| finish(executor, messages, &mut states))
+            .and_then(|()| zero_failed(executor, messages))
+            .inspect_err(|_| invalidate(executor, messages))
     })?;
     if messages.iter().all(|message| message.status == Status::Done) {
         Ok(())

@@ -8,7 +8,7 @@ use zeroize::Zeroize;
 use crate::absorb::{self, Absorbed, Side};
 use crate::executor::Executor;
 use crate::transfer;
-use crate::{Direction, by_key_size, check_tags};
+use crate::{Direction, by_key_size, check_tags, invalidate};
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
 pub use lockstep_core::gcm::{MAX_DATA, lengths_block, settle};
@@ -131,22 +131,30 @@ mod composed {
     ) -> Result<()> {
         let mut states =
             messages.iter().map(|message| State::new(executor, message)).collect::<Result<Vec<_>>>()?;
-        if fused == FusedAead::GcmSeal {
-            ctr(executor, messages, &mut states)?;
-        }
-        hash(executor, fused, messages, &mut states)?;
-        mask(executor, messages, &mut states)?;
-        for (message, state) in messages.iter_mut().zip(&states) {
+        let states = &mut states[..];
+        let outcome = if fused == FusedAead::GcmSeal {
+            ctr(executor, messages, states).and_then(|()| tags(executor, fused, messages, states))
+        } else {
+            // Nothing is written before the tags have been compared.
+            tags(executor, fused, messages, states)?;
+            ctr(executor, messages, states).and_then(|()| zero_failed(executor, messages))
+        };
+        outcome.inspect_err(|_| invalidate(executor, messages))
+    }
+
+    /// Computes the tags, and writes or compares them.
+    fn tags(
+        executor: &dyn Executor,
+        fused: FusedAead,
+        messages: &mut [AeadMessage<'_>],
+        states: &mut [State],
+    ) -> Result<()> {
+        hash(executor, fused, messages, states)?;
+        mask(executor, messages, states)?;
+        for (message, state) in messages.iter_mut().zip(states) {
             message.status = settle(&mut message.tag, &state.hash);
         }
-        if fused == FusedAead::GcmSeal {
-            return Ok(());
-        }
-        let outcome = ctr(executor, messages, &mut states);
-        if outcome.is_err() {
-            messages.iter_mut().for_each(|message| message.status = Status::Pending);
-        }
-        outcome.and(zero_failed(executor, messages))
+        Ok(())
     }
 
     struct State {

@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 use crate::absorb::{self, Absorbed, Side};
 use crate::executor::Executor;
 use crate::gcm::{all_sealed, zero_failed};
-use crate::{Direction, by_key_size, check_tags, encrypt_blocks};
+use crate::{Direction, by_key_size, check_tags, encrypt_blocks, invalidate};
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
 use lockstep_core::gcm::settle;
@@ -35,9 +35,7 @@ pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
         for (message, state) in messages.iter_mut().zip(&states) {
             message.status = settle(&mut message.tag, &state.tag);
         }
-        ctr(executor, messages, &mut states).inspect_err(|_| {
-            messages.iter_mut().for_each(|message| message.status = Status::Pending);
-        })
+        ctr(executor, messages, &mut states).inspect_err(|_| invalidate(executor, messages))
     })?;
     all_sealed(messages)
 }
@@ -51,12 +49,11 @@ pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
     check_all(messages, Direction::Decrypt)?;
     by_key_size(messages, |messages| {
         let outcome = match executor.run_fused(FusedAead::GcmSivOpen, messages) {
-            Ok(true) => return Ok(()),
+            Ok(true) => Ok(()),
             Ok(false) => open_checked(executor, messages),
             Err(error) => Err(error),
         };
-        // The plaintext exists before its tag is checked. It must be zeroed if the check fails or does not happen.
-        outcome.and(zero_failed(executor, messages))
+        outcome.inspect_err(|_| invalidate(executor, messages))
     })?;
     if messages.iter().all(|message| message.status == Status::Done) {
         Ok(())
@@ -65,6 +62,8 @@ pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
     }
 }
 
+/// Decrypts, and compares the tags. The plaintext exists before its tag is checked. It must be zeroed if the check fails or does
+/// not happen.
 fn open_checked(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     let mut states = State::derive(executor, messages)?;
     for (message, state) in messages.iter().zip(&mut states) {
@@ -76,7 +75,7 @@ fn open_checked(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Re
     for (message, state) in messages.iter_mut().zip(&states) {
         message.status = settle(&mut message.tag, &state.tag);
     }
-    Ok(())
+    zero_failed(executor, messages)
 }
 
 fn check_all(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<()> {

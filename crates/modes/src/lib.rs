@@ -31,6 +31,7 @@ pub mod xts;
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
 use lockstep_core::key::{Block, KeySize};
+use lockstep_core::messages::Messages;
 use lockstep_core::work::{AeadMessage, Pass, Segment, Status, Tag};
 
 pub use aead::{Aead, AeadKey};
@@ -78,6 +79,15 @@ fn check_tags(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<
         message.status = Status::Pending;
     }
     Ok(())
+}
+
+/// After an error of passes that write outputs and tags: marks all messages as not processed, and zeroes their tags and outputs,
+/// so that no partial result remains. A fused AEAD does the same. The memory of a lost device cannot be zeroed.
+fn invalidate(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) {
+    Messages::Aead(messages).invalidate(true);
+    for message in messages {
+        let _ = transfer::zero_output(executor, &mut message.data);
+    }
 }
 
 /// Encrypts the same number of separate blocks for each message, under the message's key. All keys have the same size.

@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use crate::executor::Executor;
 use crate::gcm::{all_sealed, zero_failed};
-use crate::{Direction, by_key_size, check_tags, encrypt_blocks, pieces, transfer};
+use crate::{Direction, by_key_size, check_tags, encrypt_blocks, invalidate, pieces, transfer};
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
 use lockstep_core::gcm::settle;
@@ -52,17 +52,23 @@ pub fn seal_or_open(
     fused: FusedAead,
     messages: &mut [AeadMessage<'_>],
 ) -> Result<()> {
-    let direction = if fused.opens() { Direction::Decrypt } else { Direction::Encrypt };
-    let outcome = match executor.run_fused(fused, messages) {
-        Ok(true) => return Ok(()),
-        Ok(false) => run(executor, direction, messages),
-        Err(error) => Err(error),
-    };
-    if !fused.opens() {
-        return outcome;
+    match executor.run_fused(fused, messages) {
+        Ok(true) => Ok(()),
+        Ok(false) => {
+            let direction = if fused.opens() { Direction::Decrypt } else { Direction::Encrypt };
+            let mut states = start(executor, messages)?;
+            // The tag is computed from the plaintext. The plaintext must be zeroed if the check fails or does not happen.
+            run(executor, direction, messages, &mut states)
+                .and_then(|()| zero_failed(executor, messages))
+                .inspect_err(|_| invalidate(executor, messages))
+        }
+        Err(error) => {
+            if fused.opens() {
+                invalidate(executor, messages);
+            }
+            Err(error)
+        }
     }
-    // The tag is computed from the plaintext. The plaintext must be zeroed if the check fails or does not happen.
-    outcome.and(zero_failed(executor, messages))
 }
 
 fn check_all(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<()> {
@@ -72,6 +78,7 @@ fn check_all(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<(
 }
 
 /// The state of a message.
+#[derive(Default)]
 struct State {
     masks: Masks,
     /// The offset of the last block, or of the nonce before the first block.
@@ -81,9 +88,13 @@ struct State {
 }
 
 /// Composes OCB of ECB, on messages whose keys have the same size.
-fn run(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMessage<'_>]) -> Result<()> {
-    let mut states = start(executor, messages)?;
-    for (message, state) in messages.iter_mut().zip(&mut states) {
+fn run(
+    executor: &dyn Executor,
+    direction: Direction,
+    messages: &mut [AeadMessage<'_>],
+    states: &mut [State],
+) -> Result<()> {
+    for (message, state) in messages.iter_mut().zip(&mut *states) {
         let whole = message.data.len() & !15;
         let key = message.key;
         let State { masks, offset, checksum } = state;
@@ -98,15 +109,15 @@ fn run(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMessag
             Ok(())
         })?;
     }
-    partial_blocks(executor, direction, messages, &mut states)?;
+    partial_blocks(executor, direction, messages, states)?;
     let mut tags = Zeroizing::new(vec![[0; 16]; messages.len()]);
-    for (tag, state) in tags.iter_mut().zip(&states) {
+    for (tag, state) in tags.iter_mut().zip(&*states) {
         *tag = *state.checksum;
         xor(tag, &state.offset);
         xor(tag, &state.masks.dollar);
     }
     encrypt_blocks(executor, messages, &mut tags)?;
-    for ((message, state), tag) in messages.iter_mut().zip(&states).zip(&mut *tags) {
+    for ((message, state), tag) in messages.iter_mut().zip(states).zip(&mut *tags) {
         xor(tag, &*hash(executor, message.key, &state.masks, message.aad)?);
         message.status = settle(&mut message.tag, tag);
     }
@@ -120,12 +131,13 @@ fn start(executor: &dyn Executor, messages: &[AeadMessage<'_>]) -> Result<Vec<St
         blocks[1] = nonce_block(message.nonce, message.tag.len()).0;
     }
     encrypt_blocks(executor, messages, &mut blocks)?;
-    let states = messages.iter().zip(blocks.chunks(2)).map(|(message, blocks)| State {
-        masks: Masks::new(&blocks[0]),
-        offset: Zeroizing::new(first_offset(&blocks[1], nonce_block(message.nonce, message.tag.len()).1)),
-        checksum: Zeroizing::new([0; 16]),
-    });
-    Ok(states.collect())
+    // The states are filled in their final place, because moving them would leave copies of the masks.
+    let mut states: Vec<State> = messages.iter().map(|_| State::default()).collect();
+    for ((message, state), blocks) in messages.iter().zip(&mut states).zip(blocks.chunks(2)) {
+        state.masks.fill(&blocks[0]);
+        *state.offset = first_offset(&blocks[1], nonce_block(message.nonce, message.tag.len()).1);
+    }
+    Ok(states)
 }
 
 /// Encrypts or decrypts whole blocks, each masked with its offset. `before` is the number of blocks before them.

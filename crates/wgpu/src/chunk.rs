@@ -19,10 +19,10 @@ use crate::staging::{Pool, Staging};
 /// Maximum number of pieces of a chunk, so that the descriptions of the pieces stay smaller than the chunk.
 const MOST_PIECES: usize = 16 * 1024;
 
-/// Limits for the part of a message that is hashed at once, in bytes and in chunks. The limit in bytes is 2^21 blocks; the
-/// levels of GHASH would allow 2^24.
-const HASHED_AT_ONCE: usize = 32 << 20;
-const HASHED_CHUNKS: usize = 8;
+/// Limits for the part of a message that is hashed at once, and for a message of GCM or OCB3 in one chunk, in bytes and in
+/// chunks. The limit in bytes is 2^21 blocks; the levels of GHASH would allow 2^24.
+const MOST_AT_ONCE: usize = 32 << 20;
+const CHUNKS_AT_ONCE: usize = 8;
 
 /// Blocks that a message of an AEAD takes in addition to its data.
 const OVERHEAD_BLOCKS: usize = 8;
@@ -80,10 +80,10 @@ impl Task {
         16 * ROWS * if self.wide { WIDE } else { 1 }
     }
 
-    /// Maximum number of bytes of a message that are hashed at once.
-    fn most_hashed(&self, resident: bool) -> usize {
+    /// Maximum number of bytes of a message that are hashed at once, and of a message of GCM or OCB3 that one chunk processes.
+    fn most_at_once(&self, resident: bool) -> usize {
         let chunk = if resident { self.chunks.device } else { self.chunks.host };
-        HASHED_AT_ONCE.min(chunk.max(16).saturating_mul(HASHED_CHUNKS) / 16 * 16)
+        MOST_AT_ONCE.min(chunk.max(16).saturating_mul(CHUNKS_AT_ONCE) / 16 * 16)
     }
 }
 
@@ -108,7 +108,7 @@ impl Pipeline for Task {
             // A message that is not cut may exceed the size of a chunk only if it is the only message in the chunk.
             least_room: if let Kind::Tiles(_) = kind { 1 } else { usize::MAX },
             tile: self.tile(),
-            serial: if let Kind::Chain(_) = kind { CHAINED_AT_ONCE } else { self.most_hashed(resident) },
+            serial: if let Kind::Chain(_) = kind { CHAINED_AT_ONCE } else { self.most_at_once(resident) },
             aead_overhead: 16 * OVERHEAD_BLOCKS,
         }
     }
@@ -124,7 +124,7 @@ impl Pipeline for Task {
 
     fn long_message(&self, message: &mut AeadMessage<'_>, begun: &mut bool) -> Result<bool> {
         let resident = matches!(message.data, Data::Device { .. });
-        let is_long = message.aad.len().saturating_add(message.data.len()) > self.most_hashed(resident);
+        let is_long = message.aad.len().saturating_add(message.data.len()) > self.most_at_once(resident);
         if is_long {
             match self.kind() {
                 Kind::Ocb { opens } => ocb_long::seal_or_open(self, opens, message, begun)?,

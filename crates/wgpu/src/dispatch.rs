@@ -30,6 +30,9 @@ impl Layout {
 #[derive(Default)]
 pub(crate) struct DispatchList {
     pub(crate) tiles: Vec<Tile>,
+    /// The numbers of the tiles that start with the chaining state of a piece, and the numbers of the pieces. The state is
+    /// copied only to the upload buffer, which is wiped: the state of a hash is secret, and tiles are not wiped.
+    pub(crate) hash_states: Vec<(usize, usize)>,
     pub(crate) launches: Vec<Launch>,
     /// For each T-table that the launches use: true if it belongs to the inverse cipher.
     pub(crate) tables: Vec<bool>,
@@ -60,12 +63,11 @@ pub(crate) struct Places {
     pub(crate) resident: bool,
 }
 
-/// Input of GHASH: the piece, the first block and the number of blocks, the chaining state, and the place of the hash.
+/// Input of GHASH: the piece, the first block and the number of blocks, and the place of the hash.
 struct Hashed {
     piece: usize,
     at: usize,
     blocks: usize,
-    state: Block,
     output: usize,
 }
 
@@ -181,7 +183,6 @@ impl Work<'_, '_, '_> {
             piece: index,
             at: self.places.hashed[index],
             blocks: piece.range.len() / 16,
-            state: piece.state,
             output: self.places.states + index,
         });
         self.hash(list, layout, hashed.collect())
@@ -207,7 +208,6 @@ impl Work<'_, '_, '_> {
             at: self.places.hashed[index],
             // Includes the block of lengths.
             blocks: self.places.data[index] - self.places.hashed[index] + piece.range.len().div_ceil(16) + 1,
-            state: Block::default(),
             output: hashes + index,
         });
         self.hash(list, layout, hashed.collect())?;
@@ -293,6 +293,7 @@ impl Work<'_, '_, '_> {
             key: key as u32,
             ..Tile::default()
         }));
+        let continues = matches!(self.task.kind(), Kind::Ghash | Kind::Polyval);
         let scratch = layout.section(GHASH_LEVELS * self.keys) as u32;
         let powers = self.launch(Program::GhashPowers, first, self.keys, self.keys);
         list.launches.push(Launch { scratch, step, ..powers });
@@ -304,6 +305,9 @@ impl Work<'_, '_, '_> {
                 let output = if runs == 1 { message.output } else { layout.section(runs) };
                 // Runs are counted from the end, so the first run may be short.
                 let short = message.blocks - (runs - 1) * GHASH_RUN;
+                if continues && level == 0 {
+                    list.hash_states.push((list.tiles.len(), message.piece));
+                }
                 for run in 0..runs {
                     let (skip, len) =
                         if run == 0 { (0, short) } else { (short + (run - 1) * GHASH_RUN, GHASH_RUN) };
@@ -312,11 +316,11 @@ impl Work<'_, '_, '_> {
                         blocks: len as u32,
                         key: self.numbers[message.piece].0,
                         extra: (output + run) as u32,
-                        state: if run == 0 { message.state } else { Block::default() },
+                        state: Block::default(),
                     });
                 }
                 if runs > 1 {
-                    next.push(Hashed { at: output, blocks: runs, state: Block::default(), ..message });
+                    next.push(Hashed { at: output, blocks: runs, ..message });
                 }
             }
             let tiles = list.tiles.len() - first;

@@ -93,8 +93,7 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
         let gpu = self.task.gpu();
         let description = self.describe()?;
         let Description { places, room, back, .. } = &description;
-        let most = gpu.limits().max_storage_buffer_binding_size as usize;
-        if room.work / 16 > u32::MAX as usize || room.work > most {
+        if room.work / 16 > u32::MAX as usize || room.work > gpu.most_binding() {
             return Err(gpu.failed("the work is too large for one launch: submit less at once"));
         }
         // Compilation may take long or fail, so it is done before keys and data are copied.
@@ -284,6 +283,9 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
                 put(ALIGNMENT * index, &launch.bytes());
             }
             put(parameters.tiles, &list.tiles.iter().flat_map(Tile::bytes).collect::<Vec<u8>>());
+            for &(tile, piece) in &list.hash_states {
+                put(parameters.tiles + Tile::SIZE * tile + Tile::STATE, &self.pieces[piece].state);
+            }
             for (number, key) in self.keys.all.iter().enumerate() {
                 // The round keys for encryption, then the round keys for decryption.
                 let (keys, at) =

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use lockstep_cache::Cache;
 use lockstep_core::backend::{Counter, DeviceId};
@@ -22,7 +22,7 @@ pub(crate) struct Gpu {
     queue: wgpu::Queue,
     bindings: wgpu::BindGroupLayout,
     layout: wgpu::PipelineLayout,
-    pipelines: Mutex<HashMap<Program, Arc<OnceLock<Result<wgpu::ComputePipeline>>>>>,
+    pipelines: Mutex<HashMap<Program, Arc<Mutex<Option<wgpu::ComputePipeline>>>>>,
     programs: Option<Programs>,
     /// Device memory of callers.
     pub(crate) allocations: Allocations,
@@ -38,6 +38,15 @@ pub(crate) struct Gpu {
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The value at a place. If there is none, makes it and keeps it, unless that fails. No two threads make it at the same time.
+fn kept<T: Clone>(place: &Mutex<Option<T>>, make: impl FnOnce() -> Result<T>) -> Result<T> {
+    let mut place = lock(place);
+    if let Some(value) = &*place {
+        return Ok(value.clone());
+    }
+    Ok(place.insert(make()?).clone())
 }
 
 /// The bindings of a launch: parts of the buffer `work` and of the buffer of parameters.
@@ -169,10 +178,11 @@ impl Gpu {
         }
     }
 
-    /// A program, compiled at its first use.
+    /// A program, compiled at its first use. Other threads that need the program wait for the compilation. After a failure,
+    /// the next call compiles the program again, because the failure may be a temporary lack of memory.
     pub(crate) fn pipeline(&self, program: Program) -> Result<wgpu::ComputePipeline> {
         let place = Arc::clone(lock(&self.pipelines).entry(program).or_default());
-        place.get_or_init(|| self.compile(program)).clone()
+        kept(&place, || self.compile(program))
     }
 
     fn compile(&self, program: Program) -> Result<wgpu::ComputePipeline> {
@@ -238,8 +248,14 @@ impl Gpu {
         Ok(())
     }
 
-    pub(crate) fn limits(&self) -> wgpu::Limits {
-        self.device.limits()
+    /// Maximum size of a buffer in bytes.
+    pub(crate) fn most_buffer(&self) -> usize {
+        usize::try_from(self.device.limits().max_buffer_size).unwrap_or(usize::MAX)
+    }
+
+    /// Maximum size of a binding in bytes.
+    pub(crate) fn most_binding(&self) -> usize {
+        usize::try_from(self.device.limits().max_storage_buffer_binding_size).unwrap_or(usize::MAX)
     }
 
     /// Waits for a submission and all earlier submissions.
@@ -326,6 +342,16 @@ mod tests {
             other => panic!("{:?}", other.map(|_| ())),
         };
         assert!(reason.contains("lost (Error in Device::poll"), "{reason}");
+    }
+
+    #[test]
+    fn only_a_success_is_kept() {
+        let place = Mutex::default();
+        let failed =
+            || Err(Error::DeviceFailed { device: crate::SOFTWARE, reason: "not enough memory".into() });
+        assert!(kept(&place, failed).is_err());
+        assert_eq!(kept(&place, || Ok(7)), Ok(7));
+        assert_eq!(kept(&place, failed), Ok(7));
     }
 
     /// wgpu reports a loss by a panic in the waiting thread.

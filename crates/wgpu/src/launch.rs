@@ -16,13 +16,15 @@ pub(crate) struct Tile {
 
 impl Tile {
     pub(crate) const SIZE: usize = 32;
+    /// Offset of `state` in bytes.
+    pub(crate) const STATE: usize = 16;
 
     pub(crate) fn bytes(&self) -> [u8; Tile::SIZE] {
         let mut bytes = [0; Tile::SIZE];
         for (place, word) in bytes.chunks_exact_mut(4).zip([self.at, self.blocks, self.key, self.extra]) {
             place.copy_from_slice(&word.to_le_bytes());
         }
-        bytes[16..].copy_from_slice(&self.state);
+        bytes[Tile::STATE..].copy_from_slice(&self.state);
         bytes
     }
 }

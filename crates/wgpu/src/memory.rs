@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 
 use crate::device::WgpuDevice;
 use crate::gpu::{Gpu, lock};
-use crate::staging::{Pool, Room};
+use crate::staging::{Pool, Room, Staging};
 
 /// Alignment of copies on the device in bytes.
 pub(crate) const WORD: usize = wgpu::COPY_BUFFER_ALIGNMENT as usize;
@@ -67,6 +67,11 @@ impl Place {
         })
     }
 
+    /// The place `bytes` bytes after this one.
+    fn after(&self, bytes: usize) -> Place {
+        Place { allocation: Arc::clone(&self.allocation), at: self.at + bytes }
+    }
+
     /// True if a copy on the device can begin at this place.
     pub(crate) fn is_aligned(&self) -> bool {
         self.at.is_multiple_of(WORD)
@@ -101,32 +106,36 @@ impl Gpu {
     }
 }
 
-/// Zeroes memory after all work that has already been submitted.
+/// Zeroes memory after all work that has already been submitted. Only whole words can be cleared on the device; the bytes
+/// before and after them are uploaded.
 pub(crate) fn zero(pool: &Arc<Pool>, slice: &DeviceSlice) -> Result<()> {
     let place = pool.device().place(slice)?;
-    if !place.is_aligned() || !slice.len().is_multiple_of(WORD) {
-        return upload(pool, &vec![0; slice.len()], &place);
-    }
-    pool.device().call(|device, queue| {
+    let begin = (place.at.next_multiple_of(WORD) - place.at).min(slice.len());
+    let end = begin + (slice.len() - begin) / WORD * WORD;
+    let cleared = pool.device().call(|device, queue| {
         let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        for (buffer, at, len) in place.stretches(0..slice.len()) {
+        for (buffer, at, len) in place.stretches(begin..end) {
             encoder.clear_buffer(buffer, at, Some(len as u64));
         }
         queue.submit([encoder.finish()]);
-    })
+    });
+    let zeros = [0; WORD];
+    let before = upload(pool, &zeros[..begin], &place);
+    let after = upload(pool, &zeros[..slice.len() - end], &place.after(end));
+    cleared.and(before).and(after)
 }
 
 /// The words that contain the `len` bytes at a place. Returns the place of the words, the number of bytes that precede the
 /// `len` bytes in the first word, and the length of all words.
 fn words(place: &Place, len: usize) -> (Place, usize, usize) {
     let before = place.at % WORD;
-    let whole = Place { allocation: Arc::clone(&place.allocation), at: place.at - before };
+    let whole = Place { at: place.at - before, ..place.clone() };
     (whole, before, (before + len).next_multiple_of(WORD))
 }
 
 /// Maximum number of bytes of one copy that fits into a staging buffer.
 fn at_once(gpu: &Gpu) -> usize {
-    AT_ONCE.min(gpu.limits().max_buffer_size as usize / 4 / WORD * WORD)
+    AT_ONCE.min(gpu.most_buffer() / 4 / WORD * WORD)
 }
 
 /// Copies to the device, and waits.
@@ -136,51 +145,73 @@ pub(crate) fn upload(pool: &Arc<Pool>, from: &[u8], to: &Place) -> Result<()> {
     }
     let gpu = &**pool.device();
     let (whole, before, len) = words(to, from.len());
-    let mut bytes = Zeroizing::new(Vec::with_capacity(len));
-    let has_neighbours = len != from.len();
-    let _guard = has_neighbours.then(|| lock(&gpu.parts_of_words));
-    if has_neighbours {
-        // The other bytes of the same words must not change, so the words are read first.
-        bytes.resize(len, 0);
-        download(pool, &whole, &mut bytes)?;
-        bytes[before..before + from.len()].copy_from_slice(from);
+    let after = len - before - from.len();
+    let mut neighbours = Zeroizing::new([0; 2 * WORD]);
+    let _guard = (before + after > 0).then(|| lock(&gpu.parts_of_words));
+    if before + after > 0 {
+        // The other bytes of the first and of the last word must not change, so they are read first.
+        let parts = [(whole.clone(), before), (to.after(from.len()), after)];
+        Download::start(pool, &parts)?.read(|bytes| neighbours[..bytes.len()].copy_from_slice(bytes))?;
     }
-    let bytes: &[u8] = if has_neighbours { &bytes } else { from };
-    for (number, part) in bytes.chunks(at_once(gpu)).enumerate() {
-        let at = number * at_once(gpu);
+    let parts = [
+        (0, &neighbours[..before]),
+        (before, from),
+        (before + from.len(), &neighbours[before..before + after]),
+    ];
+    for at in (0..len).step_by(at_once(gpu)) {
+        let range = at..len.min(at + at_once(gpu));
         let mut staging = pool.take()?;
-        staging.reserve(gpu, &Room { parameters: part.len(), work_in: 0, extra: 0, work: 0, download: 0 })?;
-        staging.fill(gpu, part.len(), |view| view.slice(..).copy_from_slice(part))?;
+        staging
+            .reserve(gpu, &Room { parameters: range.len(), work_in: 0, extra: 0, work: 0, download: 0 })?;
+        staging.fill(gpu, range.len(), |view| {
+            for (first, bytes) in parts {
+                let (begin, end) = (first.max(range.start), (first + bytes.len()).min(range.end));
+                if begin < end {
+                    let place = begin - range.start..end - range.start;
+                    view.slice(place).copy_from_slice(&bytes[begin - first..end - first]);
+                }
+            }
+        })?;
         let submitted = gpu.call(|device, queue| -> Result<_> {
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             let mut done = 0;
-            for (buffer, target, len) in whole.stretches(at..at + part.len()) {
+            for (buffer, target, len) in whole.stretches(range) {
                 staging.copy_part(gpu, &mut encoder, done, (buffer, target), len)?;
                 done += len as u64;
             }
             Ok(queue.submit([encoder.finish()]))
         });
-        let submission = match submitted.flatten() {
-            Ok(submission) => submission,
-            Err(error) => {
-                gpu.discard(staging);
-                return Err(error);
-            }
-        };
-        staging.map(gpu, 0)?;
-        let work = InFlight::new(pool, staging, submission);
+        let work = in_flight(pool, staging, submitted.flatten(), 0)?;
         work.wait()?;
         work.finish();
     }
     Ok(())
 }
 
+/// The staging buffer with the work that has been submitted, after a request to map the first `download` bytes of the results.
+/// If the submission or the request failed, the staging buffer is wiped.
+fn in_flight(
+    pool: &Arc<Pool>,
+    mut staging: Staging,
+    submitted: Result<wgpu::SubmissionIndex>,
+    download: usize,
+) -> Result<InFlight<Gpu>> {
+    let gpu = pool.device();
+    match submitted.and_then(|submission| staging.map(gpu, download).map(|()| submission)) {
+        Ok(submission) => Ok(InFlight::new(pool, staging, submission)),
+        Err(error) => {
+            gpu.discard(staging);
+            Err(error)
+        }
+    }
+}
+
 /// Copies to the host, and waits.
 pub(crate) fn download(pool: &Arc<Pool>, from: &Place, to: &mut [u8]) -> Result<()> {
     let size = at_once(pool.device());
     for (number, part) in to.chunks_mut(size).enumerate() {
-        let place = Place { allocation: Arc::clone(&from.allocation), at: from.at + number * size };
-        Download::start(pool, &[(place, part.len())])?.read(|bytes| part.copy_from_slice(bytes))?;
+        let parts = [(from.after(number * size), part.len())];
+        Download::start(pool, &parts)?.read(|bytes| part.copy_from_slice(bytes))?;
     }
     Ok(())
 }
@@ -202,7 +233,7 @@ impl Download {
         staging.reserve(gpu, &Room { parameters: WORD, work_in: 0, extra: 0, work: 0, download: total })?;
         staging.fill(gpu, WORD, |view| view.slice(..).fill(0))?;
         let download = staging.download.get(gpu)?;
-        let submission = gpu.call(|device, queue| {
+        let submitted = gpu.call(|device, queue| {
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             let mut done = 0;
             for (place, len) in &wanted {
@@ -213,10 +244,9 @@ impl Download {
                 }
             }
             queue.submit([encoder.finish()])
-        })?;
-        staging.map(gpu, total)?;
+        });
         let parts = wanted.iter().map(|(place, len)| (place.at % WORD, *len)).collect();
-        Ok(Download { work: InFlight::new(pool, staging, submission), parts, total })
+        Ok(Download { work: in_flight(pool, staging, submitted, total)?, parts, total })
     }
 
     /// Waits, and passes the concatenated parts to `show`.
@@ -301,7 +331,7 @@ impl DerefMut for Pinned {
 impl DeviceMemory for WgpuDevice {
     fn allocate(&self, len: usize) -> Result<Box<dyn DeviceBuffer>> {
         let gpu = self.gpu()?;
-        let each = gpu.limits().max_buffer_size as usize / 256 * 256;
+        let each = gpu.most_buffer() / 256 * 256;
         let rounded =
             len.max(1).checked_next_multiple_of(16).ok_or_else(|| gpu.failed("not enough memory"))?;
         let usage = BufferUsages::COPY_SRC | BufferUsages::COPY_DST;
@@ -344,5 +374,43 @@ impl DeviceMemory for WgpuDevice {
         let is_empty = parts.iter().all(|(_, len)| *len == 0);
         let download = if is_empty { None } else { Some(Download::start(&pool, &parts)?) };
         Ok(Box::new(Fetched(download)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lockstep_testkit::suite::noise;
+
+    use super::*;
+    use crate::{LaunchOptions, software};
+
+    /// Zeroes and overwrites ranges that begin and end within words. The last range lies in several buffers and is copied in
+    /// several parts.
+    #[test]
+    fn ragged_ranges_do_not_change_their_neighbours() {
+        let Some(device) = software::device() else { return };
+        let device =
+            device.with_launches(LaunchOptions { buffer: Some(64 << 10), ..LaunchOptions::default() });
+        let (pool, stream) = (device.pool().unwrap(), Stream::default());
+        for at in 0..4 {
+            for len in (0..=9).chain([66_001]) {
+                let mut expected = noise(at as u64, at + len + 7);
+                let memory = device.allocate(expected.len()).unwrap();
+                let slice = memory.slice().slice(at..at + len);
+                let holds = |expected: &[u8]| {
+                    let mut found = vec![0; expected.len()];
+                    device.download(&memory.slice(), &mut found, stream).unwrap();
+                    found == expected
+                };
+                device.upload(&expected, &memory.slice(), stream).unwrap();
+                zero(&pool, &slice).unwrap();
+                expected[at..at + len].fill(0);
+                assert!(holds(&expected), "{len} bytes at {at} are zeroed");
+                let new = noise(9, len);
+                device.upload(&new, &slice, stream).unwrap();
+                expected[at..at + len].copy_from_slice(&new);
+                assert!(holds(&expected), "{len} bytes at {at} are overwritten");
+            }
+        }
     }
 }

@@ -21,6 +21,7 @@ use crate::memory::{download, upload};
 const HASHED_AT_ONCE: usize = 1 << 20;
 
 /// The offsets of a message, and the checksum of the chunks that have ended.
+#[derive(Default)]
 pub(crate) struct Offsets {
     masks: Masks,
     first: Zeroizing<Block>,
@@ -32,6 +33,16 @@ impl Offsets {
     pub(crate) const LEVELS: usize = 48;
     /// Number of blocks of [`Offsets::blocks`].
     pub(crate) const BLOCKS: usize = 3 + Offsets::LEVELS;
+
+    /// The offsets of a message whose first offset is `first`. The key encrypts the block of zeros to `star`.
+    fn new(star: &Block, first: &Block) -> Arc<Offsets> {
+        let mut offsets = Arc::<Offsets>::default();
+        // The masks are filled in their final place, because moving them would leave a copy.
+        let new = Arc::get_mut(&mut offsets).expect("no other owner yet");
+        new.masks.fill(star);
+        *new.first = *first;
+        offsets
+    }
 
     /// The first offset, then the masks in the order of `shaders/ocb.wgsl`.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = &Block> {
@@ -62,10 +73,8 @@ pub(crate) fn seal_or_open(
     let (nonce, bottom) = nonce_block(message.nonce, message.tag.len());
     let mut blocks = Zeroizing::new([Block::default(), nonce]);
     encrypt(task, key, blocks.as_flattened_mut())?;
-    let masks = Masks::new(&blocks[0]);
-    let first = Zeroizing::new(first_offset(&blocks[1], bottom));
-    let hash = hash(task, key, &masks, message.aad)?;
-    let offsets = Arc::new(Offsets { masks, first, checksum: Mutex::default() });
+    let offsets = Offsets::new(&blocks[0], &Zeroizing::new(first_offset(&blocks[1], bottom)));
+    let hash = hash(task, key, &offsets.masks, message.aad)?;
     if len >= 16 {
         whole_blocks(task, opens, message, &offsets)?;
         *begun = true;
@@ -197,19 +206,17 @@ mod tests {
             let steps = (1..48 - blocks.trailing_zeros()).map(|i| (1 << i) - 1);
             for (index, before) in few.into_iter().chain(steps).enumerate() {
                 let opens = index % 2 == 1;
-                let masks = Masks::new(&star);
+                let offsets = Offsets::new(&star, &first);
                 let input = noise(before, 16 * blocks as usize - 16 * (index % 3));
                 let (mut expected, mut sum) = (input.clone(), Block::default());
                 for (number, block) in (before * blocks + 1..).zip(expected.as_chunks_mut::<16>().0) {
-                    let offset = masks.offset(&first, number);
+                    let offset = offsets.masks.offset(&first, number);
                     let plaintext = *block;
                     xor(block, &offset);
                     *block = if opens { aes.decrypt(*block) } else { aes.encrypt(*block) };
                     xor(block, &offset);
                     xor(&mut sum, if opens { block } else { &plaintext });
                 }
-                let offsets =
-                    Arc::new(Offsets { masks, first: Zeroizing::new(first), checksum: Mutex::default() });
                 let pass = if opens { Pass::EcbDecrypt } else { Pass::EcbEncrypt };
                 let task = Task {
                     pool: device.pool().unwrap(),

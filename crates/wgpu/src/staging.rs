@@ -91,7 +91,7 @@ impl Place {
             return Ok(false);
         }
         let len = len.max(SMALLEST).next_power_of_two();
-        let most = gpu.limits().max_buffer_size as usize;
+        let most = gpu.most_buffer();
         if len > most {
             return Err(gpu.failed(format!(
                 "a buffer of {len} bytes exceeds the limit of {most}: submit less at once"
@@ -200,7 +200,7 @@ impl Staging {
         let len = self.upload.len;
         // An empty range cannot be mapped.
         let download = download.max(SMALLEST);
-        self.returned = download;
+        self.returned = self.returned.max(download);
         (self.downloaded, self.uploaded) = gpu.call(|_, _| {
             (
                 Mapping::begin(down, wgpu::MapMode::Read, download),

@@ -8,7 +8,8 @@ use crate::kernel::{Block, Span};
 use crate::ocb::{OcbHash, OcbKey, OcbState};
 use crate::wiped::Wiped;
 
-/// Incremental OCB3; keys and state are zeroed on drop.
+/// Incremental OCB3; keys and state are zeroed on drop. As for [`InlineKey`], moving the value leaves a copy of the keys in the
+/// old place.
 ///
 /// A message is one call of [`start`](InlineOcb::start), any number of [`aad`](InlineOcb::aad) and of
 /// [`blocks`](InlineOcb::blocks) in any order, at most one [`last`](InlineOcb::last), and one `finish_seal` or `finish_open`.
@@ -26,8 +27,10 @@ impl InlineOcb {
     pub fn new(key: InlineKey) -> InlineOcb {
         let mut star = Zeroizing::new([0; 16]);
         key.encrypt_block(&mut star);
-        let masks = OcbKey::new(&star);
-        InlineOcb { key, masks, state: OcbState::default(), hash: OcbHash::default(), encrypts: true }
+        let (masks, state, hash) = (OcbKey::zero(), OcbState::default(), OcbHash::default());
+        let mut ocb = InlineOcb { key, masks, state, hash, encrypts: true };
+        ocb.masks.fill(&star);
+        ocb
     }
 
     /// Starts a message with tags of 1 to 16 bytes; the current message ends.

@@ -33,7 +33,7 @@ fn check(message: &AeadMessage<'_>) -> Result<()> {
 
 /// The masks of an AES key. They are the same for all kernels.
 fn masks<K: SingleStreamKernel>(kernel: K, key: &Key) -> &OcbKey {
-    key.prepared(|key| {
+    key.prepared::<Box<OcbKey>>(|key| {
         let mut star = Wiped::<1>::zero();
         kernel.encrypt_block(schedule(kernel, key), &mut star[0]);
         OcbKey::new(&star[0])

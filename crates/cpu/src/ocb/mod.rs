@@ -31,16 +31,27 @@ pub struct OcbKey {
 pub(crate) struct Steps(pub(crate) [Block; STEP]);
 
 impl OcbKey {
-    /// The masks of a key that encrypts the block of zeros to `star`.
-    pub fn new(star: &Block) -> OcbKey {
-        let masks = Masks::new(star);
-        let mut steps = Steps([[0; 16]; STEP]);
+    /// The masks of a key that encrypts the block of zeros to `star`. They are on the heap, because moving them would leave a
+    /// copy in the old place.
+    pub fn new(star: &Block) -> Box<OcbKey> {
+        let mut key = Box::new(OcbKey::zero());
+        key.fill(star);
+        key
+    }
+
+    /// Zeros, for [`OcbKey::fill`].
+    pub(crate) fn zero() -> OcbKey {
+        OcbKey { masks: Masks::default(), steps: Steps([[0; 16]; STEP]) }
+    }
+
+    /// Makes these the masks of a key that encrypts the block of zeros to `star`.
+    pub(crate) fn fill(&mut self, star: &Block) {
+        self.masks.fill(star);
         let mut offset = Zeroizing::new([0; 16]);
-        for (number, step) in (1..).zip(&mut steps.0) {
-            masks.advance(&mut offset, number);
+        for (number, step) in (1..).zip(&mut self.steps.0) {
+            self.masks.advance(&mut offset, number);
             *step = *offset;
         }
-        OcbKey { masks, steps }
     }
 
     /// A copy of this value.

@@ -157,7 +157,8 @@ fn tiles_far_behind_the_beginning() {
     let key = key(128, 1);
     let aes = Aes::new(&key);
     let star = aes.encrypt([0; 16]);
-    let masks = Masks::new(&star);
+    let mut masks = Masks::default();
+    masks.fill(&star);
     let mut stars = Memory::new(16);
     stars.bytes().copy_from_slice(&star);
     let mut table = Memory::new(constant("ocb_masks_bytes"));
@@ -287,7 +288,8 @@ fn last_message(count: usize, bytes: u64, star: &[u8; 16], ktop: &[u8; 16], bott
 #[test]
 fn offsets_of_partial_blocks_far_behind_the_beginning() {
     let (star, ktop) = (block(3), block(4));
-    let masks = Masks::new(&star);
+    let mut masks = Masks::default();
+    masks.fill(&star);
     for blocks in (0..48).map(|i| 1u64 << i).chain([(1 << 48) - 1, 0x5555_5555_5555, 0xAAAA_AAAA_AAAA]) {
         let bottom = (blocks % 61) as u32;
         let [first, pad] = last_message(1, 16 * blocks + 5, &star, &ktop, bottom);

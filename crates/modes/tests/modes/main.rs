@@ -1,7 +1,8 @@
-//! The authenticated modes behind one type, the engine of the incremental modes, the limits of the modes, key wrap, and CBC with ciphertext stealing.
+//! The authenticated modes behind one type, the engine of the incremental modes, the limits of the modes, failures of executors, key wrap, and CBC with ciphertext stealing.
 
 mod aead;
 mod cbc_cts;
+mod failures;
 mod incremental;
 mod key_wrap;
 mod limits;

@@ -180,10 +180,16 @@ impl OcbOffsets {
         }
         verifier.trusted.run_pass(Pass::EcbEncrypt, &mut segments)?;
         drop(segments);
-        let offsets = nonces.iter().zip(&*blocks).map(|(nonce, [star, ktop])| {
-            nonce.map(|(_, bottom)| (Masks::new(star), Zeroizing::new(first_offset(ktop, bottom))))
-        });
-        Ok(OcbOffsets(offsets.collect()))
+        // The offsets are filled in their final place, because moving them would leave copies of the masks.
+        let empty = nonces.iter().map(|nonce| nonce.map(|_| Default::default()));
+        let mut offsets = OcbOffsets(empty.collect());
+        for ((offsets, nonce), [star, ktop]) in offsets.0.iter_mut().zip(&nonces).zip(&*blocks) {
+            if let (Some((masks, first)), Some((_, bottom))) = (offsets, nonce) {
+                masks.fill(star);
+                **first = first_offset(ktop, *bottom);
+            }
+        }
+        Ok(offsets)
     }
 
     /// Encrypts or decrypts partial blocks: XORs them with their encrypted offsets (RFC 7253, sections 4.2 and 4.3: Pad).
