@@ -75,6 +75,8 @@ pub(crate) struct Wanted {
 pub(crate) struct Sole {
     entry: Arc<DeviceEntry>,
     pub(crate) kernel: KernelId,
+    /// Stated nanoseconds of a byte of long data.
+    pub(crate) ns_per_byte: f64,
 }
 
 impl Sole {
@@ -259,7 +261,10 @@ impl CandidateTable {
             let candidate = &choice.candidates[index];
             let entry = &self.entries[candidate.entry];
             if entry.is_trusted && matches!(self.proof(candidate, operation), Some(Ok(()))) {
-                let _ = choice.sole.set(Sole { entry: Arc::clone(entry), kernel: candidate.kernel });
+                const LONG: usize = 1 << 20;
+                let ns_per_byte = candidate.stated.ns(LONG.into()) / LONG as f64;
+                let (entry, kernel) = (Arc::clone(entry), candidate.kernel);
+                let _ = choice.sole.set(Sole { entry, kernel, ns_per_byte });
             }
         }
     }

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
 use crate::calibrate::{Calibrator, CandidateRunner, Finding};
-use crate::candidates::{Candidate, CandidateTable, DeviceEntry, LAST_RESORT_NS, Wanted};
+use crate::candidates::{Candidate, CandidateTable, DeviceEntry, LAST_RESORT_NS, Sole, Wanted};
 use crate::selection::{self, Selection};
 use crate::target::{IncidentLog, Target};
 use crate::timing::Shape;
@@ -356,8 +356,8 @@ impl Planner {
     }
 
     /// Does work on the caller's device if there is nothing to choose: a trusted device has the only kernel that may be the
-    /// fastest, and the time of the work is not counted. Short work would otherwise take longer to plan than to do. Returns
-    /// the task if there is a choice.
+    /// fastest, and discovery is not due. Planning would take a large part of the time of short work. Returns the task if there
+    /// is a choice.
     #[inline]
     pub(crate) fn run_sole<'w, 'd: 'w>(
         &self,
@@ -368,21 +368,25 @@ impl Planner {
     ) -> std::result::Result<Result<()>, Task<'w, 'd>> {
         let table = self.table();
         let Some(sole) = table.choice(task.operation(), key).sole() else { return Err(task) };
-        let is_counted = bytes >= MIN_COUNTED_BYTES && !self.counts_nothing();
-        if is_counted
-            || resident.is_some()
-            || table.has_rivals()
-            || table.has_failures()
-            || self.decisions.is_some()
-        {
+        let has_choice = resident.is_some() || table.has_rivals() || table.has_failures();
+        if has_choice || self.decisions.is_some() || self.may_change_choice(sole, bytes) {
             return Err(task);
         }
         Ok(self.finished(sole.device().submit(sole.kernel, task.into())))
     }
 
-    /// True if the time of work no longer changes what the planner does, provided that there is only one device.
-    fn counts_nothing(&self) -> bool {
-        self.recalled.is_completed() && (self.discovery.is_none() || self.all.get().is_some())
+    /// Adds the estimated time of work on the only known device to the total time. Returns true if the work has to be planned,
+    /// because it may start the discovery of other devices, or because earlier measurements have not been read.
+    fn may_change_choice(&self, sole: &Sole, bytes: usize) -> bool {
+        if bytes < MIN_COUNTED_BYTES {
+            return false;
+        }
+        let undiscovered = self.discovery.as_ref().filter(|_| self.all.get().is_none());
+        let is_due = |discovery: &LazyDiscovery| {
+            let limit = discovery.after.load(Ordering::Relaxed);
+            is_reached(&discovery.spent, bytes as f64 * sole.ns_per_byte, limit)
+        };
+        !self.recalled.is_completed() || undiscovered.is_some_and(is_due)
     }
 
     /// Waits for work and counts the failure of its device. The device has usually finished; the result, which is large, is
