@@ -86,15 +86,25 @@ fn double(block: &Block) -> Block {
 /// # Panics
 /// If the nonce does not have 1 to 15 bytes, which [`crate::work::FusedAead::check_lengths`] excludes.
 pub fn nonce_block(nonce: &[u8], tag_len: usize) -> (Block, u32) {
-    assert!((1..=15).contains(&nonce.len()), "the caller has checked the length of the nonce");
-    let mut block = [0; 16];
-    block[16 - nonce.len()..].copy_from_slice(nonce);
-    block[15 - nonce.len()] |= 1;
+    let mut bytes = [0; 16];
+    bytes[..nonce.len()].copy_from_slice(nonce);
+    nonce_block_of_number(u128::from_le_bytes(bytes), nonce.len(), tag_len)
+}
+
+/// Like [`nonce_block`], from the bytes of the nonce as a number in little-endian order, and its length.
+///
+/// # Panics
+/// If the length is not 1 to 15.
+#[inline]
+pub fn nonce_block_of_number(nonce: u128, len: usize, tag_len: usize) -> (Block, u32) {
+    assert!((1..=15).contains(&len), "the caller has checked the length of the nonce");
+    // The nonce is at the end of the block, after a bit that marks its beginning.
+    let block = (nonce << 8 | 1) << (8 * (15 - len));
     // The length of the tag in bits, modulo 128, is in the first seven bits.
-    block[0] |= ((8 * tag_len % 128) << 1) as u8;
-    let bottom = u32::from(block[15] & 0x3f);
-    block[15] &= 0xc0;
-    (block, bottom)
+    let block = block | ((8 * tag_len % 128) << 1) as u128;
+    // The last six bits.
+    const BOTTOM: u128 = 0x3f << 120;
+    ((block & !BOTTOM).to_le_bytes(), ((block & BOTTOM) >> 120) as u32)
 }
 
 /// The offset before the first block, from the encrypted nonce block (RFC 7253, section 4.2). The shift depends on the nonce

@@ -2,7 +2,7 @@
 
 pub(crate) mod messages;
 
-use lockstep_core::ocb::{Masks, first_offset, nonce_block, xor};
+use lockstep_core::ocb::{Masks, first_offset, nonce_block_of_number, xor};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::inline::SingleStreamKernel;
@@ -79,7 +79,9 @@ impl OcbState {
         nonce: &[u8],
         tag_len: usize,
     ) -> OcbState {
-        let (block, bottom) = nonce_block(nonce, tag_len);
+        // SAFETY: the nonce is valid for reads of its length; of a longer one, which the next call refuses, 16 bytes are read.
+        let number = unsafe { partial::load(nonce.as_ptr(), nonce.len().min(16)) };
+        let (block, bottom) = nonce_block_of_number(number, nonce.len(), tag_len);
         let mut ktop = Wiped::<1>::zero();
         ktop[0] = block;
         kernel.encrypt_block(schedule, &mut ktop[0]);

@@ -51,7 +51,7 @@ pub(super) unsafe fn encrypted(schedule: &Schedule, block: Xmm) -> Xmm {
     }
 }
 
-/// Encrypts one block.
+/// Encrypts one block. It is loaded as words, because most callers have just stored it as words.
 ///
 /// # Safety
 ///
@@ -60,7 +60,10 @@ pub(super) unsafe fn encrypted(schedule: &Schedule, block: Xmm) -> Xmm {
 pub(super) unsafe fn encrypt_block(schedule: &Schedule, block: &mut Block) {
     let block = block.as_mut_ptr();
     // SAFETY: the caller guarantees that the processor has the instructions.
-    unsafe { encrypted(schedule, Xmm::load(block)).store(block) };
+    unsafe {
+        let [low, high] = block.cast::<[u64; 2]>().read_unaligned();
+        encrypted(schedule, Xmm::words(low, high)).store(block);
+    }
 }
 
 /// CBC encryption of whole blocks.
