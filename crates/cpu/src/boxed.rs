@@ -1,11 +1,9 @@
 //! Fallible allocation, for callers that must not abort when memory is exhausted.
 
-use std::alloc::{Layout, alloc};
-use std::marker::PhantomData;
-use std::mem::ManuallyDrop;
+use std::alloc::{Layout, alloc, alloc_zeroed};
 use std::ops::Deref;
-use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, fence};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 /// Moves a value to the heap; `None` if the allocation fails.
 pub(crate) fn try_new<T>(value: T) -> Option<Box<T>> {
@@ -43,6 +41,18 @@ impl<T> Shared<T> {
     pub(crate) fn try_new(value: T) -> Option<Shared<T>> {
         let counted = try_new(Counted { references: AtomicUsize::new(1), value })?;
         Some(Shared(NonNull::from(Box::leak(counted))))
+    }
+
+    /// A value of zeros on the heap, with one reference; `None` if the allocation fails.
+    ///
+    /// # Safety
+    /// Zeros are a valid value.
+    pub(crate) unsafe fn try_zeroed() -> Option<Shared<T>> {
+        // SAFETY: the layout has a non-zero size; zeros are a valid counter, and the caller guarantees the value.
+        let place = NonNull::new(unsafe { alloc_zeroed(Layout::new::<Counted<T>>()) }.cast::<Counted<T>>())?;
+        // SAFETY: the memory is valid, and nobody else has a reference to it.
+        unsafe { (*place.as_ptr()).references = AtomicUsize::new(1) };
+        Some(Shared(place))
     }
 
     /// The value, if this is the only reference.
@@ -93,59 +103,8 @@ impl<T> Drop for Shared<T> {
     }
 }
 
-/// A place for a [`Shared`] that is set once. Threads may set and get it at the same time; no call waits for another thread,
-/// so that a child process that is forked during a call can use it as well (a `OnceLock` would block).
-pub(crate) struct SharedOnce<T> {
-    /// Null, or a pointer that counts as one reference.
-    place: AtomicPtr<Counted<T>>,
-    owned: PhantomData<Shared<T>>,
-}
-
-impl<T> SharedOnce<T> {
-    /// An empty place.
-    pub(crate) fn new() -> SharedOnce<T> {
-        SharedOnce { place: AtomicPtr::new(null_mut()), owned: PhantomData }
-    }
-
-    /// True if a value is set.
-    pub(crate) fn is_set(&self) -> bool {
-        !self.place.load(Ordering::Acquire).is_null()
-    }
-
-    /// A new reference to the value, if it is set.
-    pub(crate) fn get(&self) -> Option<Shared<T>> {
-        let place = NonNull::new(self.place.load(Ordering::Acquire))?;
-        // The reference of this place stays: only a `&mut` takes it away.
-        let kept = ManuallyDrop::new(Shared(place));
-        Some(Shared::clone(&kept))
-    }
-
-    /// Sets the value if none is set. Otherwise the value is dropped.
-    pub(crate) fn set(&self, value: Shared<T>) {
-        let value = ManuallyDrop::new(value);
-        let (new, order) = (value.0.as_ptr(), (Ordering::AcqRel, Ordering::Acquire));
-        if self.place.compare_exchange(null_mut(), new, order.0, order.1).is_err() {
-            drop(ManuallyDrop::into_inner(value));
-        }
-    }
-
-    /// Drops the reference.
-    pub(crate) fn clear(&mut self) {
-        if let Some(place) = NonNull::new(std::mem::replace(self.place.get_mut(), null_mut())) {
-            drop(Shared(place));
-        }
-    }
-}
-
-impl<T> Drop for SharedOnce<T> {
-    fn drop(&mut self) {
-        self.clear();
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::Barrier;
 
     use super::*;
 
@@ -182,33 +141,6 @@ mod tests {
         drop(one);
         *other.get_mut().unwrap() += 1;
         assert_eq!(*other, 3);
-    }
-
-    #[test]
-    fn the_first_of_several_threads_sets_a_place() {
-        for _ in 0..50 {
-            let drops = AtomicUsize::new(0);
-            let mut place = SharedOnce::new();
-            assert!(!place.is_set() && place.get().is_none());
-            let start = Barrier::new(4);
-            std::thread::scope(|scope| {
-                for _ in 0..4 {
-                    scope.spawn(|| {
-                        let value = Shared::try_new(Tally(&drops)).unwrap();
-                        start.wait();
-                        place.set(value);
-                        place.get().unwrap();
-                    });
-                }
-            });
-            assert_eq!(drops.load(Ordering::Relaxed), 3);
-            let kept = place.get().unwrap();
-            place.clear();
-            assert!(!place.is_set() && drops.load(Ordering::Relaxed) == 3);
-            place.set(kept);
-            drop(place);
-            assert_eq!(drops.load(Ordering::Relaxed), 4);
-        }
     }
 
     #[test]

@@ -8,7 +8,6 @@ use std::arch::aarch64::*;
 use zeroize::Zeroize;
 
 use super::vector::{block, vector};
-use crate::boxed;
 use crate::kernel::Block;
 
 /// Number of precomputed powers.
@@ -28,12 +27,6 @@ struct Powers {
 }
 
 impl HashKey {
-    /// A copy of this key; `None` if memory cannot be allocated.
-    pub(crate) fn duplicate(&self) -> Option<Self> {
-        let Powers { whole, sums } = &*self.powers;
-        Some(HashKey { powers: boxed::try_new(Powers { whole: *whole, sums: *sums })? })
-    }
-
     /// A block times H^power, for powers from 1 to 8.
     #[inline]
     #[target_feature(enable = "neon,aes")]

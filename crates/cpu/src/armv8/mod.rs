@@ -14,9 +14,8 @@ pub use schedule::Schedule;
 
 use std::arch::is_aarch64_feature_detected;
 
-use crate::boxed::Shared;
 use crate::counter::{GcmCounter, Low32, Whole};
-use crate::inline::{Keys, SingleStreamKernel};
+use crate::inline::SingleStreamKernel;
 use crate::kernel::{Block, Kernel, Lane, Span};
 
 /// The kernel `cpu/armv8`. A value of this type proves that the processor has the instructions.
@@ -122,11 +121,6 @@ impl SingleStreamKernel for Armv8 {
 
     fn duplicate(key: &Schedule) -> Option<Schedule> {
         key.duplicate()
-    }
-
-    fn share(self, schedule: &Schedule, hash_key: &HashKey) -> Option<Shared<Keys<Self>>> {
-        let (schedule, hash_key) = (schedule.duplicate()?, hash_key.duplicate()?);
-        Shared::try_new(Keys { kernel: self, schedule, hash_key })
     }
 
     fn encrypt_block(self, key: &Schedule, block: &mut Block) {

@@ -1,19 +1,21 @@
 //! Incremental GCM on a kernel: the key and the state of a message behind an object-safe interface.
 //!
-//! A context that was made from a key contains its schedule and hash key. Its first copy computes a second set of them, with
-//! all powers of H, that is shared with all copies. A copy therefore consists of the state of a message only: programs that
-//! copy a context for each message neither copy nor wipe keys.
+//! A context and its copies use the same key, so that programs that copy a context for each message neither copy nor wipe keys.
+//! While a context is the only user of its key, powers of H are computed when a message needs them, and the key can be replaced
+//! in its place. The first copy computes all powers; after that the key does not change as long as it has several users.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::SingleStreamKernel;
-use crate::boxed::{self, Shared, SharedOnce};
+use crate::boxed::{self, Shared};
 use crate::gcm::{Ctr32, MessageKey, Powers, State};
 use crate::kernel::{Block, Span};
 use crate::wiped::Wiped;
 
 /// A key and the state of a message, for any kernel. The caller checks the order of calls and the limits on lengths.
 pub(super) trait Composed: Send + Sync {
-    /// Replaces the key. Returns false if memory cannot be allocated; no key is set then. A copy always returns false, because
-    /// other contexts use its key: [`Composed::with_key`] makes a context in its place.
+    /// Replaces the key; keys of copies do not change. Returns false if memory cannot be allocated; no key is set then.
     fn set_key(&mut self, key: &[u8]) -> bool;
     /// Starts a message.
     fn start(&mut self, iv: &[u8]);
@@ -23,57 +25,125 @@ pub(super) trait Composed: Send + Sync {
     fn update(&mut self, first: bool, encrypt: bool, data: Span<'_>, ctr32: Option<Ctr32<'_>>);
     /// The tag; `aad` and `data` are the lengths in bytes.
     fn tag(&mut self, aad: u64, data: u64) -> Block;
-    /// A copy of the current state that shares the key; `None` if memory cannot be allocated. Its key cannot be replaced.
+    /// A copy of the current state that shares the key; `None` if memory cannot be allocated. Several threads may call this
+    /// function at the same time.
     fn duplicate(&self) -> Option<Box<dyn Composed>>;
-    /// A context of the same kernel with another key; `None` if memory cannot be allocated.
-    fn with_key(&self, key: &[u8]) -> Option<Box<dyn Composed>>;
     /// True if `duplicate` leaves no copy of a secret on the stack.
     fn copies_in_place(&self) -> bool;
-    /// True if `set_key` and `with_key` leave no copy of the key on the stack.
+    /// True if `set_key` leaves no copy of the key on the stack.
     fn expands_in_place(&self) -> bool;
+}
+
+/// The user of the key changes the powers of H, if there is only one.
+const SOME_POWERS: u8 = 0;
+/// A thread is computing all powers.
+const IN_PROGRESS: u8 = 1;
+/// All powers have been computed, and there may be several users.
+const ALL_POWERS: u8 = 2;
+
+/// An AES key, which several contexts use.
+pub(crate) struct Keys<K: SingleStreamKernel> {
+    kernel: K,
+    schedule: K::Schedule,
+    hash_key: UnsafeCell<K::HashKey>,
+    /// Which powers of H `hash_key` has.
+    powers: AtomicU8,
+}
+
+// SAFETY: `hash_key` is written by a thread that borrows the keys exclusively, or that has changed `powers` from SOME_POWERS to
+// IN_PROGRESS, which only one thread can do. It is read through a shared reference only if `powers` is ALL_POWERS, which is set
+// after the write.
+unsafe impl<K: SingleStreamKernel> Sync for Keys<K>
+where
+    K::Schedule: Sync,
+    K::HashKey: Sync,
+{
+}
+
+impl<K: SingleStreamKernel> Keys<K> {
+    /// Expands an AES key; `None` if memory cannot be allocated.
+    fn new(kernel: K, key: &[u8]) -> Option<Shared<Keys<K>>> {
+        if K::KEYS_IN_PLACE {
+            let mut keys = kernel.blank_keys()?;
+            return keys.get_mut()?.set(key).then_some(keys);
+        }
+        let schedule = kernel.try_expand(key)?;
+        let hash_key = kernel.try_hash_key(&hash_subkey(kernel, &schedule)[0])?;
+        Keys::allocate(kernel, (schedule, hash_key))
+    }
+
+    fn allocate(kernel: K, (schedule, hash_key): (K::Schedule, K::HashKey)) -> Option<Shared<Keys<K>>> {
+        Shared::try_new(Keys { kernel, schedule, hash_key: hash_key.into(), powers: SOME_POWERS.into() })
+    }
+
+    /// Replaces the AES key. Returns false if memory cannot be allocated; the keys must not be used then.
+    fn set(&mut self, key: &[u8]) -> bool {
+        *self.powers.get_mut() = SOME_POWERS;
+        self.kernel.gcm_key_into(key, &mut self.schedule, self.hash_key.get_mut())
+    }
+
+    /// True if all powers have been computed, so that the keys may have several users.
+    fn is_complete(&self) -> bool {
+        self.powers.load(Ordering::Acquire) == ALL_POWERS
+    }
+
+    /// Computes all powers of H. Returns false if another thread is doing so. (Waiting for it would block a child process that
+    /// was forked meanwhile for ever.)
+    fn complete(&self) -> bool {
+        let outcome =
+            self.powers.compare_exchange(SOME_POWERS, IN_PROGRESS, Ordering::Acquire, Ordering::Acquire);
+        if outcome.is_err() {
+            return outcome == Err(ALL_POWERS);
+        }
+        // SAFETY: this thread may write, and no thread reads: see the implementation of Sync.
+        self.kernel.ensure_powers(unsafe { &mut *self.hash_key.get() }, usize::MAX);
+        self.powers.store(ALL_POWERS, Ordering::Release);
+        true
+    }
+
+    /// A second set of the same keys with all powers of H. Does not access the powers of this set.
+    #[cold]
+    fn separate(&self) -> Option<Shared<Keys<K>>> {
+        let kernel = self.kernel;
+        let h = hash_subkey(kernel, &self.schedule);
+        let mut copy;
+        if K::KEYS_IN_PLACE {
+            copy = kernel.blank_keys()?;
+            let Keys { schedule, hash_key, .. } = copy.get_mut()?;
+            K::copy_schedule(&self.schedule, schedule);
+            kernel.hash_key_into(&h[0], hash_key.get_mut());
+        } else {
+            copy = Keys::allocate(kernel, (K::duplicate(&self.schedule)?, kernel.try_hash_key(&h[0])?))?;
+        }
+        copy.complete().then_some(copy)
+    }
+
+    /// Computes the lowest powers of H again, after a fork has left the computation of all powers incomplete.
+    #[cold]
+    fn restart(&mut self) {
+        let h = hash_subkey(self.kernel, &self.schedule);
+        self.kernel.hash_key_into(&h[0], self.hash_key.get_mut());
+        *self.powers.get_mut() = SOME_POWERS;
+    }
+}
+
+/// H, the encrypted block of zeros (SP 800-38D, 6.4).
+fn hash_subkey<K: SingleStreamKernel>(kernel: K, schedule: &K::Schedule) -> Wiped<1> {
+    let mut h = Wiped::<1>::zero();
+    kernel.encrypt_block(schedule, &mut h[0]);
+    h
 }
 
 /// A key and the state of a message.
 struct Gcm<K: SingleStreamKernel> {
-    kernel: K,
-    schedule: K::Schedule,
-    hash_key: K::HashKey,
-    state: State,
-    /// The same key for copies, computed for the first one.
-    shared: SharedOnce<Keys<K>>,
-}
-
-/// A key with all powers of H, which several contexts use.
-pub(crate) struct Keys<K: SingleStreamKernel> {
-    pub(crate) kernel: K,
-    pub(crate) schedule: K::Schedule,
-    pub(crate) hash_key: K::HashKey,
-}
-
-/// A shared key and the state of a message.
-struct CopiedGcm<K: SingleStreamKernel> {
     keys: Shared<Keys<K>>,
     state: State,
 }
 
-/// The schedule and the hash key of an AES key.
-fn keys<K: SingleStreamKernel>(kernel: K, key: &[u8]) -> Option<(K::Schedule, K::HashKey)> {
-    let schedule = kernel.try_expand(key)?;
-    let mut h = Wiped::<1>::zero();
-    kernel.encrypt_block(&schedule, &mut h[0]);
-    let hash_key = kernel.try_hash_key(&h[0])?;
-    Some((schedule, hash_key))
-}
-
 /// Allocates GCM on a kernel; `None` if memory cannot be allocated.
 pub(super) fn new<K: SingleStreamKernel>(kernel: K, key: &[u8]) -> Option<Box<dyn Composed>> {
-    let (schedule, hash_key) = if K::KEYS_IN_PLACE { kernel.blank() } else { keys(kernel, key)? };
-    let gcm = Gcm { kernel, schedule, hash_key, state: State::idle(), shared: SharedOnce::new() };
-    let mut gcm: Box<dyn Composed> = boxed::try_new(gcm)?;
-    if K::KEYS_IN_PLACE && !gcm.set_key(key) {
-        return None;
-    }
-    Some(gcm)
+    let keys = Keys::new(kernel, key)?;
+    Some(boxed::try_new(Gcm { keys, state: State::idle() })?)
 }
 
 /// True if [`new`] leaves no copy of the key on the stack.
@@ -82,108 +152,109 @@ pub(super) fn expands_in_place<K: SingleStreamKernel>(_: K) -> bool {
 }
 
 impl<K: SingleStreamKernel> Gcm<K> {
-    /// The key for copies; `None` if memory cannot be allocated. Several threads may copy a context at the same time.
-    fn shared(&self) -> Option<Shared<Keys<K>>> {
-        if !self.shared.is_set() {
-            // If another thread is faster, its key is used and this one is dropped.
-            self.shared.set(self.kernel.share(&self.schedule, &self.hash_key)?);
-        }
-        self.shared.get()
-    }
-
     /// The key of a message and its state.
     #[inline(always)]
     fn parts(&mut self) -> (MessageKey<'_, K>, &mut State) {
-        let Gcm { kernel, schedule, hash_key, state, .. } = self;
-        (MessageKey { kernel: *kernel, schedule, powers: Powers::Some(hash_key) }, state)
+        let Gcm { keys, state } = self;
+        if keys.is_complete() {
+            let Keys { kernel, schedule, hash_key, .. } = &**keys;
+            // SAFETY: nobody writes to the powers any more while this reference exists: see the implementation of Sync.
+            let powers = Powers::All(unsafe { &*hash_key.get() });
+            return (MessageKey { kernel: *kernel, schedule, powers }, state);
+        }
+        let Some(keys) = keys.get_mut() else { unreachable!("keys with several users are complete") };
+        if *keys.powers.get_mut() == IN_PROGRESS {
+            keys.restart();
+        }
+        let Keys { kernel, schedule, hash_key, .. } = keys;
+        (MessageKey { kernel: *kernel, schedule, powers: Powers::Some(hash_key.get_mut()) }, state)
     }
-}
-
-impl<K: SingleStreamKernel> CopiedGcm<K> {
-    /// Copies a state from heap to heap, and to no other place.
-    fn allocate(keys: Shared<Keys<K>>, state: &State) -> Option<Box<dyn Composed>> {
-        let mut copy = boxed::try_new(CopiedGcm { keys, state: State::idle() })?;
-        copy.state.copy_from(state);
-        Some(copy)
-    }
-
-    /// The key of a message and its state.
-    #[inline(always)]
-    fn parts(&mut self) -> (MessageKey<'_, K>, &mut State) {
-        let Keys { kernel, schedule, hash_key } = &*self.keys;
-        (MessageKey { kernel: *kernel, schedule, powers: Powers::All(hash_key) }, &mut self.state)
-    }
-}
-
-/// The methods that are the same for both contexts.
-macro_rules! message {
-    () => {
-        fn expands_in_place(&self) -> bool {
-            K::KEYS_IN_PLACE
-        }
-
-        fn start(&mut self, iv: &[u8]) {
-            let (key, state) = self.parts();
-            state.start(key, iv);
-        }
-
-        fn aad(&mut self, aad: &[u8]) {
-            let (mut key, state) = self.parts();
-            state.absorb(&mut key, aad);
-        }
-
-        fn update(&mut self, first: bool, encrypt: bool, data: Span<'_>, ctr32: Option<Ctr32<'_>>) {
-            let (mut key, state) = self.parts();
-            if first {
-                state.pad();
-            }
-            state.update(&mut key, encrypt, data, ctr32);
-        }
-
-        fn tag(&mut self, aad: u64, data: u64) -> Block {
-            let (mut key, state) = self.parts();
-            state.tag(&mut key, aad, data)
-        }
-    };
 }
 
 impl<K: SingleStreamKernel> Composed for Gcm<K> {
     fn set_key(&mut self, key: &[u8]) -> bool {
-        self.shared.clear();
-        self.kernel.gcm_key_into(key, &mut self.schedule, &mut self.hash_key)
-    }
-
-    fn duplicate(&self) -> Option<Box<dyn Composed>> {
-        CopiedGcm::allocate(self.shared()?, &self.state)
-    }
-
-    fn with_key(&self, key: &[u8]) -> Option<Box<dyn Composed>> {
-        new(self.kernel, key)
-    }
-
-    fn copies_in_place(&self) -> bool {
-        K::KEYS_IN_PLACE || self.shared.is_set()
-    }
-
-    message!();
-}
-
-impl<K: SingleStreamKernel> Composed for CopiedGcm<K> {
-    fn set_key(&mut self, _key: &[u8]) -> bool {
-        false
-    }
-
-    fn duplicate(&self) -> Option<Box<dyn Composed>> {
-        CopiedGcm::allocate(self.keys.clone(), &self.state)
-    }
-
-    fn with_key(&self, key: &[u8]) -> Option<Box<dyn Composed>> {
-        new(self.keys.kernel, key)
-    }
-
-    fn copies_in_place(&self) -> bool {
+        if let Some(keys) = self.keys.get_mut() {
+            return keys.set(key);
+        }
+        let Some(keys) = Keys::new(self.keys.kernel, key) else { return false };
+        self.keys = keys;
         true
     }
 
-    message!();
+    fn start(&mut self, iv: &[u8]) {
+        let (key, state) = self.parts();
+        state.start(key, iv);
+    }
+
+    fn aad(&mut self, aad: &[u8]) {
+        let (mut key, state) = self.parts();
+        state.absorb(&mut key, aad);
+    }
+
+    fn update(&mut self, first: bool, encrypt: bool, data: Span<'_>, ctr32: Option<Ctr32<'_>>) {
+        let (mut key, state) = self.parts();
+        if first {
+            state.pad();
+        }
+        state.update(&mut key, encrypt, data, ctr32);
+    }
+
+    fn tag(&mut self, aad: u64, data: u64) -> Block {
+        let (mut key, state) = self.parts();
+        state.tag(&mut key, aad, data)
+    }
+
+    fn duplicate(&self) -> Option<Box<dyn Composed>> {
+        let keys = if self.keys.complete() { self.keys.clone() } else { self.keys.separate()? };
+        // The state is copied from heap to heap, and to no other place.
+        let mut copy = boxed::try_new(Gcm { keys, state: State::idle() })?;
+        copy.state.copy_from(&self.state);
+        Some(copy)
+    }
+
+    fn copies_in_place(&self) -> bool {
+        K::KEYS_IN_PLACE || self.keys.is_complete()
+    }
+
+    fn expands_in_place(&self) -> bool {
+        K::KEYS_IN_PLACE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inline::{InlineKernel, with_kernel};
+
+    /// Encrypts a message that is long enough to need all powers, and returns its tag.
+    fn tag_of(context: &mut dyn Composed) -> Block {
+        let mut data = [7; 5000];
+        context.start(&[1; 12]);
+        context.update(true, true, Span::in_place(&mut data), None);
+        context.tag(0, 5000)
+    }
+
+    fn check<K: SingleStreamKernel + 'static>(kernel: K) {
+        let context = || Gcm { keys: Keys::new(kernel, &[3; 16]).unwrap(), state: State::idle() };
+        let expected = tag_of(&mut context());
+        // Another thread is computing the powers: its keys are neither waited for nor read.
+        let original = context();
+        original.keys.powers.store(IN_PROGRESS, Ordering::Relaxed);
+        let mut copy = original.duplicate().unwrap();
+        assert_eq!(tag_of(&mut *copy), expected);
+        assert_eq!(original.keys.powers.load(Ordering::Relaxed), IN_PROGRESS);
+        // That thread does not exist in this process.
+        let mut forked = original;
+        assert_eq!(tag_of(&mut forked), expected);
+        assert!(forked.keys.complete());
+        assert_eq!(tag_of(&mut forked), expected);
+        assert_eq!(tag_of(&mut *copy), expected);
+    }
+
+    #[test]
+    fn an_incomplete_computation_of_powers_does_not_block() {
+        for kernel in InlineKernel::all() {
+            with_kernel!(kernel.0, kernel => check(kernel));
+        }
+    }
 }

@@ -17,8 +17,6 @@ use crate::wiped::Wiped;
 /// the reuse of a nonce is not detected.
 pub struct InlineGcm {
     gcm: Box<dyn Composed>,
-    /// True if this is a copy, whose key is shared.
-    shares_key: bool,
     phase: Phase,
     encrypt: bool,
     /// Number of bytes so far: of additional data in `aad`, of data in `data`.
@@ -44,7 +42,7 @@ impl InlineGcm {
             return None;
         }
         let gcm = with_kernel!(kernel.0, kernel => composed::new(kernel, key)?);
-        Some(InlineGcm { gcm, shares_key: false, phase: Phase::Between, encrypt: true, aad: 0, data: 0 })
+        Some(InlineGcm { gcm, phase: Phase::Between, encrypt: true, aad: 0, data: 0 })
     }
 
     /// Replaces the key and ends the current message; keys of copies do not change. Returns false and changes nothing if the
@@ -54,17 +52,9 @@ impl InlineGcm {
         if !is_key_length(key.len()) {
             return false;
         }
-        let done = if self.shares_key { self.replace(key) } else { self.gcm.set_key(key) };
+        let done = self.gcm.set_key(key);
         self.phase = if done { Phase::Between } else { Phase::Keyless };
         done
-    }
-
-    /// Gives a copy a key of its own. Returns false if memory cannot be allocated.
-    #[cold]
-    fn replace(&mut self, key: &[u8]) -> bool {
-        let Some(gcm) = self.gcm.with_key(key) else { return false };
-        (self.gcm, self.shares_key) = (gcm, false);
-        true
     }
 
     /// True if [`set_key`](InlineGcm::set_key) leaves no copy of a key on the stack.
@@ -145,17 +135,17 @@ impl InlineGcm {
         tags_match(&computed[0], tag)
     }
 
-    /// True if [`duplicate`](InlineGcm::duplicate) leaves no copy of a secret on the stack. It leaves none if the key is shared
-    /// already, and never on kernels that write keys to their place.
+    /// True if [`duplicate`](InlineGcm::duplicate) leaves no copy of a secret on the stack. It leaves none if the context has
+    /// been copied before, and never on kernels that write keys to their place.
     pub fn copies_in_place(&self) -> bool {
         self.gcm.copies_in_place()
     }
 
     /// An independent copy of the current state; `None` if memory cannot be allocated. Copies share the key, with all powers of
-    /// H; the first copy of a context computes them. The shared key is wiped when the last copy is dropped and the key of the
-    /// original is replaced or dropped. Several threads may copy a context at the same time.
+    /// H; the first copy of a context computes them. The key is wiped when no context uses it any more. Several threads may copy
+    /// a context at the same time.
     pub fn duplicate(&self) -> Option<InlineGcm> {
         let InlineGcm { phase, encrypt, aad, data, .. } = *self;
-        Some(InlineGcm { gcm: self.gcm.duplicate()?, shares_key: true, phase, encrypt, aad, data })
+        Some(InlineGcm { gcm: self.gcm.duplicate()?, phase, encrypt, aad, data })
     }
 }

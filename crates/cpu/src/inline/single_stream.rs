@@ -137,12 +137,20 @@ pub(crate) trait SingleStreamKernel: Kernel {
         Some(self.hash_key(h))
     }
 
-    /// True if schedules and hash keys own no memory, and [`SingleStreamKernel::gcm_key_into`] and
-    /// [`SingleStreamKernel::share`] write keys to their place and leave no copy on the stack.
+    /// True if schedules and hash keys own no memory, and [`SingleStreamKernel::gcm_key_into`],
+    /// [`SingleStreamKernel::hash_key_into`], [`SingleStreamKernel::copy_schedule`] and
+    /// [`SingleStreamKernel::ensure_powers`] write keys to their place and leave no copy on the stack.
     const KEYS_IN_PLACE: bool = false;
 
-    /// A copy of a schedule and of a hash key, with all powers of H; `None` if memory cannot be allocated.
-    fn share(self, schedule: &Self::Schedule, hash_key: &Self::HashKey) -> Option<Shared<Keys<Self>>>;
+    /// Keys without an AES key, if [`SingleStreamKernel::KEYS_IN_PLACE`] is true; `None` if memory cannot be allocated.
+    fn blank_keys(self) -> Option<Shared<Keys<Self>>> {
+        unreachable!("KEYS_IN_PLACE is false")
+    }
+
+    /// Copies a schedule to a place, if [`SingleStreamKernel::KEYS_IN_PLACE`] is true.
+    fn copy_schedule(_schedule: &Self::Schedule, _place: &mut Self::Schedule) {
+        unreachable!("KEYS_IN_PLACE is false")
+    }
 
     /// A copy of a schedule; `None` if memory cannot be allocated.
     fn duplicate(key: &Self::Schedule) -> Option<Self::Schedule>;

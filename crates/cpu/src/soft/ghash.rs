@@ -90,13 +90,6 @@ impl HashKey {
         Some(HashKey::fill(boxed::try_new(Powers::blank())?, h))
     }
 
-    /// A copy of this value.
-    pub(crate) fn duplicate(&self) -> Option<Self> {
-        let mut powers = boxed::try_new(Powers::blank())?;
-        *powers = *self.powers;
-        Some(HashKey { powers })
-    }
-
     fn fill(mut powers: Box<Powers>, h: &Block) -> Self {
         powers.h = u128::from_be_bytes(*h);
         let (high, low) = ((powers.h >> 64) as u64, powers.h as u64);

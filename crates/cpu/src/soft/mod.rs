@@ -55,8 +55,7 @@ pub use ghash::HashKey;
 pub use schedule::Schedule;
 pub use width::Width;
 
-use crate::boxed::Shared;
-use crate::inline::{Keys, SingleStreamKernel};
+use crate::inline::SingleStreamKernel;
 use crate::kernel::{Block, Kernel, Lane, Span};
 use rounds::Direction::{Decrypt, Encrypt};
 use width::on_width;
@@ -185,12 +184,6 @@ impl SingleStreamKernel for Soft {
         if blocks >= ghash::LOOKUPS_FROM && self.width != Width::Portable {
             key.ensure_tables();
         }
-    }
-
-    fn share(self, schedule: &Schedule, hash_key: &HashKey) -> Option<Shared<Keys<Self>>> {
-        let (schedule, mut hash_key) = (schedule.duplicate()?, hash_key.duplicate()?);
-        self.ensure_powers(&mut hash_key, ghash::LOOKUPS_FROM);
-        Shared::try_new(Keys { kernel: self, schedule, hash_key })
     }
 
     fn encrypt_block(self, key: &Schedule, block: &mut Block) {

@@ -33,15 +33,6 @@ pub struct HashKey<R: Zeroize> {
     made: usize,
 }
 
-impl<R: Copy + Zeroize> HashKey<R> {
-    /// Becomes a copy of another key, which is copied to this place and to no other.
-    pub(super) fn copy_from(&mut self, other: &Self) {
-        self.powers.copy_from_slice(&other.powers);
-        self.sums.copy_from_slice(&other.sums);
-        self.made = other.made;
-    }
-}
-
 impl<R: Zeroize> HashKey<R> {
     /// Number of powers.
     const POWERS: usize = 8 * size_of::<R>() / 16;
