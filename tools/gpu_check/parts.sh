@@ -125,8 +125,9 @@ other_device() {
 
 # What the programs need of the system, by the file `requires` of the folder.
 part_requirements() {
-    local kind value glibc missing=0
+    local kind value glibc libraries missing=0
     glibc=$(getconf GNU_LIBC_VERSION 2>/dev/null | sed 's/.* //')
+    libraries=$(ldconfig -p 2>/dev/null || /sbin/ldconfig -p)
     while read -r kind value; do
         case $kind in
             glibc)
