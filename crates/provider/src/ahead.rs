@@ -160,6 +160,8 @@ impl Shared {
             };
             drop(queue);
             let again = job.compute_next();
+            // The counters of GCM may be secret, and passes may leave round keys.
+            stack::wipe_below();
             queue = lock(&self.queue);
             if again && !queue.closed {
                 queue.jobs.push_back(job);
@@ -177,7 +179,8 @@ impl Shared {
 }
 
 impl KeystreamJob {
-    /// One step of the worker. Returns true if there may be more work.
+    /// One step of the worker. Returns true if there may be more work. A separate function, so that its stack frame can be wiped.
+    #[inline(never)]
     fn compute_next(&self) -> bool {
         let mut state = lock(&self.state);
         if state.ended || state.unclaimed >= state.needed + DEPTH {
@@ -317,24 +320,6 @@ impl KeystreamAhead {
         counter: &mut Block,
         data: Span<'_>,
     ) {
-        let was_member = self.member.is_some();
-        self.apply_in_own_frame(keystream_pool, instance, key, counter, data);
-        if !was_member && self.member.is_some() {
-            // The key of the job was moved, which leaves copies on the stack.
-            stack::wipe_below();
-        }
-    }
-
-    /// A separate function, so that its stack frame can be wiped.
-    #[inline(never)]
-    fn apply_in_own_frame(
-        &mut self,
-        keystream_pool: &KeystreamPool,
-        instance: &Arc<Instance>,
-        key: &ContextKey,
-        counter: &mut Block,
-        data: Span<'_>,
-    ) {
         if *self.next != *counter {
             // The update belongs to another message, or to another position in the message.
             self.stop();
@@ -345,6 +330,8 @@ impl KeystreamAhead {
             if self.run > MIN_RUN {
                 self.run = 0;
                 self.member = PoolMember::new(keystream_pool, instance, key, self.pass, counter);
+                // The key of the job was copied and moved, which leaves copies on the stack.
+                stack::wipe_below();
             }
         }
         let rest = match &mut self.member {
@@ -373,6 +360,9 @@ impl KeystreamAhead {
 }
 
 impl PoolMember {
+    /// `None` if there is no worker, or too many contexts use it, or memory cannot be allocated. A separate function, so that
+    /// its stack frame can be wiped.
+    #[inline(never)]
     fn new(
         keystream_pool: &KeystreamPool,
         instance: &Arc<Instance>,
@@ -382,19 +372,18 @@ impl PoolMember {
     ) -> Option<PoolMember> {
         let worker = keystream_pool.worker()?;
         let shared = Arc::clone(&worker.shared);
-        let key = key.duplicate().ok()?;
         if shared.contexts.fetch_add(1, Relaxed) >= MAX_CONTEXTS {
             shared.contexts.fetch_sub(1, Relaxed);
             return None;
         }
         // Reserve the full capacity now, so that later pushes do not allocate.
         let (mut ready, mut spare) = (VecDeque::new(), Vec::new());
-        if ready.try_reserve_exact(DEPTH as usize + 1).is_err()
-            || spare.try_reserve_exact(DEPTH as usize + 1).is_err()
-        {
+        let has_room = ready.try_reserve_exact(DEPTH as usize + 1).is_ok()
+            && spare.try_reserve_exact(DEPTH as usize + 1).is_ok();
+        let Some(key) = has_room.then(|| key.duplicate().ok()).flatten() else {
             shared.contexts.fetch_sub(1, Relaxed);
             return None;
-        }
+        };
         let state = State { unclaimed: 0, needed: 0, ready, spare, queued: true, ended: false };
         let segment = if instance.is_large(DEVICE_SEGMENT) { keystream_pool.segment } else { CPU_SEGMENT };
         let job = Arc::new(KeystreamJob {

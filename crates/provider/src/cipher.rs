@@ -63,8 +63,8 @@ pub(crate) trait Cipher: Sized + Send + Sync {
     /// Returns a copy with the same state.
     fn duplicate(&self) -> Outcome<Self>;
 
-    /// Starts a message. If `key` or `iv` is `None`, the context keeps its key or IV. The key has the length that the algorithm
-    /// has.
+    /// Starts a message. If `key` or `iv` is `None`, the context keeps its key or IV. The caller has
+    /// checked the length of the key.
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()>;
 
     /// True once a key is set.

@@ -21,6 +21,7 @@ pub(crate) mod cipher;
 pub(crate) mod core;
 pub(crate) mod descriptor;
 mod guard;
+pub(crate) mod heap;
 pub(crate) mod param;
 pub(crate) mod process;
 pub(crate) mod provider;

@@ -1,13 +1,14 @@
 //! GCM (SP 800-38D), and its TLS 1.2 records (RFC 5288).
 
+mod ahead;
+
 use std::sync::Arc;
 
 use lockstep::hazmat::inline::{Block, InlineGcm, InlineKernel, Span};
-use lockstep::hazmat::work::Pass;
 use zeroize::Zeroize;
 
+use self::ahead::Ahead;
 use super::Cipher;
-use crate::ahead::{KeystreamAhead, KeystreamPool};
 use crate::algorithm::Algorithm;
 use crate::ffi::buffers::Buffers;
 use crate::ffi::param::{GetParam, Kind, Parameters, SIZE, SetParam, UINT, entry, list};
@@ -28,7 +29,7 @@ const TLS_EXPLICIT_IV: usize = 8;
 const TLS_FIXED_IV: usize = 4;
 const TLS_TAG: usize = 16;
 
-/// The state of an IV. No IV is used for two messages of a context, unless the caller sets it again.
+/// The state of an IV. No IV is used to encrypt two messages of a context, unless the caller sets it again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum IvState {
     /// Not set. Encryption then generates a random IV.
@@ -41,52 +42,20 @@ enum IvState {
     Used,
 }
 
-/// The key and the state of keystream computed ahead.
-struct Ahead {
-    key: ContextKey,
-    keystream: KeystreamAhead,
-}
-
-impl Ahead {
-    /// A vector of one element, or an empty one if the key or the memory is missing: GCM then works without keystream computed
-    /// ahead. (A `Box` cannot be allocated without an abort on failure.)
-    fn allocate(key: Outcome<ContextKey>) -> Vec<Ahead> {
-        let mut place = Vec::new();
-        if let (Ok(key), Ok(())) = (key, place.try_reserve_exact(1)) {
-            place.push(Ahead { key, keystream: KeystreamAhead::new(Pass::Ctr32) });
-        }
-        place
-    }
-
-    /// Encrypts or decrypts data of a message. False if the message is too long.
-    #[inline(never)]
-    fn update(
-        &mut self,
-        gcm: &mut InlineGcm,
-        keystream_pool: &KeystreamPool,
-        instance: &Arc<Instance>,
-        data: Span<'_>,
-    ) -> bool {
-        let Ahead { key, keystream } = self;
-        gcm.update_by(data, &mut |counter, blocks| {
-            keystream.apply(keystream_pool, instance, key, counter, blocks);
-        })
-    }
-}
-
 /// A context of GCM.
 pub(crate) struct Gcm {
     instance: Arc<Instance>,
     algorithm: &'static Algorithm,
     encrypts: bool,
     gcm: Option<InlineGcm>,
-    /// Keystream computed ahead, if it is in use. On the heap, so that contexts without it are small and fast to copy.
-    ahead: Vec<Ahead>,
+    ahead: Ahead,
     iv: [u8; MAX_IV],
     iv_len: usize,
     iv_state: IvState,
     /// True if a message was started with the current IV.
     iv_is_used: bool,
+    /// True if a part of the IV was set for decryption: it may be that of a message that was encrypted.
+    iv_is_received: bool,
     /// True if the IV was generated at random.
     iv_is_random: bool,
     /// True if the IVs of records consist of a fixed part and a counter.
@@ -129,11 +98,12 @@ impl Cipher for Gcm {
             algorithm,
             encrypts: true,
             gcm: None,
-            ahead: Vec::new(),
+            ahead: Ahead::none(),
             iv: [0; MAX_IV],
             iv_len: 12,
             iv_state: IvState::Missing,
             iv_is_used: false,
+            iv_is_received: false,
             iv_is_random: false,
             iv_counts: false,
             tag: [0; 16],
@@ -150,12 +120,7 @@ impl Cipher for Gcm {
             Some(gcm) => Some(gcm.duplicate().ok_or(Reason::OutOfMemory)?),
             None => None,
         };
-        let ahead = match self.ahead.first() {
-            // The copy computes its own keystream when needed.
-            Some(ahead) => Ahead::allocate(ahead.key.duplicate()),
-            None => Vec::new(),
-        };
-        Ok(Gcm { instance: Arc::clone(&self.instance), gcm, ahead, ..*self })
+        Ok(Gcm { instance: Arc::clone(&self.instance), gcm, ahead: self.ahead.duplicate(), ..*self })
     }
 
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
@@ -163,21 +128,19 @@ impl Cipher for Gcm {
             // A message cannot change direction.
             self.iv_state = IvState::Used;
         }
-        self.encrypts = encrypts;
         if let Some(iv) = iv {
             if !(1..=MAX_IV).contains(&iv.len()) {
                 return Err(Reason::IvLength);
             }
-            self.iv[..iv.len()].copy_from_slice(iv);
             self.iv_len = iv.len();
-            self.iv_state = IvState::Fresh;
-            self.iv_is_used = false;
-            self.iv_is_random = false;
+            self.set_iv(0, iv);
+        } else if encrypts && self.iv_is_received {
+            self.iv_state = IvState::Used;
+            self.iv_counts = false;
         }
+        self.encrypts = encrypts;
         if let Some(key) = key {
-            if !self.ahead.is_empty() {
-                self.ahead.clear();
-            }
+            self.ahead.clear();
             match &mut self.gcm {
                 Some(gcm) => {
                     if !gcm.set_key(key) {
@@ -237,7 +200,7 @@ impl Cipher for Gcm {
         self.ensure_started()?;
         let gcm = self.gcm.as_mut().ok_or(Reason::NoKey)?;
         let span = data.whole()?;
-        let done = match (&self.instance.keystream_pool, self.ahead.first_mut()) {
+        let done = match (&self.instance.keystream_pool, self.ahead.get_mut()) {
             (Some(keystream_pool), Some(ahead)) => {
                 let done = ahead.update(gcm, keystream_pool, &self.instance, span);
                 if self.iv_len != 12 {
@@ -272,9 +235,7 @@ impl Cipher for Gcm {
             return Err(Reason::NotInPlace);
         }
         self.ensure_started()?;
-        if let Some(ahead) = self.ahead.first_mut() {
-            ahead.keystream.stop();
-        }
+        self.ahead.stop();
         let gcm = self.gcm.as_mut().ok_or(Reason::NoKey)?;
         if self.encrypts {
             self.tag = gcm.finish_seal().ok_or(Reason::Internal)?;
@@ -419,9 +380,7 @@ impl Gcm {
         self.iv_state = IvState::InUse;
         self.iv_is_used = true;
         self.tag_is_made = false;
-        if let Some(ahead) = self.ahead.first_mut() {
-            ahead.keystream.stop();
-        }
+        self.ahead.stop();
         Ok(())
     }
 
@@ -430,11 +389,19 @@ impl Gcm {
         if !self.encrypts || self.record_aad.is_some() || self.iv_len < 12 {
             return Err(Reason::NoIv);
         }
-        getrandom::fill(&mut self.iv[..self.iv_len]).map_err(|_| Reason::Random)?;
-        self.iv_state = IvState::Fresh;
-        self.iv_is_used = false;
+        let mut iv = [0; MAX_IV];
+        let iv = &mut iv[..self.iv_len];
+        getrandom::fill(iv).map_err(|_| Reason::Random)?;
+        self.set_iv(0, iv);
         self.iv_is_random = true;
         Ok(())
+    }
+
+    /// Replaces a part of the IV.
+    fn set_iv(&mut self, at: usize, part: &[u8]) {
+        self.iv[at..at + part.len()].copy_from_slice(part);
+        self.iv_state = IvState::Fresh;
+        (self.iv_is_used, self.iv_is_received, self.iv_is_random) = (false, false, false);
     }
 
     /// Sets the fixed part of the IVs of records. The rest of the IV is a counter. For encryption, it starts at a
@@ -442,26 +409,20 @@ impl Gcm {
     fn set_fixed_iv(&mut self, param: &SetParam<'_>) -> Outcome<()> {
         if let Some(iv) = param.octets_without_len(self.iv_len)? {
             // EVP_CTRL_GCM_SET_IV_FIXED with length -1 sets all of the IV.
-            self.iv[..self.iv_len].copy_from_slice(iv);
-            self.iv_is_random = false;
+            self.set_iv(0, iv);
             self.iv_counts = true;
-            self.iv_state = IvState::Fresh;
-            self.iv_is_used = false;
             return Ok(());
         }
         let part = param.octets()?;
         if part.len() < TLS_FIXED_IV || self.iv_len < part.len() + TLS_EXPLICIT_IV {
             return Err(Reason::TlsIv);
         }
-        let (fixed, counter) = self.iv[..self.iv_len].split_at_mut(part.len());
-        fixed.copy_from_slice(part);
         if self.encrypts {
-            getrandom::fill(counter).map_err(|_| Reason::Random)?;
-            self.iv_is_random = true;
+            getrandom::fill(&mut self.iv[part.len()..self.iv_len]).map_err(|_| Reason::Random)?;
         }
+        self.set_iv(0, part);
+        (self.iv_is_random, self.iv_is_received) = (self.encrypts, !self.encrypts);
         self.iv_counts = true;
-        self.iv_state = IvState::Fresh;
-        self.iv_is_used = false;
         Ok(())
     }
 
@@ -471,7 +432,7 @@ impl Gcm {
             return Err(Reason::TlsIv);
         }
         if self.encrypts && self.iv_is_used {
-            // A message was started with this IV in another way than by this function.
+            // A message other than those of this function has used this IV.
             self.increment_iv();
         }
         self.start()?;
@@ -495,7 +456,8 @@ impl Gcm {
         if !self.iv_counts || self.gcm.is_none() || self.encrypts || part.len() > self.iv_len {
             return Err(Reason::TlsIv);
         }
-        self.iv[self.iv_len - part.len()..self.iv_len].copy_from_slice(part);
+        self.set_iv(self.iv_len - part.len(), part);
+        self.iv_is_received = true;
         self.start()
     }
 

@@ -44,17 +44,17 @@ impl Cipher for Xts {
     }
 
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
-        self.encrypts = encrypts;
+        let halves = key.map(|key| key.split_at(key.len() / 2));
+        // If the halves of the key are equal, the first tweak leaks (FIPS guidance to SP 800-38E). Decryption is still
+        // allowed, for existing data.
+        if encrypts && halves.is_some_and(|(data, tweak)| bool::from(data.ct_eq(tweak))) {
+            return Err(Reason::XtsEqualKeys);
+        }
         if let Some(iv) = iv {
             self.iv = Some(iv_of(iv)?);
         }
-        if let Some(key) = key {
-            let (data, tweak) = key.split_at(key.len() / 2);
-            // If the halves of the key are equal, the first tweak leaks (FIPS guidance to SP 800-38E). Decryption is
-            // still allowed, for existing data.
-            if encrypts && bool::from(data.ct_eq(tweak)) {
-                return Err(Reason::XtsEqualKeys);
-            }
+        self.encrypts = encrypts;
+        if let Some((data, tweak)) = halves {
             self.keys = None;
             self.keys =
                 Some([ContextKey::new(&self.instance, data)?, ContextKey::new(&self.instance, tweak)?]);

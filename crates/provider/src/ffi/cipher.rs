@@ -277,9 +277,10 @@ unsafe extern "C" fn init<C: Cipher, const ENCRYPTS: bool>(
     iv_len: usize,
     params: *const OsslParam,
 ) -> c_int {
-    if !key.is_null() {
-        // SAFETY: OpenSSL passes a context of this provider.
-        unsafe { context::<C>(pointer) }.broken = false;
+    // SAFETY: OpenSSL passes a context of this provider.
+    let context = unsafe { context::<C>(pointer) };
+    if !key.is_null() && key_len == context.algorithm.key_len {
+        context.broken = false;
     }
     let body = |context: &mut Context<C>| {
         // SAFETY: key and IV are null or have the length that OpenSSL passes.

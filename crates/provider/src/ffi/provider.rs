@@ -120,7 +120,7 @@ static REASONS: Table<[Item; Reason::OWN.len() + 1]> = Table({
 });
 
 const NAME: &CStr = c"Lockstep";
-/// The version. A build with debug assertions is a development build: its loops may leave secrets on the stack.
+/// The version, or a note that this is a build with debug assertions. The loops of such a build may leave secrets on the stack.
 const BUILD: &CStr = if cfg!(debug_assertions) { c"development build" } else { VERSION };
 
 const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {

@@ -171,6 +171,30 @@ fn a_generated_iv_is_not_that_of_an_earlier_message() {
     }
 }
 
+/// The default provider encrypts with an IV that was received, which may be that of an earlier message.
+#[test]
+fn a_received_iv_is_not_used_for_encryption() {
+    let name = "AES-128-GCM";
+    let iv = bytes(12, 2);
+    let received = [
+        Control(EVP_CTRL_GCM_SET_IV_INV, 8, iv[4..].to_vec()),
+        Control(EVP_CTRL_AEAD_SET_IV_FIXED, 4, iv[..4].to_vec()),
+    ];
+    for call in received {
+        for next in [Control(EVP_CTRL_GCM_IV_GEN, 12, vec![0; 12]), Update(vec![0; 50])] {
+            let mut side = Side::new(ours(name));
+            assert!(gcm_setup(name, ENCRYPT).iter().all(|call| side.run(call).ok()));
+            assert!(side.run(&Update(vec![0; 50])).ok() && side.run(&Final).ok());
+            assert!(side.run(&Init(DECRYPT, None, None)).ok() && side.run(&call).ok());
+            assert!(side.run(&Init(ENCRYPT, None, None)).ok());
+            assert!(!side.run(&next).ok(), "{call:?}, {next:?}");
+            // A new IV may be used.
+            assert!(side.run(&Init(ENCRYPT, None, Some(vec![9; 12]))).ok());
+            assert!(side.run(&Update(vec![0; 50])).ok() && side.run(&Final).ok());
+        }
+    }
+}
+
 #[test]
 fn an_impossible_header_is_refused() {
     let (gcm, ccm) = ("AES-128-GCM", "AES-128-CCM");

@@ -1,0 +1,88 @@
+//! Keystream of GCM computed ahead.
+
+use std::sync::Arc;
+
+use lockstep::hazmat::inline::{InlineGcm, Span};
+use lockstep::hazmat::work::Pass;
+
+use crate::ahead::{KeystreamAhead, KeystreamPool};
+use crate::ffi::heap;
+use crate::instance::Instance;
+use crate::key::ContextKey;
+use crate::reason::Outcome;
+
+/// Keystream computed ahead, if it is in use. On the heap, so that contexts without it are small and fast to copy.
+pub(super) struct Ahead(Vec<InUse>);
+
+/// The key and the state of keystream computed ahead.
+pub(super) struct InUse {
+    key: ContextKey,
+    keystream: KeystreamAhead,
+}
+
+impl Ahead {
+    /// Not in use.
+    pub(super) fn none() -> Ahead {
+        Ahead(Vec::new())
+    }
+
+    /// In use, unless the key or the memory is missing: GCM then works without keystream computed ahead. (A vector of one
+    /// element, because a `Box` cannot be allocated without an abort on failure.)
+    pub(super) fn allocate(key: Outcome<ContextKey>) -> Ahead {
+        let mut place = Vec::new();
+        if let (Ok(key), Ok(())) = (key, place.try_reserve_exact(1)) {
+            place.push(InUse { key, keystream: KeystreamAhead::new(Pass::Ctr32) });
+        }
+        Ahead(place)
+    }
+
+    /// For a copy of the context, which computes its own keystream when needed.
+    pub(super) fn duplicate(&self) -> Ahead {
+        self.0.first().map_or_else(Ahead::none, |used| Ahead::allocate(used.key.duplicate()))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn get_mut(&mut self) -> Option<&mut InUse> {
+        self.0.first_mut()
+    }
+
+    /// Ends the message: the keystream computed for it is dropped.
+    pub(super) fn stop(&mut self) {
+        if let Some(used) = self.0.first_mut() {
+            used.keystream.stop();
+        }
+    }
+
+    /// Wipes the key; keystream is not in use any more.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+        heap::wipe_spare_capacity(&mut self.0);
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+impl InUse {
+    /// Encrypts or decrypts data of a message. False if the message is too long. A separate function, so that its stack frame
+    /// can be wiped.
+    #[inline(never)]
+    pub(super) fn update(
+        &mut self,
+        gcm: &mut InlineGcm,
+        keystream_pool: &KeystreamPool,
+        instance: &Arc<Instance>,
+        data: Span<'_>,
+    ) -> bool {
+        let InUse { key, keystream } = self;
+        gcm.update_by(data, &mut |counter, blocks| {
+            keystream.apply(keystream_pool, instance, key, counter, blocks);
+        })
+    }
+}
