@@ -14,6 +14,7 @@ import sys
 
 sys.dont_write_bytecode = True
 
+import itertools
 import os
 import platform
 import xml.etree.ElementTree
@@ -66,11 +67,12 @@ def compiled(test, name):
 def residue(test, program):
     """Keys are wiped: from the stack after each call, from the heap when memory is given back."""
     folder = os.path.dirname(os.path.abspath(test.module))
-    for kernel, ahead in [("auto", "auto"), *((kernel, ahead) for kernel in KERNELS[1:] for ahead in ("on", "off"))]:
+    for kernel, ahead in itertools.product(KERNELS, ("auto", "on", "off")):
         # With immediate binding: lazy binding saves all registers on the stack at the first call of a function.
         settings = {"LOCKSTEP_KERNEL": kernel, "LOCKSTEP_AHEAD": ahead, "LD_BIND_NOW": "1"}
         done = test.run(program, "lockstep", folder, **settings)
-        test.check(done.returncode == 0, f"residue of keys, kernel {kernel}, ahead {ahead}", done.said)
+        extent = ", without long messages" if "a development build" in done.said else ""
+        test.check(done.returncode == 0, f"residue of keys, kernel {kernel}, ahead {ahead}{extent}", done.said)
 
 
 def arguments(test, case):

@@ -5,8 +5,9 @@
  * The AES-128 key of FIPS 197, appendix A.1, is set, used, copied and freed in every mode; then all of the stack below, and
  * every block at the moment of its free(), are searched for the key, its first and last round keys, and the secrets of GCM: the
  * hash key H (SP 800-38D, 6.4: the encrypted zero block) and its powers in the forms in which kernels store them, the counter
- * of an IV of 16 bytes, which reveals H, and the right tag of a forged message. A control puts a round key in both places itself
- * and must find it. Prints a line for each find; exits 1 if there is one.
+ * of an IV of 16 bytes, which reveals H, and the right tag of a forged message. After that, all memory of the process is
+ * searched, with the stacks of the provider's threads. A control puts a round key in both places itself and must find it. Prints
+ * a line for each find; exits 1 if there is one.
  */
 #define _GNU_SOURCE
 #include <alloca.h>
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define DEPTH (128 << 10)
 /* The first FIXED are constants; find_secrets() computes the others. */
@@ -73,6 +75,8 @@ void free(void *block)
                 printf("%s: %s in freed memory\n", doing, secret_names[i]);
                 watching = 1;
                 finds++;
+                /* Otherwise it would be found again. */
+                memset(bytes, 0, malloc_usable_size(block));
             }
     }
     next(block);
@@ -156,6 +160,24 @@ static void seal(int iv_len, unsigned char *tag)
     EVP_CIPHER_free(cipher);
 }
 
+/* The control of the counter: the first block of the default provider's ciphertext is the encrypted next counter, XORed. */
+static void check_counter(void)
+{
+    unsigned char block[16];
+    EVP_CIPHER *cipher = EVP_CIPHER_fetch(NULL, "AES-128-ECB", "provider=default");
+    EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
+    int len;
+    memcpy(block, secrets[8], 16);
+    block[15]++;
+    must(block[15] != 0 && EVP_EncryptInit_ex(context, cipher, NULL, secrets[0], NULL)
+            && EVP_EncryptUpdate(context, block, &len, block, 16),
+        "the default provider");
+    for (int i = 0; i < 16; i++)
+        must((block[i] ^ text[i]) == ciphertext[i], "the counter");
+    EVP_CIPHER_CTX_free(context);
+    EVP_CIPHER_free(cipher);
+}
+
 /* Computes the secrets that are not constants, for an IV of a length. */
 static void find_secrets(int iv_len)
 {
@@ -164,18 +186,20 @@ static void find_secrets(int iv_len)
         h = h << 8 | secrets[5][i];
     store(6, dot(h, h), 0);
     store(7, dot(dot(h, h), dot(h, h)), 0);
-    /* SP 800-38D, 7.1, step 2: GHASH of the IV and of its length in bits. The same secret is searched for with any IV. */
+    /* SP 800-38D, 7.1, step 2: GHASH of the IV and of its length in bits. Messages with an IV of 12 bytes do not use it. */
     counter = dot(dot(reversed(iv), h) ^ 8 * 16, h);
     store(8, counter, 1);
     store(9, counter, 0);
     seal(iv_len, secrets[10]);
+    if (iv_len == 16)
+        check_counter();
     known = SECRETS;
 }
 
 /* Makes a call, which must not fail, and searches for secrets. */
 #define STEP(call)                                                                                                      \
     do {                                                                                                                \
-        snprintf(what, sizeof(what), "AES-128-GCM, IV of %d bytes: %s", iv_len, #call);                                 \
+        snprintf(what, sizeof(what), "IV of %d bytes: %s", iv_len, #call);                                              \
         doing = what;                                                                                                   \
         clear_stack();                                                                                                  \
         watching = 1;                                                                                                   \
@@ -203,6 +227,8 @@ static void use_gcm(const char *query, int iv_len)
     /* Enough updates for keystream that is computed ahead. */
     for (int i = 0; i < 8; i++)
         STEP(EVP_EncryptUpdate(first, out, &len, text, LONG));
+    for (int i = 0; i < 60; i++)
+        must(EVP_EncryptUpdate(first, out, &len, text, LONG), "update");
     STEP(EVP_CIPHER_CTX_copy(second, first));
     STEP(EVP_EncryptUpdate(second, out, &len, text, LONG + 37));
     STEP(EVP_EncryptFinal_ex(second, out, &len));
@@ -213,7 +239,56 @@ static void use_gcm(const char *query, int iv_len)
     STEP(EVP_DecryptFinal_ex(first, out, &len) <= 0);
     STEP((EVP_CIPHER_CTX_free(first), 1));
     STEP((EVP_CIPHER_CTX_free(second), 1));
+    doing = "";
     EVP_CIPHER_free(cipher);
+}
+
+/* More contexts than those for which keystream is computed ahead. */
+static void use_many(const char *name, const char *query)
+{
+    enum { MANY = 70, LAST = 66 };
+    static unsigned char out[sizeof(text)];
+    static EVP_CIPHER_CTX *contexts[MANY];
+    int len, iv_len = 12;
+    char what[300];
+    EVP_CIPHER *cipher = EVP_CIPHER_fetch(NULL, name, query);
+    for (int i = 0; i < MANY; i++) {
+        contexts[i] = EVP_CIPHER_CTX_new();
+        must(EVP_EncryptInit_ex(contexts[i], cipher, NULL, secrets[0], iv), "init");
+        for (int update = 0; update < 12; update++)
+            if (i < LAST)
+                must(EVP_EncryptUpdate(contexts[i], out, &len, text, LONG), "update");
+            else
+                STEP(EVP_EncryptUpdate(contexts[i], out, &len, text, LONG));
+    }
+    doing = "";
+    for (int i = 0; i < MANY; i++)
+        EVP_CIPHER_CTX_free(contexts[i]);
+    EVP_CIPHER_free(cipher);
+}
+
+/* All writable memory, except the main thread's stack and the variables of this program. */
+static void search_process(void)
+{
+    static char line[1000];
+    /* Threads of the provider end their work. */
+    usleep(100000);
+    FILE *maps = fopen("/proc/self/maps", "r");
+    must(maps != NULL, "/proc/self/maps");
+    while (fgets(line, sizeof(line), maps) != NULL) {
+        unsigned char *begin, *end;
+        char rights[5];
+        must(sscanf(line, "%p-%p %4s", (void **)&begin, (void **)&end, rights) == 3, "/proc/self/maps");
+        int is_ours = (begin <= secrets[0] && secrets[0] < end) || (begin <= text && text < end);
+        if (rights[0] != 'r' || rights[1] != 'w' || strstr(line, "[stack]") != NULL || is_ours)
+            continue;
+        for (int i = 0; i < known; i++)
+            if (holds(begin, end, i)) {
+                printf("after all contexts were freed: %s in %s", secret_names[i], line);
+                finds++;
+            }
+    }
+    fclose(maps);
 }
 
 static void use(const char *name, const char *query)
@@ -313,11 +388,17 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         use(names[i], query);
     memset(text, 5, sizeof(text));
-    /* The long loops of a development build keep some variables on the stack that others keep in registers. */
-    if (!is_development_build(provider)) {
+    /* The long loops of a development build keep some variables on the stack that release builds keep in registers. */
+    if (is_development_build(provider)) {
+        printf("a development build: without long messages\n");
+    } else {
         use_gcm(query, 12);
         use_gcm(query, 16);
+        search_process();
+        use_many("AES-128-GCM", query);
+        use_many("AES-128-CTR", query);
     }
+    search_process();
     printf("%d finds\n", finds);
     return finds != 0;
 }
