@@ -90,6 +90,10 @@ impl<K: SingleStreamKernel> Keys<K> {
     /// Computes all powers of H. Returns false if another thread is doing so. (Waiting for it would block a child process that
     /// was forked meanwhile for ever.)
     fn complete(&self) -> bool {
+        // Only the first copy pays for the exchange.
+        if self.is_complete() {
+            return true;
+        }
         let outcome =
             self.powers.compare_exchange(SOME_POWERS, IN_PROGRESS, Ordering::Acquire, Ordering::Acquire);
         if outcome.is_err() {
