@@ -3,12 +3,13 @@
 //! A nonce must never be used twice with the same key: two messages with the same nonce reveal the authentication key.
 //! Random 96-bit nonces are safe for 2^32 messages per key.
 
-use zeroize::Zeroize;
+use zeroize::Zeroizing;
 
 use crate::absorb::{self, Absorbed, Side};
 use crate::executor::Executor;
 use crate::transfer;
 use crate::{Direction, by_key_size, check_tags, invalidate};
+use lockstep_core::chaining::counter_after;
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
 pub use lockstep_core::gcm::{MAX_DATA, lengths_block, settle};
@@ -106,9 +107,10 @@ pub(crate) fn zero_failed(executor: &dyn Executor, messages: &mut [AeadMessage<'
     failed.map(|message| transfer::zero_output(executor, &mut message.data)).fold(Ok(()), Result::and)
 }
 
-/// The pre-counter block (SP 800-38D, 7.1, step 2).
-pub(crate) fn first_counter(executor: &dyn Executor, key: &Key, nonce: &[u8]) -> Result<Block> {
-    let mut counter = [0; 16];
+/// The pre-counter block J0 (SP 800-38D, 7.1, step 2). Unless the nonce has 12 bytes, it is a hash of the nonce, from
+/// which the authentication key can be computed. Therefore it is wiped.
+pub(crate) fn first_counter(executor: &dyn Executor, key: &Key, nonce: &[u8]) -> Result<Zeroizing<Block>> {
+    let mut counter = Zeroizing::new([0; 16]);
     if nonce.len() == 12 {
         counter[..12].copy_from_slice(nonce);
         counter[15] = 1;
@@ -117,6 +119,11 @@ pub(crate) fn first_counter(executor: &dyn Executor, key: &Key, nonce: &[u8]) ->
     absorb::padded(executor, Pass::Ghash, key, &mut counter, nonce)?;
     absorb::blocks(executor, Pass::Ghash, key, &mut counter, &lengths_block(0, nonce.len() as u64))?;
     Ok(counter)
+}
+
+/// The counter of the first block of data, which follows the pre-counter block.
+pub(crate) fn data_counter(first: &Block) -> Zeroizing<Block> {
+    Zeroizing::new(counter_after(Pass::Ctr32, first, 1))
 }
 
 /// The AEAD composed of passes. The data of all messages are processed at once. Nonces and associated data are short, so
@@ -129,8 +136,11 @@ mod composed {
         fused: FusedAead,
         messages: &mut [AeadMessage<'_>],
     ) -> Result<()> {
-        let mut states =
-            messages.iter().map(|message| State::new(executor, message)).collect::<Result<Vec<_>>>()?;
+        // A vector that grows would leave copies of hashes that are not wiped.
+        let mut states = Vec::with_capacity(messages.len());
+        for message in &*messages {
+            states.push(State::new(executor, message)?);
+        }
         let states = &mut states[..];
         let outcome = if fused == FusedAead::GcmSeal {
             ctr(executor, messages, states).and_then(|()| tags(executor, fused, messages, states))
@@ -159,11 +169,11 @@ mod composed {
 
     struct State {
         /// The counter block whose keystream masks the tag.
-        first: Block,
+        first: Zeroizing<Block>,
         /// The counter of the data.
-        counter: Block,
+        counter: Zeroizing<Block>,
         /// The current GHASH; at the end the tag.
-        hash: Block,
+        hash: Zeroizing<Block>,
         /// The last partial ciphertext block and the lengths.
         end: [u8; 32],
         end_len: usize,
@@ -172,18 +182,10 @@ mod composed {
     impl State {
         fn new(executor: &dyn Executor, message: &AeadMessage<'_>) -> Result<State> {
             let first = first_counter(executor, message.key, message.nonce)?;
-            let mut counter = first;
-            let low = u32::from_be_bytes(first[12..].try_into().expect("four bytes"));
-            counter[12..].copy_from_slice(&low.wrapping_add(1).to_be_bytes());
-            let mut hash = [0; 16];
+            let counter = data_counter(&first);
+            let mut hash = Zeroizing::new([0; 16]);
             absorb::padded(executor, Pass::Ghash, message.key, &mut hash, message.aad)?;
             Ok(State { first, counter, hash, end: [0; 32], end_len: 0 })
-        }
-    }
-
-    impl Drop for State {
-        fn drop(&mut self) {
-            self.hash.zeroize();
         }
     }
 
@@ -239,7 +241,7 @@ mod composed {
             key: message.key,
             tweak: None,
             state: &mut state.first,
-            data: Data::in_place(&mut state.hash),
+            data: Data::in_place(&mut *state.hash),
         });
         executor.run_pass(Pass::Ctr32, &mut segments.collect::<Vec<_>>())
     }

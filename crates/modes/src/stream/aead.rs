@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zeroize::Zeroize;
+use zeroize::Zeroizing;
 
 use crate::executor::Executor;
 use crate::incremental::{Keystream, Mac, Planned};
@@ -23,7 +23,7 @@ struct Parts {
     keystream: Keystream,
     mac: Mac,
     /// The counter block that masks the tag.
-    first: Block,
+    first: Zeroizing<Block>,
     aad: u64,
     data: u64,
     phase: Phase,
@@ -99,17 +99,16 @@ impl Parts {
     }
 
     /// Masks the MAC.
-    fn tag(&mut self, pass: Pass) -> Result<Block> {
-        let mut tag = *self.mac.state();
+    fn tag(&mut self, pass: Pass) -> Result<Zeroizing<Block>> {
+        let mut tag = Zeroizing::new(*self.mac.state());
         let mut executor = Planned::new(&*self.executor, &self.key);
-        Keystream::new(pass, self.first).apply(&mut executor, Span::in_place(&mut tag))?;
+        Keystream::new(pass, *self.first).apply(&mut executor, Span::in_place(&mut *tag))?;
         Ok(tag)
     }
 }
 
-fn settle(mut tag: Tag<'_>, mut computed: Block) -> Result<()> {
-    let status = gcm::settle(&mut tag, &computed);
-    computed.zeroize();
+fn settle(mut tag: Tag<'_>, computed: &Block) -> Result<()> {
+    let status = gcm::settle(&mut tag, computed);
     if status == Status::Done { Ok(()) } else { Err(Error::AuthenticationFailed) }
 }
 
@@ -124,14 +123,11 @@ impl GcmStream {
     pub fn new(executor: Arc<dyn Executor>, direction: Direction, key: Key, nonce: &[u8]) -> Result<Self> {
         gcm::check(nonce, 16, 0)?;
         let first = gcm::first_counter(&executor, &key, nonce)?;
-        let mut counter = first;
-        let low = u32::from_be_bytes(first[12..].try_into().expect("four bytes"));
-        counter[12..].copy_from_slice(&low.wrapping_add(1).to_be_bytes());
         Ok(GcmStream(Parts {
             executor,
             direction,
             key,
-            keystream: Keystream::new(Pass::Ctr32, counter),
+            keystream: Keystream::new(Pass::Ctr32, *gcm::data_counter(&first)),
             mac: Mac::new(Pass::Ghash, [0; 16]),
             first,
             aad: 0,
@@ -197,7 +193,7 @@ impl GcmStream {
             parts.mac.update(&mut Planned::new(&*parts.executor, &parts.key), &lengths, false)?;
             parts.tag(Pass::Ctr32)
         })?;
-        settle(tag, computed)
+        settle(tag, &computed)
     }
 }
 
@@ -237,7 +233,7 @@ impl CcmStream {
             key,
             keystream: Keystream::new(Pass::Ctr, ccm::counter_block(nonce, 1)),
             mac,
-            first: ccm::counter_block(nonce, 0),
+            first: Zeroizing::new(ccm::counter_block(nonce, 0)),
             aad: 0,
             data: 0,
             phase: Phase::Aad,
@@ -321,7 +317,7 @@ impl CcmStream {
             parts.mac.pad(&mut Planned::new(&*parts.executor, &parts.key))?;
             parts.tag(Pass::Ctr)
         })?;
-        settle(tag, computed)
+        settle(tag, &computed)
     }
 }
 
