@@ -18,6 +18,8 @@ use lockstep_core::work::{AeadMessage, Pass, Segment, Status};
 ///
 /// # Errors
 /// [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`] before anything is done; errors of devices.
+///
+#[doc = include_str!("after_error.md")]
 pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     check_all(messages, Direction::Encrypt)?;
     by_key_size(messages, |messages| {
@@ -34,6 +36,8 @@ pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
 ///
 /// # Errors
 /// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise the errors of [`seal`].
+///
+#[doc = include_str!("after_error.md")]
 pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     check_all(messages, Direction::Decrypt)?;
     by_key_size(messages, |messages| {

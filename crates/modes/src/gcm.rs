@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 use crate::absorb::{self, Absorbed, Side};
 use crate::executor::Executor;
 use crate::transfer;
-use crate::{Direction, by_key_size, check_tags, invalidate};
+use crate::{Direction, by_key_size, check_tags, invalidate, run_fused};
 use lockstep_core::chaining::counter_after;
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
@@ -22,6 +22,8 @@ use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status, Tag};
 /// # Errors
 /// [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`] before anything is done; [`Error::NotSealed`]; errors
 /// of devices.
+///
+#[doc = include_str!("after_error.md")]
 pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     run(executor, FusedAead::GcmSeal, messages)?;
     all_sealed(messages)
@@ -37,6 +39,8 @@ pub(crate) fn all_sealed(messages: &[AeadMessage<'_>]) -> Result<()> {
 ///
 /// # Errors
 /// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise the errors of [`seal`].
+///
+#[doc = include_str!("after_error.md")]
 pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     run(executor, FusedAead::GcmOpen, messages)?;
     if messages.iter().all(|message| message.status == Status::Done) {
@@ -82,7 +86,7 @@ pub fn seal_or_open(
     messages: &mut [AeadMessage<'_>],
 ) -> Result<()> {
     let fits = messages.iter().all(|message| message.nonce.len() == 12);
-    if fits && executor.run_fused(fused, messages)? {
+    if fits && run_fused(executor, fused, messages)? {
         return Ok(());
     }
     composed::run(executor, fused, messages)
