@@ -12,7 +12,7 @@ use crate::{Direction, by_key_size, check_tags, invalidate, run_fused};
 use lockstep_core::chaining::counter_after;
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
-pub use lockstep_core::gcm::{MAX_DATA, lengths_block, settle};
+pub use lockstep_core::gcm::{MAX_AAD_OR_IV, MAX_DATA, lengths_block, settle};
 use lockstep_core::key::{Block, Key};
 use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status, Tag};
 
@@ -68,7 +68,8 @@ pub fn gmac(executor: &dyn Executor, key: &Key, nonce: &[u8], data: &[u8], tag: 
 
 fn run(executor: &dyn Executor, fused: FusedAead, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     for message in &*messages {
-        check(message.nonce, message.tag.len(), message.data.len() as u64)?;
+        check(message.nonce.len(), message.tag.len(), message.data.len() as u64)?;
+        check_aad(message.aad.len() as u64)?;
     }
     let direction = if fused == FusedAead::GcmSeal { Direction::Encrypt } else { Direction::Decrypt };
     check_tags(messages, direction)?;
@@ -92,15 +93,24 @@ pub fn seal_or_open(
     composed::run(executor, fused, messages)
 }
 
-pub(crate) fn check(nonce: &[u8], tag: usize, data: u64) -> Result<()> {
+/// Checks the lengths that SP 800-38D, 5.2.1, allows, except that of the associated data.
+pub(crate) fn check(nonce: usize, tag: usize, data: u64) -> Result<()> {
     if !matches!(tag, 4 | 8 | 12..=16) {
         return Err(Error::TagLength { mode: "GCM", expected: "4, 8 or 12 to 16", got: tag });
     }
-    if nonce.is_empty() {
-        return Err(Error::IvLength { mode: "GCM", expected: "12 (or any number but 0)", got: 0 });
+    if nonce == 0 || nonce as u64 > MAX_AAD_OR_IV {
+        return Err(Error::IvLength { mode: "GCM", expected: "12 (or 1 to 2^61 - 1)", got: nonce });
     }
     if data > MAX_DATA {
         return Err(Error::TooLong { mode: "GCM", what: "data", limit: MAX_DATA });
+    }
+    Ok(())
+}
+
+/// Checks the length of the associated data.
+pub(crate) fn check_aad(aad: u64) -> Result<()> {
+    if aad > MAX_AAD_OR_IV {
+        return Err(Error::TooLong { mode: "GCM", what: "associated data", limit: MAX_AAD_OR_IV });
     }
     Ok(())
 }
@@ -248,5 +258,22 @@ mod composed {
             data: Data::in_place(&mut *state.hash),
         });
         executor.run_pass(Pass::Ctr32, &mut segments.collect::<Vec<_>>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No test has so many bytes, so the lengths are checked alone.
+    #[cfg(target_pointer_width = "64")]
+    #[test]
+    fn associated_data_and_nonces_have_less_than_2_to_the_64_bits() {
+        // SP 800-38D, 5.2.1.1.
+        let most = (1 << 61) - 1;
+        assert_eq!((check(most, 16, 0), check_aad(most as u64)), (Ok(()), Ok(())));
+        assert!(matches!(check(most + 1, 16, 0), Err(Error::IvLength { got, .. }) if got == most + 1));
+        let refused = check_aad(most as u64 + 1);
+        assert!(matches!(refused, Err(Error::TooLong { limit, .. }) if limit == most as u64), "{refused:?}");
     }
 }

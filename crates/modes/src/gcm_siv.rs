@@ -16,7 +16,7 @@ use lockstep_core::gcm::settle;
 use lockstep_core::key::{Block, Key, KeySize};
 use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status};
 
-pub use lockstep_core::gcm::MAX_SIV as MAX_DATA;
+pub use lockstep_core::gcm::MAX_GCM_SIV as MAX_DATA;
 
 /// Encrypts and authenticates each message. Keys of 16 or 32 bytes as in the RFC, or of 24 bytes as in OpenSSL; nonces of 12
 /// bytes; tags of 16 bytes.

@@ -49,7 +49,8 @@ fn check_all(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<(
             let got = message.tag.len();
             return Err(Error::TagLength { mode: "XAES-256-GCM", expected: "16", got });
         }
-        gcm::check(&message.nonce[12..], 16, message.data.len() as u64)?;
+        gcm::check(12, 16, message.data.len() as u64)?;
+        gcm::check_aad(message.aad.len() as u64)?;
     }
     check_tags(messages, direction)
 }

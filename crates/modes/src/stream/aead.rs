@@ -50,15 +50,13 @@ impl Parts {
         Ok(done)
     }
 
-    /// Adds associated data, up to `limit` bytes in total.
-    fn aad(&mut self, aad: &[u8], limit: u64) -> Result<()> {
+    /// Adds associated data. `check` checks their total length.
+    fn aad(&mut self, aad: &[u8], check: impl FnOnce(u64) -> Result<()>) -> Result<()> {
         if self.phase == Phase::Data {
             return Err(Error::Order { what: "associated data must come before the data" });
         }
         let total = self.aad.saturating_add(aad.len() as u64);
-        if total > limit {
-            return Err(Error::Order { what: "more associated data than the length that was set for CCM" });
-        }
+        check(total)?;
         self.attempt(|parts| parts.mac.update(&mut Planned::new(&*parts.executor, &parts.key), aad, false))?;
         self.aad = total;
         Ok(())
@@ -121,7 +119,7 @@ impl GcmStream {
     /// # Errors
     /// [`Error::IvLength`], and errors of devices.
     pub fn new(executor: Arc<dyn Executor>, direction: Direction, key: Key, nonce: &[u8]) -> Result<Self> {
-        gcm::check(nonce, 16, 0)?;
+        gcm::check(nonce.len(), 16, 0)?;
         let first = gcm::first_counter(&executor, &key, nonce)?;
         Ok(GcmStream(Parts {
             executor,
@@ -139,9 +137,9 @@ impl GcmStream {
     /// Adds associated data.
     ///
     /// # Errors
-    /// [`Error::Order`] after the first data, and errors of devices.
+    /// [`Error::Order`] after the first data, [`Error::TooLong`] beyond 2^61 - 1 bytes, and errors of devices.
     pub fn aad(&mut self, aad: &[u8]) -> Result<()> {
-        self.0.aad(aad, u64::MAX)
+        self.0.aad(aad, gcm::check_aad)
     }
 
     /// Processes the next bytes; the output has the same length. Decrypted bytes are unauthenticated until
@@ -162,7 +160,7 @@ impl GcmStream {
     }
 
     fn update_data(&mut self, data: HostData<'_>) -> Result<()> {
-        gcm::check(&[0], 16, self.0.data.saturating_add(data.len() as u64))?;
+        gcm::check(12, 16, self.0.data.saturating_add(data.len() as u64))?;
         self.0.enter_data()?;
         self.0.update(data, true)
     }
@@ -185,7 +183,7 @@ impl GcmStream {
     }
 
     fn end(mut self, direction: Direction, tag: Tag<'_>) -> Result<()> {
-        gcm::check(&[0], tag.len(), 0)?;
+        gcm::check(12, tag.len(), 0)?;
         check_direction(&self.0, direction)?;
         let computed = self.0.attempt(|parts| {
             parts.mac.pad(&mut Planned::new(&*parts.executor, &parts.key))?;
@@ -247,7 +245,15 @@ impl CcmStream {
     /// [`Error::Order`] after the first data or beyond the length that was set; the message can then be continued. Errors of
     /// devices; the message cannot be continued.
     pub fn aad(&mut self, aad: &[u8]) -> Result<()> {
-        self.parts.aad(aad, self.aad_len)
+        let most = self.aad_len;
+        self.parts.aad(aad, |total| {
+            if total > most {
+                return Err(Error::Order {
+                    what: "more associated data than the length that was set for CCM",
+                });
+            }
+            Ok(())
+        })
     }
 
     /// Processes the next bytes; the output has the same length. Decrypted bytes are unauthenticated until
