@@ -8,11 +8,11 @@ use crate::work::{Status, Tag};
 /// The maximum plaintext of a message in bytes. SP 800-38D, 5.2.1.1, allows at most 2^39 - 256 bits.
 pub const MAX_DATA: u64 = (1 << 36) - 32;
 
-/// The maximum IV, and the maximum additional data of a message, in bytes: less than 2^64 bits (SP 800-38D, 5.2.1.1).
-pub const MAX_AAD: u64 = (1 << 61) - 1;
+/// The maximum additional data and the maximum IV of a message in bytes: less than 2^64 bits (SP 800-38D, 5.2.1.1).
+pub const MAX_AAD_OR_IV: u64 = (1 << 61) - 1;
 
 /// The maximum plaintext, and the maximum additional data, of a message of GCM-SIV in bytes (RFC 8452, section 6).
-pub const MAX_SIV: u64 = 1 << 36;
+pub const MAX_GCM_SIV: u64 = 1 << 36;
 
 /// The counter block of a 12-byte nonce: the nonce followed by a 32-bit big-endian number. Number 1 masks the tag, and
 /// the data begin with number 2 (SP 800-38D, 7.1).

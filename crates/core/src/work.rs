@@ -205,8 +205,8 @@ impl FusedAead {
         self.check_data_len(message.data.len())?;
         let limit = match self.sealing() {
             FusedAead::OcbSeal => ocb::MAX_DATA,
-            FusedAead::GcmSivSeal => gcm::MAX_SIV,
-            _ => gcm::MAX_AAD,
+            FusedAead::GcmSivSeal => gcm::MAX_GCM_SIV,
+            _ => gcm::MAX_AAD_OR_IV,
         };
         if message.aad.len() as u64 > limit {
             return Err(Error::TooLong { mode, what: "associated data", limit });
@@ -221,7 +221,7 @@ impl FusedAead {
     pub fn check_data_len(self, len: usize) -> Result<()> {
         let (mode, limit) = match self.sealing() {
             FusedAead::OcbSeal => ("OCB", ocb::MAX_DATA),
-            FusedAead::GcmSivSeal => ("GCM-SIV", gcm::MAX_SIV),
+            FusedAead::GcmSivSeal => ("GCM-SIV", gcm::MAX_GCM_SIV),
             _ => ("GCM", gcm::MAX_DATA),
         };
         if len as u64 > limit {

@@ -57,6 +57,8 @@ impl Aead {
     /// # Errors
     /// [`Error::Order`] for a key of another mode, or for several strings of associated data in a mode other than SIV; the errors
     /// of the mode's `seal`.
+    ///
+    #[doc = include_str!("after_error.md")]
     pub fn seal(self, executor: &dyn Executor, messages: &mut [Message<'_>]) -> Result<()> {
         self.run(executor, Direction::Encrypt, messages)
     }
@@ -66,6 +68,8 @@ impl Aead {
     ///
     /// # Errors
     /// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise the errors of [`Aead::seal`] and of the mode's `open`.
+    ///
+    #[doc = include_str!("after_error.md")]
     pub fn open(self, executor: &dyn Executor, messages: &mut [Message<'_>]) -> Result<()> {
         self.run(executor, Direction::Decrypt, messages)
     }

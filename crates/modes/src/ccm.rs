@@ -2,7 +2,7 @@
 //!
 //! Nonces have 7 to 13 bytes and must never repeat under one key. A longer nonce lowers the maximum message length.
 
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use crate::absorb::{self, Absorbed, Side};
 use crate::executor::Executor;
@@ -18,11 +18,12 @@ use lockstep_core::work::{AeadMessage, Pass, Segment, Status};
 ///
 /// # Errors
 /// [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`] before anything is done; errors of devices.
+///
+#[doc = include_str!("after_error.md")]
 pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     check_all(messages, Direction::Encrypt)?;
     by_key_size(messages, |messages| {
-        let mut states =
-            messages.iter().map(|message| State::new(executor, message)).collect::<Result<Vec<_>>>()?;
+        let mut states = State::of_all(executor, messages)?;
         mac(executor, messages, &mut states, Side::Input)?;
         ctr(executor, messages, &mut states)
             .and_then(|()| finish(executor, messages, &mut states))
@@ -35,11 +36,12 @@ pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
 ///
 /// # Errors
 /// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise the errors of [`seal`].
+///
+#[doc = include_str!("after_error.md")]
 pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     check_all(messages, Direction::Decrypt)?;
     by_key_size(messages, |messages| {
-        let mut states =
-            messages.iter().map(|message| State::new(executor, message)).collect::<Result<Vec<_>>>()?;
+        let mut states = State::of_all(executor, messages)?;
         // The MAC is computed over the plaintext, so the plaintext exists before the check. It must be zeroed if the check fails
         // or does not happen.
         ctr(executor, messages, &mut states)
@@ -117,15 +119,25 @@ pub fn counter_block(nonce: &[u8], counter: u8) -> Block {
 
 struct State {
     counter: Block,
-    mac: Block,
+    mac: Zeroizing<Block>,
 }
 
 impl State {
+    /// The states of all messages.
+    fn of_all(executor: &dyn Executor, messages: &[AeadMessage<'_>]) -> Result<Vec<State>> {
+        // A vector that grows would leave copies of MACs that are not wiped.
+        let mut states = Vec::with_capacity(messages.len());
+        for message in messages {
+            states.push(State::new(executor, message)?);
+        }
+        Ok(states)
+    }
+
     /// Computes the MAC of everything before the data. This input is short, so it is processed message by message.
     fn new(executor: &dyn Executor, message: &AeadMessage<'_>) -> Result<State> {
         let data = message.data.len() as u64;
         let first = first_block(message.nonce, message.tag.len(), !message.aad.is_empty(), data);
-        let mut mac = [0; 16];
+        let mut mac = Zeroizing::new([0; 16]);
         let mut header = first.to_vec();
         if !message.aad.is_empty() {
             let (length, bytes) = aad_length(message.aad.len() as u64);
@@ -135,12 +147,6 @@ impl State {
         }
         absorb::blocks(executor, Pass::CbcMac, message.key, &mut mac, &header)?;
         Ok(State { counter: counter_block(message.nonce, 1), mac })
-    }
-}
-
-impl Drop for State {
-    fn drop(&mut self) {
-        self.mac.zeroize();
     }
 }
 
@@ -192,7 +198,7 @@ fn finish(executor: &dyn Executor, messages: &mut [AeadMessage<'_>], states: &mu
             key: message.key,
             tweak: None,
             state: &mut state.counter,
-            data: Data::in_place(&mut state.mac),
+            data: Data::in_place(&mut *state.mac),
         });
     }
     executor.run_pass(Pass::Ctr, &mut segments)?;

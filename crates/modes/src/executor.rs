@@ -8,7 +8,8 @@ use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment};
 
 /// Runs passes and fused AEADs on a device and waits for their completion.
 ///
-/// In each call, all keys have the same size, and one device can access all data.
+/// In each call, all keys have the same size, and one device can access all data. After an error, the outputs of the call are
+/// invalid: in-place input may have been overwritten.
 pub trait Executor: Send + Sync {
     /// Runs a pass over the segments; does nothing if there are none.
     ///
@@ -20,7 +21,7 @@ pub trait Executor: Send + Sync {
     /// the messages unchanged and returns `false`. The mode is then composed of passes.
     ///
     /// # Errors
-    /// Errors of devices. The messages must not be used again after an error: in-place input may have been overwritten.
+    /// Errors of devices.
     fn run_fused(&self, fused: FusedAead, messages: &mut [AeadMessage<'_>]) -> Result<bool>;
 
     /// The memory of a device whose buffers were passed to a mode.

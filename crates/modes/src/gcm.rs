@@ -3,15 +3,16 @@
 //! A nonce must never be used twice with the same key: two messages with the same nonce reveal the authentication key.
 //! Random 96-bit nonces are safe for 2^32 messages per key.
 
-use zeroize::Zeroize;
+use zeroize::Zeroizing;
 
 use crate::absorb::{self, Absorbed, Side};
 use crate::executor::Executor;
 use crate::transfer;
-use crate::{Direction, by_key_size, check_tags, invalidate};
+use crate::{Direction, by_key_size, check_tags, invalidate, run_fused};
+use lockstep_core::chaining::counter_after;
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
-pub use lockstep_core::gcm::{MAX_DATA, lengths_block, settle};
+pub use lockstep_core::gcm::{MAX_AAD_OR_IV, MAX_DATA, lengths_block, settle};
 use lockstep_core::key::{Block, Key};
 use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status, Tag};
 
@@ -21,6 +22,8 @@ use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status, Tag};
 /// # Errors
 /// [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`] before anything is done; [`Error::NotSealed`]; errors
 /// of devices.
+///
+#[doc = include_str!("after_error.md")]
 pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     run(executor, FusedAead::GcmSeal, messages)?;
     all_sealed(messages)
@@ -36,6 +39,8 @@ pub(crate) fn all_sealed(messages: &[AeadMessage<'_>]) -> Result<()> {
 ///
 /// # Errors
 /// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise the errors of [`seal`].
+///
+#[doc = include_str!("after_error.md")]
 pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     run(executor, FusedAead::GcmOpen, messages)?;
     if messages.iter().all(|message| message.status == Status::Done) {
@@ -63,7 +68,8 @@ pub fn gmac(executor: &dyn Executor, key: &Key, nonce: &[u8], data: &[u8], tag: 
 
 fn run(executor: &dyn Executor, fused: FusedAead, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     for message in &*messages {
-        check(message.nonce, message.tag.len(), message.data.len() as u64)?;
+        check(message.nonce.len(), message.tag.len(), message.data.len() as u64)?;
+        check_aad(message.aad.len() as u64)?;
     }
     let direction = if fused == FusedAead::GcmSeal { Direction::Encrypt } else { Direction::Decrypt };
     check_tags(messages, direction)?;
@@ -81,21 +87,30 @@ pub fn seal_or_open(
     messages: &mut [AeadMessage<'_>],
 ) -> Result<()> {
     let fits = messages.iter().all(|message| message.nonce.len() == 12);
-    if fits && executor.run_fused(fused, messages)? {
+    if fits && run_fused(executor, fused, messages)? {
         return Ok(());
     }
     composed::run(executor, fused, messages)
 }
 
-pub(crate) fn check(nonce: &[u8], tag: usize, data: u64) -> Result<()> {
+/// Checks the lengths that SP 800-38D, 5.2.1, allows, except that of the associated data.
+pub(crate) fn check(nonce: usize, tag: usize, data: u64) -> Result<()> {
     if !matches!(tag, 4 | 8 | 12..=16) {
         return Err(Error::TagLength { mode: "GCM", expected: "4, 8 or 12 to 16", got: tag });
     }
-    if nonce.is_empty() {
-        return Err(Error::IvLength { mode: "GCM", expected: "12 (or any number but 0)", got: 0 });
+    if nonce == 0 || nonce as u64 > MAX_AAD_OR_IV {
+        return Err(Error::IvLength { mode: "GCM", expected: "12 (or 1 to 2^61 - 1)", got: nonce });
     }
     if data > MAX_DATA {
         return Err(Error::TooLong { mode: "GCM", what: "data", limit: MAX_DATA });
+    }
+    Ok(())
+}
+
+/// Checks the length of the associated data.
+pub(crate) fn check_aad(aad: u64) -> Result<()> {
+    if aad > MAX_AAD_OR_IV {
+        return Err(Error::TooLong { mode: "GCM", what: "associated data", limit: MAX_AAD_OR_IV });
     }
     Ok(())
 }
@@ -106,9 +121,10 @@ pub(crate) fn zero_failed(executor: &dyn Executor, messages: &mut [AeadMessage<'
     failed.map(|message| transfer::zero_output(executor, &mut message.data)).fold(Ok(()), Result::and)
 }
 
-/// The pre-counter block (SP 800-38D, 7.1, step 2).
-pub(crate) fn first_counter(executor: &dyn Executor, key: &Key, nonce: &[u8]) -> Result<Block> {
-    let mut counter = [0; 16];
+/// The pre-counter block J0 (SP 800-38D, 7.1, step 2). Unless the nonce has 12 bytes, it is a hash of the nonce, from
+/// which the authentication key can be computed. Therefore it is wiped.
+pub(crate) fn first_counter(executor: &dyn Executor, key: &Key, nonce: &[u8]) -> Result<Zeroizing<Block>> {
+    let mut counter = Zeroizing::new([0; 16]);
     if nonce.len() == 12 {
         counter[..12].copy_from_slice(nonce);
         counter[15] = 1;
@@ -117,6 +133,11 @@ pub(crate) fn first_counter(executor: &dyn Executor, key: &Key, nonce: &[u8]) ->
     absorb::padded(executor, Pass::Ghash, key, &mut counter, nonce)?;
     absorb::blocks(executor, Pass::Ghash, key, &mut counter, &lengths_block(0, nonce.len() as u64))?;
     Ok(counter)
+}
+
+/// The counter of the first block of data, which follows the pre-counter block.
+pub(crate) fn data_counter(first: &Block) -> Zeroizing<Block> {
+    Zeroizing::new(counter_after(Pass::Ctr32, first, 1))
 }
 
 /// The AEAD composed of passes. The data of all messages are processed at once. Nonces and associated data are short, so
@@ -129,8 +150,11 @@ mod composed {
         fused: FusedAead,
         messages: &mut [AeadMessage<'_>],
     ) -> Result<()> {
-        let mut states =
-            messages.iter().map(|message| State::new(executor, message)).collect::<Result<Vec<_>>>()?;
+        // A vector that grows would leave copies of hashes that are not wiped.
+        let mut states = Vec::with_capacity(messages.len());
+        for message in &*messages {
+            states.push(State::new(executor, message)?);
+        }
         let states = &mut states[..];
         let outcome = if fused == FusedAead::GcmSeal {
             ctr(executor, messages, states).and_then(|()| tags(executor, fused, messages, states))
@@ -159,11 +183,11 @@ mod composed {
 
     struct State {
         /// The counter block whose keystream masks the tag.
-        first: Block,
+        first: Zeroizing<Block>,
         /// The counter of the data.
-        counter: Block,
+        counter: Zeroizing<Block>,
         /// The current GHASH; at the end the tag.
-        hash: Block,
+        hash: Zeroizing<Block>,
         /// The last partial ciphertext block and the lengths.
         end: [u8; 32],
         end_len: usize,
@@ -172,18 +196,10 @@ mod composed {
     impl State {
         fn new(executor: &dyn Executor, message: &AeadMessage<'_>) -> Result<State> {
             let first = first_counter(executor, message.key, message.nonce)?;
-            let mut counter = first;
-            let low = u32::from_be_bytes(first[12..].try_into().expect("four bytes"));
-            counter[12..].copy_from_slice(&low.wrapping_add(1).to_be_bytes());
-            let mut hash = [0; 16];
+            let counter = data_counter(&first);
+            let mut hash = Zeroizing::new([0; 16]);
             absorb::padded(executor, Pass::Ghash, message.key, &mut hash, message.aad)?;
             Ok(State { first, counter, hash, end: [0; 32], end_len: 0 })
-        }
-    }
-
-    impl Drop for State {
-        fn drop(&mut self) {
-            self.hash.zeroize();
         }
     }
 
@@ -239,8 +255,25 @@ mod composed {
             key: message.key,
             tweak: None,
             state: &mut state.first,
-            data: Data::in_place(&mut state.hash),
+            data: Data::in_place(&mut *state.hash),
         });
         executor.run_pass(Pass::Ctr32, &mut segments.collect::<Vec<_>>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No test has so many bytes, so the lengths are checked alone.
+    #[cfg(target_pointer_width = "64")]
+    #[test]
+    fn associated_data_and_nonces_have_less_than_2_to_the_64_bits() {
+        // SP 800-38D, 5.2.1.1.
+        let most = (1 << 61) - 1;
+        assert_eq!((check(most, 16, 0), check_aad(most as u64)), (Ok(()), Ok(())));
+        assert!(matches!(check(most + 1, 16, 0), Err(Error::IvLength { got, .. }) if got == most + 1));
+        let refused = check_aad(most as u64 + 1);
+        assert!(matches!(refused, Err(Error::TooLong { limit, .. }) if limit == most as u64), "{refused:?}");
     }
 }

@@ -9,14 +9,14 @@ use zeroize::Zeroizing;
 use crate::absorb::{self, Absorbed, Side};
 use crate::executor::Executor;
 use crate::gcm::{all_sealed, zero_failed};
-use crate::{Direction, by_key_size, check_tags, encrypt_blocks, invalidate};
+use crate::{Direction, by_key_size, check_tags, encrypt_blocks, invalidate, run_fused};
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
 use lockstep_core::gcm::settle;
 use lockstep_core::key::{Block, Key, KeySize};
 use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status};
 
-pub use lockstep_core::gcm::MAX_SIV as MAX_DATA;
+pub use lockstep_core::gcm::MAX_GCM_SIV as MAX_DATA;
 
 /// Encrypts and authenticates each message. Keys of 16 or 32 bytes as in the RFC, or of 24 bytes as in OpenSSL; nonces of 12
 /// bytes; tags of 16 bytes.
@@ -24,10 +24,12 @@ pub use lockstep_core::gcm::MAX_SIV as MAX_DATA;
 /// # Errors
 /// [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`] before anything is done; [`Error::NotSealed`]; errors of
 /// devices.
+///
+#[doc = include_str!("after_error.md")]
 pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     check_all(messages, Direction::Encrypt)?;
     by_key_size(messages, |messages| {
-        if executor.run_fused(FusedAead::GcmSivSeal, messages)? {
+        if run_fused(executor, FusedAead::GcmSivSeal, messages)? {
             return Ok(());
         }
         let mut states = State::derive(executor, messages)?;
@@ -45,15 +47,16 @@ pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
 ///
 /// # Errors
 /// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise the errors of [`seal`].
+///
+#[doc = include_str!("after_error.md")]
 pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     check_all(messages, Direction::Decrypt)?;
     by_key_size(messages, |messages| {
-        let outcome = match executor.run_fused(FusedAead::GcmSivOpen, messages) {
-            Ok(true) => Ok(()),
-            Ok(false) => open_checked(executor, messages),
-            Err(error) => Err(error),
-        };
-        outcome.inspect_err(|_| invalidate(executor, messages))
+        if run_fused(executor, FusedAead::GcmSivOpen, messages)? {
+            return Ok(());
+        }
+        let mut states = State::derive(executor, messages)?;
+        open_checked(executor, messages, &mut states).inspect_err(|_| invalidate(executor, messages))
     })?;
     if messages.iter().all(|message| message.status == Status::Done) {
         Ok(())
@@ -64,15 +67,18 @@ pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
 
 /// Decrypts, and compares the tags. The plaintext exists before its tag is checked. It must be zeroed if the check fails or does
 /// not happen.
-fn open_checked(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
-    let mut states = State::derive(executor, messages)?;
-    for (message, state) in messages.iter().zip(&mut states) {
+fn open_checked(
+    executor: &dyn Executor,
+    messages: &mut [AeadMessage<'_>],
+    states: &mut [State],
+) -> Result<()> {
+    for (message, state) in messages.iter().zip(&mut *states) {
         state.counter = message.tag.bytes().try_into().expect("the length was checked");
         state.counter[15] |= 0x80;
     }
-    ctr(executor, messages, &mut states)?;
-    tags(executor, messages, &mut states, Side::Output)?;
-    for (message, state) in messages.iter_mut().zip(&states) {
+    ctr(executor, messages, states)?;
+    tags(executor, messages, states, Side::Output)?;
+    for (message, state) in messages.iter_mut().zip(states) {
         message.status = settle(&mut message.tag, &state.tag);
     }
     zero_failed(executor, messages)

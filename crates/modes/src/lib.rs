@@ -32,7 +32,7 @@ use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
 use lockstep_core::key::{Block, KeySize};
 use lockstep_core::messages::Messages;
-use lockstep_core::work::{AeadMessage, Pass, Segment, Status, Tag};
+use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status, Tag};
 
 pub use aead::{Aead, AeadKey};
 pub use executor::Executor;
@@ -81,8 +81,15 @@ fn check_tags(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<
     Ok(())
 }
 
-/// After an error of passes that write outputs and tags: marks all messages as not processed, and zeroes their tags and outputs,
-/// so that no partial result remains. A fused AEAD does the same. The memory of a lost device cannot be zeroed.
+/// Runs the fused AEAD if the executor supports it. After an error, the messages are invalidated.
+fn run_fused(executor: &dyn Executor, fused: FusedAead, messages: &mut [AeadMessage<'_>]) -> Result<bool> {
+    executor.run_fused(fused, messages).inspect_err(|_| invalidate(executor, messages))
+}
+
+/// Marks all messages as not processed, and zeroes their tags and outputs, so that no partial result remains. All authenticated
+/// modes do this after an error of a fused AEAD, of the first pass that writes outputs, or of a later step, because the outputs
+/// are then invalid, including data in place. After an error of an earlier step, the messages are unchanged. The memory of a lost
+/// device cannot be zeroed.
 fn invalidate(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) {
     Messages::Aead(messages).invalidate(true);
     for message in messages {

@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use crate::executor::Executor;
 use crate::gcm::{all_sealed, zero_failed};
-use crate::{Direction, by_key_size, check_tags, encrypt_blocks, invalidate, pieces, transfer};
+use crate::{Direction, by_key_size, check_tags, encrypt_blocks, invalidate, pieces, run_fused, transfer};
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
 use lockstep_core::gcm::settle;
@@ -21,6 +21,8 @@ use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status};
 /// # Errors
 /// [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`] before anything is done; [`Error::NotSealed`]; errors of
 /// devices.
+///
+#[doc = include_str!("after_error.md")]
 pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     check_all(messages, Direction::Encrypt)?;
     by_key_size(messages, |messages| seal_or_open(executor, FusedAead::OcbSeal, messages))?;
@@ -32,6 +34,8 @@ pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
 ///
 /// # Errors
 /// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise the errors of [`seal`].
+///
+#[doc = include_str!("after_error.md")]
 pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     check_all(messages, Direction::Decrypt)?;
     by_key_size(messages, |messages| seal_or_open(executor, FusedAead::OcbOpen, messages))?;
@@ -52,23 +56,15 @@ pub fn seal_or_open(
     fused: FusedAead,
     messages: &mut [AeadMessage<'_>],
 ) -> Result<()> {
-    match executor.run_fused(fused, messages) {
-        Ok(true) => Ok(()),
-        Ok(false) => {
-            let direction = if fused.opens() { Direction::Decrypt } else { Direction::Encrypt };
-            let mut states = start(executor, messages)?;
-            // The tag is computed from the plaintext. The plaintext must be zeroed if the check fails or does not happen.
-            run(executor, direction, messages, &mut states)
-                .and_then(|()| zero_failed(executor, messages))
-                .inspect_err(|_| invalidate(executor, messages))
-        }
-        Err(error) => {
-            if fused.opens() {
-                invalidate(executor, messages);
-            }
-            Err(error)
-        }
+    if run_fused(executor, fused, messages)? {
+        return Ok(());
     }
+    let direction = if fused.opens() { Direction::Decrypt } else { Direction::Encrypt };
+    let mut states = start(executor, messages)?;
+    // The tag is computed from the plaintext. The plaintext must be zeroed if the check fails or does not happen.
+    run(executor, direction, messages, &mut states)
+        .and_then(|()| zero_failed(executor, messages))
+        .inspect_err(|_| invalidate(executor, messages))
 }
 
 fn check_all(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<()> {

@@ -66,6 +66,8 @@ pub struct SivMessage<'d> {
 ///
 /// # Errors
 /// [`Error::TagLength`], [`Error::TooLong`], [`Error::Order`] before anything is done; errors of devices.
+///
+#[doc = include_str!("after_error.md")]
 pub fn seal(executor: &dyn Executor, messages: &mut [SivMessage<'_>]) -> Result<()> {
     for message in &mut *messages {
         check(message)?;
@@ -77,7 +79,7 @@ pub fn seal(executor: &dyn Executor, messages: &mut [SivMessage<'_>]) -> Result<
     for size in KeySize::ALL {
         let mut messages = of_size(messages, size);
         let ivs = s2v(executor, &mut messages, Side::Input)?;
-        ctr(executor, &mut messages, &ivs)?;
+        ctr(executor, &mut messages, &ivs).inspect_err(|_| invalidate(executor, &mut messages))?;
         for (message, iv) in messages.iter_mut().zip(&*ivs) {
             if let Tag::Write(tag) = &mut message.tag {
                 tag.copy_from_slice(iv);
@@ -93,6 +95,8 @@ pub fn seal(executor: &dyn Executor, messages: &mut [SivMessage<'_>]) -> Result<
 ///
 /// # Errors
 /// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise the errors of [`seal`].
+///
+#[doc = include_str!("after_error.md")]
 pub fn open(executor: &dyn Executor, messages: &mut [SivMessage<'_>]) -> Result<()> {
     for message in &mut *messages {
         check(message)?;
@@ -103,12 +107,10 @@ pub fn open(executor: &dyn Executor, messages: &mut [SivMessage<'_>]) -> Result<
     }
     for size in KeySize::ALL {
         let mut messages = of_size(messages, size);
-        let outcome = open_checked(executor, &mut messages);
         // The plaintext exists before its tag is checked. It must be zeroed if the check fails or does not happen.
-        let failed = messages.iter_mut().filter(|message| message.status != Status::Done);
-        let zeroed = failed.map(|message| transfer::zero_output(executor, &mut message.data));
-        let zeroed = zeroed.fold(Ok(()), Result::and);
-        outcome.and(zeroed)?;
+        open_checked(executor, &mut messages)
+            .and_then(|()| zero_failed(executor, &mut messages))
+            .inspect_err(|_| invalidate(executor, &mut messages))?;
     }
     if messages.iter().all(|message| message.status == Status::Done) {
         Ok(())
@@ -127,6 +129,23 @@ fn open_checked(executor: &dyn Executor, messages: &mut [&mut SivMessage<'_>]) -
         message.status = if is_right { Status::Done } else { Status::AuthenticationFailed };
     }
     Ok(())
+}
+
+/// Zeroes the output of every message that failed. If one output cannot be zeroed, the others are still zeroed.
+fn zero_failed(executor: &dyn Executor, messages: &mut [&mut SivMessage<'_>]) -> Result<()> {
+    let failed = messages.iter_mut().filter(|message| message.status != Status::Done);
+    failed.map(|message| transfer::zero_output(executor, &mut message.data)).fold(Ok(()), Result::and)
+}
+
+/// What the function of this name in `lib.rs` does, for messages of SIV.
+fn invalidate(executor: &dyn Executor, messages: &mut [&mut SivMessage<'_>]) {
+    for message in messages {
+        message.status = Status::Pending;
+        if let Tag::Write(tag) = &mut message.tag {
+            tag.fill(0);
+        }
+        let _ = transfer::zero_output(executor, &mut message.data);
+    }
 }
 
 fn check(message: &SivMessage<'_>) -> Result<()> {

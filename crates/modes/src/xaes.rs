@@ -16,6 +16,8 @@ use lockstep_core::work::AeadMessage;
 /// # Errors
 /// [`Error::ModeKey`], [`Error::IvLength`], [`Error::TagLength`], [`Error::TooLong`] before anything is done;
 /// [`Error::NotSealed`]; errors of devices.
+///
+#[doc = include_str!("after_error.md")]
 pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     check_all(messages, Direction::Encrypt)?;
     with_derived_keys(executor, messages, |messages| gcm::seal(executor, messages))
@@ -26,6 +28,8 @@ pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
 ///
 /// # Errors
 /// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise the errors of [`seal`].
+///
+#[doc = include_str!("after_error.md")]
 pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     check_all(messages, Direction::Decrypt)?;
     with_derived_keys(executor, messages, |messages| gcm::open(executor, messages))
@@ -45,7 +49,8 @@ fn check_all(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<(
             let got = message.tag.len();
             return Err(Error::TagLength { mode: "XAES-256-GCM", expected: "16", got });
         }
-        gcm::check(&message.nonce[12..], 16, message.data.len() as u64)?;
+        gcm::check(12, 16, message.data.len() as u64)?;
+        gcm::check_aad(message.aad.len() as u64)?;
     }
     check_tags(messages, direction)
 }

@@ -8,7 +8,7 @@ use lockstep_gpu_host::{Chain, Kind, Messages, Piece, with_input};
 
 use crate::chunk::Task;
 use crate::kernel::{CHAIN_MESSAGES, CHAIN_STEPS, Family, GHASH_LEVELS, GHASH_RUN, Part, Program, WIDE};
-use crate::launch::{Launch, Tile};
+use crate::launch::{Launch, Tile, Tiles};
 use crate::memory::WORD;
 
 /// Sections of `work`, in blocks.
@@ -29,10 +29,7 @@ impl Layout {
 /// The launches of a chunk.
 #[derive(Default)]
 pub(crate) struct DispatchList {
-    pub(crate) tiles: Vec<Tile>,
-    /// The numbers of the tiles that start with the chaining state of a piece, and the numbers of the pieces. The state is
-    /// copied only to the upload buffer, which is wiped: the state of a hash is secret, and tiles are not wiped.
-    pub(crate) hash_states: Vec<(usize, usize)>,
+    pub(crate) tiles: Tiles,
     pub(crate) launches: Vec<Launch>,
     /// For each T-table that the launches use: true if it belongs to the inverse cipher.
     pub(crate) tables: Vec<bool>,
@@ -305,10 +302,8 @@ impl Work<'_, '_, '_> {
                 let output = if runs == 1 { message.output } else { layout.section(runs) };
                 // Runs are counted from the end, so the first run may be short.
                 let short = message.blocks - (runs - 1) * GHASH_RUN;
-                if continues && level == 0 {
-                    list.hash_states.push((list.tiles.len(), message.piece));
-                }
                 for run in 0..runs {
+                    let is_first = continues && level == 0 && run == 0;
                     let (skip, len) =
                         if run == 0 { (0, short) } else { (short + (run - 1) * GHASH_RUN, GHASH_RUN) };
                     list.tiles.push(Tile {
@@ -316,7 +311,7 @@ impl Work<'_, '_, '_> {
                         blocks: len as u32,
                         key: self.numbers[message.piece].0,
                         extra: (output + run) as u32,
-                        state: Block::default(),
+                        state: if is_first { self.pieces[message.piece].state } else { Block::default() },
                     });
                 }
                 if runs > 1 {

@@ -11,6 +11,7 @@ use lockstep_core::ocb::nonce_block;
 use lockstep_core::work::{AeadMessage, Pass};
 use lockstep_gpu_host::{Kind, Messages, Piece, PieceKeys, with_input};
 use wgpu::{CommandEncoder, CommandEncoderDescriptor};
+use zeroize::Zeroizing;
 
 use crate::chunk::Task;
 use crate::dispatch::{DispatchList, Layout, Places, Work};
@@ -282,9 +283,10 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
             for (index, launch) in list.launches.iter().enumerate() {
                 put(ALIGNMENT * index, &launch.bytes());
             }
-            put(parameters.tiles, &list.tiles.iter().flat_map(Tile::bytes).collect::<Vec<u8>>());
-            for &(tile, piece) in &list.hash_states {
-                put(parameters.tiles + Tile::SIZE * tile + Tile::STATE, &self.pieces[piece].state);
+            let mut bytes = Zeroizing::new([0; Tile::SIZE]);
+            for (index, tile) in list.tiles.iter().enumerate() {
+                tile.write_to(&mut bytes);
+                put(parameters.tiles + Tile::SIZE * index, &*bytes);
             }
             for (number, key) in self.keys.all.iter().enumerate() {
                 // The round keys for encryption, then the round keys for decryption.

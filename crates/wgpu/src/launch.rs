@@ -1,6 +1,9 @@
 //! Parameters of programs as bytes, in the layout of `shaders/common.wgsl`.
 
+use std::ops::{Deref, DerefMut, Range};
+
 use lockstep_core::Block;
+use zeroize::{DefaultIsZeroes, Zeroize};
 
 use crate::kernel::Program;
 
@@ -16,16 +19,63 @@ pub(crate) struct Tile {
 
 impl Tile {
     pub(crate) const SIZE: usize = 32;
-    /// Offset of `state` in bytes.
-    pub(crate) const STATE: usize = 16;
 
-    pub(crate) fn bytes(&self) -> [u8; Tile::SIZE] {
-        let mut bytes = [0; Tile::SIZE];
+    /// Writes the bytes of the structure, to memory that the caller wipes.
+    pub(crate) fn write_to(&self, bytes: &mut [u8; Tile::SIZE]) {
         for (place, word) in bytes.chunks_exact_mut(4).zip([self.at, self.blocks, self.key, self.extra]) {
             place.copy_from_slice(&word.to_le_bytes());
         }
-        bytes[Tile::STATE..].copy_from_slice(&self.state);
-        bytes
+        bytes[16..].copy_from_slice(&self.state);
+    }
+}
+
+impl DefaultIsZeroes for Tile {}
+
+/// A list of tiles. It is wiped, because the state of a tile of GHASH, or of CTR from a counter that is a hash, is secret.
+/// A vector alone would leave a copy of its tiles whenever it grows.
+#[derive(Default)]
+pub(crate) struct Tiles(Vec<Tile>);
+
+impl Tiles {
+    pub(crate) fn push(&mut self, tile: Tile) {
+        if self.0.len() == self.0.capacity() {
+            let mut larger = Vec::with_capacity((2 * self.0.len()).max(16));
+            larger.extend_from_slice(&self.0);
+            // The shorter list is wiped when it is dropped.
+            drop(Tiles(std::mem::replace(&mut self.0, larger)));
+        }
+        self.0.push(tile);
+    }
+
+    /// Adds the tiles in a range of the list once more.
+    pub(crate) fn repeat(&mut self, range: Range<usize>) {
+        range.for_each(|index| self.push(self[index]));
+    }
+}
+
+impl Extend<Tile> for Tiles {
+    fn extend<I: IntoIterator<Item = Tile>>(&mut self, tiles: I) {
+        tiles.into_iter().for_each(|tile| self.push(tile));
+    }
+}
+
+impl Deref for Tiles {
+    type Target = [Tile];
+
+    fn deref(&self) -> &[Tile] {
+        &self.0
+    }
+}
+
+impl DerefMut for Tiles {
+    fn deref_mut(&mut self) -> &mut [Tile] {
+        &mut self.0
+    }
+}
+
+impl Drop for Tiles {
+    fn drop(&mut self) {
+        self.0.iter_mut().zeroize();
     }
 }
 
@@ -72,7 +122,8 @@ mod tests {
 
     #[test]
     fn layouts_are_those_of_the_shaders() {
-        let bytes = Tile { at: 1, blocks: 2, key: 3, extra: 4, state: [7; 16] }.bytes();
+        let mut bytes = [0; Tile::SIZE];
+        Tile { at: 1, blocks: 2, key: 3, extra: 4, state: [7; 16] }.write_to(&mut bytes);
         assert_eq!(bytes[..16], [1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0]);
         assert_eq!(bytes[16..], [7; 16]);
         let program = Program::GhashRuns;
@@ -83,5 +134,15 @@ mod tests {
             Launch { program, first, tiles, rounds, option, to, scratch, step, steps, invocations, bytes };
         assert_eq!(launch.bytes()[20..], [6, 0, 0, 0, 7, 0, 0, 0, 8, 0, 0, 0]);
         assert_eq!(launch.workgroups(), 2);
+    }
+
+    #[test]
+    fn a_list_of_tiles_keeps_them_as_it_grows() {
+        let tile = |at| Tile { at, ..Tile::default() };
+        let mut tiles = Tiles::default();
+        tiles.push(tile(0));
+        tiles.extend((1..100).map(tile));
+        tiles.repeat(10..20);
+        assert!(tiles.iter().map(|tile| tile.at).eq((0..100).chain(10..20)));
     }
 }

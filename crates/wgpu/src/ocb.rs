@@ -269,7 +269,7 @@ impl Work<'_, '_, '_> {
     /// Zeroes the plaintext of messages with wrong tags: the tiles of their whole blocks, and their partial blocks.
     fn ocb_zero(&self, list: &mut DispatchList, whole: Range<usize>) {
         let first = list.tiles.len();
-        list.tiles.extend_from_within(whole);
+        list.tiles.repeat(whole);
         for (index, piece) in self.pieces.iter().enumerate() {
             if !piece.range.len().is_multiple_of(16) {
                 list.tiles.push(Tile {

@@ -1,6 +1,6 @@
 //! Incremental GCM: checks the order of calls and the limits on lengths. The implementation is in `composed`.
 
-use lockstep_core::gcm::{MAX_AAD, MAX_DATA, tags_match};
+use lockstep_core::gcm::{MAX_AAD_OR_IV, MAX_DATA, tags_match};
 
 use super::composed::{self, Composed};
 use super::key::is_key_length;
@@ -65,7 +65,7 @@ impl InlineGcm {
     /// Starts a message with an IV of at least 1 byte; the current message ends. False if the IV is empty or too long, or if
     /// no key is set.
     pub fn start(&mut self, encrypt: bool, iv: &[u8]) -> bool {
-        if self.phase == Phase::Keyless || iv.is_empty() || iv.len() as u64 > MAX_AAD {
+        if self.phase == Phase::Keyless || iv.is_empty() || iv.len() as u64 > MAX_AAD_OR_IV {
             return false;
         }
         self.gcm.start(iv);
@@ -76,7 +76,7 @@ impl InlineGcm {
 
     /// Adds additional data, which precede the data. False if refused.
     pub fn aad(&mut self, aad: &[u8]) -> bool {
-        if self.phase != Phase::Aad || aad.len() as u64 > MAX_AAD - self.aad {
+        if self.phase != Phase::Aad || aad.len() as u64 > MAX_AAD_OR_IV - self.aad {
             return false;
         }
         self.aad += aad.len() as u64;

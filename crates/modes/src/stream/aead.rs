@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zeroize::Zeroize;
+use zeroize::Zeroizing;
 
 use crate::executor::Executor;
 use crate::incremental::{Keystream, Mac, Planned};
@@ -23,7 +23,7 @@ struct Parts {
     keystream: Keystream,
     mac: Mac,
     /// The counter block that masks the tag.
-    first: Block,
+    first: Zeroizing<Block>,
     aad: u64,
     data: u64,
     phase: Phase,
@@ -50,15 +50,13 @@ impl Parts {
         Ok(done)
     }
 
-    /// Adds associated data, up to `limit` bytes in total.
-    fn aad(&mut self, aad: &[u8], limit: u64) -> Result<()> {
+    /// Adds associated data. `check` checks their total length.
+    fn aad(&mut self, aad: &[u8], check: impl FnOnce(u64) -> Result<()>) -> Result<()> {
         if self.phase == Phase::Data {
             return Err(Error::Order { what: "associated data must come before the data" });
         }
         let total = self.aad.saturating_add(aad.len() as u64);
-        if total > limit {
-            return Err(Error::Order { what: "more associated data than the length that was set for CCM" });
-        }
+        check(total)?;
         self.attempt(|parts| parts.mac.update(&mut Planned::new(&*parts.executor, &parts.key), aad, false))?;
         self.aad = total;
         Ok(())
@@ -99,17 +97,16 @@ impl Parts {
     }
 
     /// Masks the MAC.
-    fn tag(&mut self, pass: Pass) -> Result<Block> {
-        let mut tag = *self.mac.state();
+    fn tag(&mut self, pass: Pass) -> Result<Zeroizing<Block>> {
+        let mut tag = Zeroizing::new(*self.mac.state());
         let mut executor = Planned::new(&*self.executor, &self.key);
-        Keystream::new(pass, self.first).apply(&mut executor, Span::in_place(&mut tag))?;
+        Keystream::new(pass, *self.first).apply(&mut executor, Span::in_place(&mut *tag))?;
         Ok(tag)
     }
 }
 
-fn settle(mut tag: Tag<'_>, mut computed: Block) -> Result<()> {
-    let status = gcm::settle(&mut tag, &computed);
-    computed.zeroize();
+fn settle(mut tag: Tag<'_>, computed: &Block) -> Result<()> {
+    let status = gcm::settle(&mut tag, computed);
     if status == Status::Done { Ok(()) } else { Err(Error::AuthenticationFailed) }
 }
 
@@ -122,16 +119,13 @@ impl GcmStream {
     /// # Errors
     /// [`Error::IvLength`], and errors of devices.
     pub fn new(executor: Arc<dyn Executor>, direction: Direction, key: Key, nonce: &[u8]) -> Result<Self> {
-        gcm::check(nonce, 16, 0)?;
+        gcm::check(nonce.len(), 16, 0)?;
         let first = gcm::first_counter(&executor, &key, nonce)?;
-        let mut counter = first;
-        let low = u32::from_be_bytes(first[12..].try_into().expect("four bytes"));
-        counter[12..].copy_from_slice(&low.wrapping_add(1).to_be_bytes());
         Ok(GcmStream(Parts {
             executor,
             direction,
             key,
-            keystream: Keystream::new(Pass::Ctr32, counter),
+            keystream: Keystream::new(Pass::Ctr32, *gcm::data_counter(&first)),
             mac: Mac::new(Pass::Ghash, [0; 16]),
             first,
             aad: 0,
@@ -143,9 +137,9 @@ impl GcmStream {
     /// Adds associated data.
     ///
     /// # Errors
-    /// [`Error::Order`] after the first data, and errors of devices.
+    /// [`Error::Order`] after the first data, [`Error::TooLong`] beyond 2^61 - 1 bytes, and errors of devices.
     pub fn aad(&mut self, aad: &[u8]) -> Result<()> {
-        self.0.aad(aad, u64::MAX)
+        self.0.aad(aad, gcm::check_aad)
     }
 
     /// Processes the next bytes; the output has the same length. Decrypted bytes are unauthenticated until
@@ -166,7 +160,7 @@ impl GcmStream {
     }
 
     fn update_data(&mut self, data: HostData<'_>) -> Result<()> {
-        gcm::check(&[0], 16, self.0.data.saturating_add(data.len() as u64))?;
+        gcm::check(12, 16, self.0.data.saturating_add(data.len() as u64))?;
         self.0.enter_data()?;
         self.0.update(data, true)
     }
@@ -189,7 +183,7 @@ impl GcmStream {
     }
 
     fn end(mut self, direction: Direction, tag: Tag<'_>) -> Result<()> {
-        gcm::check(&[0], tag.len(), 0)?;
+        gcm::check(12, tag.len(), 0)?;
         check_direction(&self.0, direction)?;
         let computed = self.0.attempt(|parts| {
             parts.mac.pad(&mut Planned::new(&*parts.executor, &parts.key))?;
@@ -197,7 +191,7 @@ impl GcmStream {
             parts.mac.update(&mut Planned::new(&*parts.executor, &parts.key), &lengths, false)?;
             parts.tag(Pass::Ctr32)
         })?;
-        settle(tag, computed)
+        settle(tag, &computed)
     }
 }
 
@@ -237,7 +231,7 @@ impl CcmStream {
             key,
             keystream: Keystream::new(Pass::Ctr, ccm::counter_block(nonce, 1)),
             mac,
-            first: ccm::counter_block(nonce, 0),
+            first: Zeroizing::new(ccm::counter_block(nonce, 0)),
             aad: 0,
             data: 0,
             phase: Phase::Aad,
@@ -251,7 +245,15 @@ impl CcmStream {
     /// [`Error::Order`] after the first data or beyond the length that was set; the message can then be continued. Errors of
     /// devices; the message cannot be continued.
     pub fn aad(&mut self, aad: &[u8]) -> Result<()> {
-        self.parts.aad(aad, self.aad_len)
+        let most = self.aad_len;
+        self.parts.aad(aad, |total| {
+            if total > most {
+                return Err(Error::Order {
+                    what: "more associated data than the length that was set for CCM",
+                });
+            }
+            Ok(())
+        })
     }
 
     /// Processes the next bytes; the output has the same length. Decrypted bytes are unauthenticated until
@@ -321,7 +323,7 @@ impl CcmStream {
             parts.mac.pad(&mut Planned::new(&*parts.executor, &parts.key))?;
             parts.tag(Pass::Ctr)
         })?;
-        settle(tag, computed)
+        settle(tag, &computed)
     }
 }
 
