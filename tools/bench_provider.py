@@ -17,6 +17,11 @@ import sys
 import tempfile
 import time
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "provider-test"))
+
+import provider_configuration
+
 CIPHERS = ["aes-128-ctr", "aes-256-ctr", "aes-128-gcm", "aes-256-gcm", "aes-128-ecb", "aes-256-ecb",
            "aes-128-xts", "aes-256-xts", "aes-128-cbc", "aes-256-cbc"]
 SIZES = [16, 64, 256, 1024, 8192, 16384, 65536, 1 << 20]
@@ -31,21 +36,7 @@ class Bench:
         self.openssl = options.openssl
         self.conf = os.path.join(folder, "lockstep.cnf")
         with open(self.conf, "w") as conf:
-            conf.write(f"""openssl_conf = init
-[init]
-providers = provider_sect
-alg_section = algorithm_sect
-[algorithm_sect]
-default_properties = ?provider=lockstep
-[provider_sect]
-default = default_sect
-lockstep = lockstep_sect
-[default_sect]
-activate = 1
-[lockstep_sect]
-module = {os.path.abspath(options.module)}
-activate = 1
-""")
+            conf.write(provider_configuration.text(os.path.abspath(options.module)))
         self.plain = os.path.join(folder, "empty.cnf")
         open(self.plain, "w").close()
 

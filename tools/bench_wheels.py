@@ -16,23 +16,10 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "provider-test"))
 
-CONFIGURATION = """openssl_conf = init
-[init]
-providers = provider_sect
-alg_section = algorithm_sect
-[algorithm_sect]
-default_properties = ?provider=lockstep
-[provider_sect]
-default = default_sect
-lockstep = lockstep_sect
-[default_sect]
-activate = 1
-[lockstep_sect]
-module = {}
-threads = 1
-activate = 1
-"""
+import provider_configuration
+
 KEY = bytes(range(32))
 MIB = 1 << 20
 
@@ -119,7 +106,7 @@ def main(module, rounds):
     with tempfile.TemporaryDirectory() as folder:
         ours, theirs = os.path.join(folder, "lockstep.cnf"), os.path.join(folder, "empty.cnf")
         with open(ours, "w", encoding="utf-8") as file:
-            file.write(CONFIGURATION.format(os.path.abspath(module)))
+            file.write(provider_configuration.text(os.path.abspath(module), threads=1))
         open(theirs, "w", encoding="utf-8").close()
         sides = [start(theirs), start(ours)]
         names = [side.stdout.readline().strip() for side in sides][0].split("|")

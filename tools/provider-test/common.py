@@ -17,28 +17,13 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import provider_configuration
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # Seconds after which a program counts as hung. No test measures time.
 PATIENCE = 120
 # Seconds after a signal until programs that have not ended are killed, and until the script exits in any case.
 TERMINATION_SECONDS, ENDING_SECONDS = 10, 15
-# lockstep.cnf of the crate without its comments, for folders that lack the file.
-CONFIGURATION = """
-openssl_conf = openssl_init
-[openssl_init]
-providers = provider_sect
-alg_section = algorithm_sect
-[algorithm_sect]
-default_properties = ?provider=lockstep
-[provider_sect]
-default = default_sect
-lockstep = lockstep_sect
-[default_sect]
-activate = 1
-[lockstep_sect]
-module = lockstep.so
-activate = 1
-"""
 DEFAULT_CONFIGURATION = """
 openssl_conf = openssl_init
 [openssl_init]
@@ -131,7 +116,7 @@ class Test:
     def configuration(self, name, **settings):
         """Writes the configuration that prefers the provider, with more settings in its section."""
         shipped = os.path.join(ROOT, "crates", "provider", "lockstep.cnf")
-        text = CONFIGURATION
+        text = provider_configuration.text()
         if os.path.isfile(shipped):
             with open(shipped, encoding="utf-8") as file:
                 text = file.read()
