@@ -11,7 +11,7 @@
 # rustup's toolchain may lack the arm64 standard library. Debian's rustc-web and its arm64 library have it. They conflict with
 # other Rust packages, so they are unpacked into a cache folder and not installed; the same is done with OpenSSL and Python. The
 # cross compiler (for the linker and for C dependencies) and QEMU are ordinary packages: the script installs them if it is
-# permitted to, and otherwise names them.
+# permitted to, and otherwise prints their names.
 set -euo pipefail
 
 system=

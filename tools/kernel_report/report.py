@@ -54,7 +54,7 @@ MODES = [
     # POLYVAL is hashed by the kernels of GHASH.
     ("GCM-SIV-128", ["bitslice_ctr_little32_128", "ghash_tensor_tiles"], 230),
     ("GCM-SIV-256", ["bitslice_ctr_little32_256", "ghash_tensor_tiles"], None),
-    # The kernels beside it process a few blocks of each message.
+    # The other kernels of this mode process only a few blocks of each message.
     ("OCB-128", ["bitslice_ocb_encrypt_128"], 400),
     ("OCB-128, opening", ["bitslice_ocb_decrypt_128"], None),
     ("OCB-256", ["bitslice_ocb_encrypt_256"], None),

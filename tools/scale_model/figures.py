@@ -77,7 +77,7 @@ class Point:
     work: float
     seconds: float
     source: str
-    # Other work ran beside the measurement.
+    # Other programs ran during the measurement.
     disturbed: bool
 
 

@@ -1,7 +1,7 @@
 """The model: time(work) = start + work / (rate of the slowest stage).
 
-Stages are resources that work at the same time, so that the slowest one limits. What one resource does one thing after the other
-is added up within its stage (figures.py).
+Stages are resources that work at the same time, so that the slowest one determines the rate. The work that one resource does in
+sequence is added up within its stage (figures.py).
 """
 
 START = "start"
@@ -13,7 +13,7 @@ def rate_of(configuration, stage):
 
 
 def slowest(configuration):
-    """The stage that limits. Of equal ones the first."""
+    """The stage that determines the rate: the first one of equally slow stages."""
     return min(configuration.stages, key=lambda stage: rate_of(configuration, stage))
 
 
@@ -36,7 +36,7 @@ def half_size(configuration):
 
 
 def nodes_until_shared(configuration):
-    """The number of nodes at which a shared stage takes over as the bottleneck; None without a shared stage."""
+    """The number of nodes from which on a shared stage is the bottleneck; None without a shared stage."""
     shared = [stage.rate for stage in configuration.stages if stage.shared]
     own = [stage.rate for stage in configuration.stages if not stage.shared]
     return min(shared) / min(own) if shared and own else None

@@ -94,7 +94,7 @@ def socket(model):
 
 
 def store(model):
-    """The number of nodes from which on the object store limits, by size of parts and number of prefixes."""
+    """The number of nodes from which on the object store limits the rate, by size of parts and number of prefixes."""
     node = m.rate(model.configuration("node-200"))
     slower = min(model.object_store["get_rate"], model.object_store["put_rate"])
     rows = []
@@ -157,17 +157,18 @@ def findings(model):
     gpu_rate, part = rate_text(m.rate(model.configuration("gpu-memory"))), digits(model.object_store["part"] / MIB)
     halves = [size_text(m.half_size(one)) for one in (model.configuration("core"), model.configuration("vm-file"), pcie, cluster)]
     lines = (
-        f"**In one core** the AES kernel limits: {rate_text(core)} GB/s of GCM-256.",
-        f"**In a socket** memory takes over at {m.units_to_match(memory, by_core)} of {value('cores_socket'):.0f} cores:"
+        f"**One core** is limited by the AES kernel: {rate_text(core)} GB/s of GCM-256.",
+        f"**A socket** of {value('cores_socket'):.0f} cores is limited by memory if {m.units_to_match(memory, by_core)} cores or more encrypt:"
         f" {rate_text(memory)} GB/s.",
-        f"**In a GPU** the kernel limits, by its bound of {gpu_rate} GB/s, if the data are there. Over PCIe the link limits:"
-        f" {rate_text(m.rate(pcie))} GB/s, the work of {m.units_to_match(m.rate(pcie), core)} cores.",
-        f"**In a node** the network limits: {rate_text(m.rate(small))} GB/s at 50 Gb/s, {rate_text(m.rate(node))} GB/s at 200 Gb/s."
+        f"**A GPU** is limited by the kernel, whose computed bound is {gpu_rate} GB/s, if the data are in its memory. If the data are"
+        f" transferred over PCIe, it is limited by the link: {rate_text(m.rate(pcie))} GB/s, the rate of"
+        f" {m.units_to_match(m.rate(pcie), core)} cores.",
+        f"**A node** is limited by the network: {rate_text(m.rate(small))} GB/s at 50 Gb/s, {rate_text(m.rate(node))} GB/s at 200 Gb/s."
         f" With TLS in both directions, {m.units_to_match(m.rate(node), core / 3)} Zen 4 cores keep up with 200 Gb/s.",
-        f"**In a cluster** the object store takes over at {digits(m.nodes_until_shared(cluster), 2)} nodes of 200 Gb/s ({part} MiB"
-        f" parts, {value('prefixes'):.0f} prefixes). Until then, more nodes shorten the time and cost the same.",
-        f"**Fixed costs** matter up to {halves[0]} for a call on one core, {halves[1]} for a command, {halves[2]} for a call on a"
-        f" GPU over PCIe and {halves[3]} for {cluster.nodes} nodes that are started for the work: there, they are half of the time.",
+        f"**A cluster** is limited by the object store from {digits(m.nodes_until_shared(cluster), 2)} nodes of 200 Gb/s on ({part} MiB"
+        f" parts, {value('prefixes'):.0f} prefixes). Up to that number, more nodes shorten the time and cost the same.",
+        f"**Fixed costs** take at least half of the time up to {halves[0]} for a call on one core, {halves[1]} for a command,"
+        f" {halves[2]} for a call on a GPU over PCIe, and {halves[3]} for {cluster.nodes} nodes that are started for the work.",
     )
     return "\n".join(textwrap.fill(f"- {line}", 130, subsequent_indent="  ", break_on_hyphens=False) for line in lines)
 

@@ -55,7 +55,7 @@ SUITES = (
     ("TLSv1_2", "ECDHE-RSA-AES256-SHA384", True),
     ("TLSv1_3", "-", False),
 )
-# All results are compared: of a sample, a wrong byte may be missed, as docs/provider.md says.
+# All results are compared, because a comparison of samples can miss a wrong byte (docs/provider.md).
 DEVICE = {"device": "cuda:emu", "threshold": "2048", "verify": "full"}
 # Of two servers and of two programs (crates/cuda/src/machine/failing.rs). Three failures make a process give up its device,
 # so workers have new ones after each reload.

@@ -802,8 +802,9 @@ int lockstep_device_wrap(const struct lockstep_engine *engine,
                          size_t len,
                          struct lockstep_device_buffer **buffer);
 
-// Waits for all work on memory that lockstep_device_allocate has allocated, and wipes and frees it. Memory that
-// lockstep_device_wrap was given stays as it is. No call may be using the buffer. NULL is permitted.
+// Frees a buffer. If lockstep_device_allocate has allocated its memory, the call waits for all work on the memory, wipes the
+// memory and frees it. Memory that lockstep_device_wrap was given stays as it is. No call may be using the buffer. NULL is
+// permitted.
 void lockstep_device_buffer_free(struct lockstep_device_buffer *buffer);
 
 // Returns the length of a buffer in bytes; 0 if it is NULL.

@@ -240,7 +240,8 @@ pub unsafe extern "C" fn lockstep_aead_open_batch(
 /// # Safety
 /// The pointers are valid, as the header demands.
 unsafe fn batch(engine: *const Engine, messages: *mut Message, count: usize, seals: bool) -> Outcome<()> {
-    // SAFETY: the pointers are valid, says the caller. The copies of the structures are not affected by writes of the call.
+    // SAFETY: the caller guarantees that the pointers are valid. The copies of the structures are not affected by writes of the
+    // call.
     let (engine, list) = unsafe {
         ffi::check_memory(messages, count, "the array of messages")?;
         // A status of an earlier call must not look like an outcome of this call.
@@ -259,12 +260,12 @@ unsafe fn batch(engine: *const Engine, messages: *mut Message, count: usize, sea
             false => MemoryRange::read(message.tag, message.tag_len),
         });
     }
-    // SAFETY: the pointers are valid, says the caller.
+    // SAFETY: the caller guarantees that the pointers are valid.
     let strings = list.iter().map(|message| unsafe { strings(message) }).collect::<Outcome<Vec<_>>>()?;
     let of_aad = strings.iter().flatten().map(|string| MemoryRange::read(string.as_ptr(), string.len()));
     ranges.extend(of_aad);
     ffi::check_overlap(&mut ranges)?;
-    // SAFETY: the pointers are valid, says the caller, and written memory overlaps nothing else.
+    // SAFETY: the caller guarantees that the pointers are valid, and that written memory overlaps nothing else.
     let converted = list.iter().zip(&strings).map(|(message, aad)| unsafe { convert(message, aad, seals) });
     let mut converted = converted.collect::<Outcome<Vec<_>>>()?;
     let Some(mode) = converted.first().map(|message| message.key.mode()) else { return Ok(()) };
@@ -293,7 +294,7 @@ unsafe fn batch(engine: *const Engine, messages: *mut Message, count: usize, sea
 /// The pointer is valid for writes of as many messages as there are statuses.
 unsafe fn set_statuses(messages: *mut Message, statuses: impl Iterator<Item = Status>) {
     for (index, status) in statuses.enumerate() {
-        // SAFETY: the index is inside the array, says the caller.
+        // SAFETY: the caller guarantees that the index is inside the array.
         unsafe { (*messages.add(index)).status = status as c_int };
     }
 }
@@ -301,7 +302,7 @@ unsafe fn set_statuses(messages: *mut Message, statuses: impl Iterator<Item = St
 /// # Safety
 /// The pointers of the message are valid, as the header demands.
 unsafe fn strings<'a>(message: &Message) -> Outcome<Vec<&'a [u8]>> {
-    // SAFETY: the pointers are valid, says the caller.
+    // SAFETY: the caller guarantees that the pointers are valid.
     unsafe {
         let strings = ffi::input(message.aad, message.aad_count, "the array of associated data")?;
         strings.iter().map(|bytes| ffi::input(bytes.data, bytes.len, "the associated data")).collect()

@@ -114,7 +114,7 @@ impl Call {
             let needed = usize::try_from(needed).unwrap_or(usize::MAX);
             return Err(Error::OutputLength { needed, got: self.room }.into());
         }
-        // SAFETY: the pointers are valid, says the caller, and written memory overlaps nothing else.
+        // SAFETY: the caller guarantees that the pointers are valid, and that written memory overlaps nothing else.
         unsafe {
             let (engine, key) = (ffi::object(self.engine, "the engine")?, file_key(self.key)?);
             let context = ffi::input(self.context, self.context_len, "the context")?;

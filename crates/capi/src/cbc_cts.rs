@@ -85,7 +85,7 @@ unsafe fn run(
         // A refused call does not change the output.
         return Err(Error::DataLength { mode: "CBC-CTS", expected: "at least 16 bytes", got: len }.into());
     }
-    // SAFETY: the pointers are valid, says the caller, and written memory overlaps nothing else.
+    // SAFETY: the caller guarantees that the pointers are valid, and that written memory overlaps nothing else.
     let (engine, key, iv) = unsafe {
         let (engine, key) = (ffi::object(engine, "the engine")?, ffi::object(key, "the key")?.single()?);
         (engine, key, ffi::block(iv, "the IV")?)

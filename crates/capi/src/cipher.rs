@@ -190,7 +190,7 @@ unsafe fn one(
     ffi::check_data(message.input, message.output, message.len)?;
     ffi::check_overlap(&mut ranges(cipher, &message))?;
     let mut unused = Block::default();
-    // SAFETY: the pointers are valid, says the caller, and written memory overlaps nothing else.
+    // SAFETY: the caller guarantees that the pointers are valid, and that written memory overlaps nothing else.
     let (engine, message) =
         unsafe { (ffi::object(engine, "the engine")?, convert(cipher, &message, &mut unused)?) };
     let ModeMessage { key, iv, data } = message;
@@ -207,7 +207,7 @@ unsafe fn batch(
     count: usize,
 ) -> Outcome<()> {
     let cipher = mode(cipher)?;
-    // SAFETY: the pointers are valid, says the caller.
+    // SAFETY: the caller guarantees that the pointers are valid.
     let (engine, list) = unsafe {
         (ffi::object(engine, "the engine")?, ffi::input(messages, count, "the array of messages")?)
     };
@@ -218,7 +218,7 @@ unsafe fn batch(
     all.push(MemoryRange::read(messages, count));
     ffi::check_overlap(&mut all)?;
     let mut unused = vec![Block::default(); count];
-    // SAFETY: the pointers are valid, says the caller, and written memory overlaps nothing else.
+    // SAFETY: the caller guarantees that the pointers are valid, and that written memory overlaps nothing else.
     let converted =
         list.iter().zip(&mut unused).map(|(message, unused)| unsafe { convert(cipher, message, unused) });
     let mut converted = converted.collect::<Outcome<Vec<_>>>()?;

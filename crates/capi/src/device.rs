@@ -104,7 +104,7 @@ unsafe fn make(
     buffer: *mut *mut DeviceBuffer,
     make: impl FnOnce(&Engine, &dyn DeviceMemory, DeviceId) -> Outcome<(DeviceSlice, Option<Allocation>)>,
 ) -> Outcome<()> {
-    // SAFETY: the pointers are valid, says the caller.
+    // SAFETY: the caller guarantees that the pointers are valid.
     unsafe {
         ffi::produce(buffer, || {
             let name = ffi::text(device, "the device")?;
@@ -118,8 +118,9 @@ unsafe fn make(
     }
 }
 
-/// Waits for all work on memory that lockstep_device_allocate has allocated, and wipes and frees it. Memory that
-/// lockstep_device_wrap was given stays as it is. No call may be using the buffer. NULL is permitted.
+/// Frees a buffer. If lockstep_device_allocate has allocated its memory, the call waits for all work on the memory, wipes the
+/// memory and frees it. Memory that lockstep_device_wrap was given stays as it is. No call may be using the buffer. NULL is
+/// permitted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_device_buffer_free(buffer: *mut DeviceBuffer) {
     // SAFETY: the pointer is null or a buffer that is not used again, as the header demands.
@@ -208,7 +209,7 @@ impl DeviceRange {
     /// # Safety
     /// The pointer to the buffer is null or valid.
     pub(crate) unsafe fn slice(&self, name: &str) -> Outcome<DeviceSlice> {
-        // SAFETY: the pointer is null or valid, says the caller.
+        // SAFETY: the caller guarantees that the pointer is null or valid.
         let buffer = unsafe { ffi::object(self.buffer, name)? };
         let end = self.offset.checked_add(self.len).filter(|end| *end <= buffer.slice.len());
         let Some(end) = end else {

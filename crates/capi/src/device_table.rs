@@ -170,7 +170,7 @@ unsafe fn start(
 ) -> Outcome<()> {
     let begin = || {
         let operation = operation()?;
-        // SAFETY: the pointers are valid, says the caller.
+        // SAFETY: the caller guarantees that the pointers are valid.
         let (engine, table) = unsafe {
             ffi::check_pointer(table, "the table")?;
             (ffi::object(engine, "the engine")?, convert(&ffi::options(table)?, operation)?)
@@ -180,7 +180,7 @@ unsafe fn start(
     if completion.is_null() {
         return begin()?.wait();
     }
-    // SAFETY: the pointer is valid for writes, says the caller.
+    // SAFETY: the caller guarantees that the pointer is valid for writes.
     unsafe { ffi::produce(completion, begin) }
 }
 
@@ -214,7 +214,7 @@ unsafe fn convert(table: &DeviceTable, operation: Operation) -> Outcome<Table> {
             table.key_len
         ))
     })?;
-    // SAFETY: the pointers are null or valid, says the caller.
+    // SAFETY: the caller guarantees that the pointers are null or valid.
     unsafe {
         let tags = match operation {
             Operation::Fused(_) => Some(table.tags.slice("the buffer of the tags")?),

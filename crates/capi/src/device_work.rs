@@ -119,7 +119,7 @@ unsafe fn run_aead(
     tag: Tag<'_>,
     stream: *mut c_void,
 ) -> Outcome<()> {
-    // SAFETY: the pointers are valid, says the caller, and written memory overlaps nothing else.
+    // SAFETY: the caller guarantees that the pointers are valid, and that written memory overlaps nothing else.
     let (engine, key, nonce, aad, data) = unsafe {
         (
             ffi::object(engine, "the engine")?,
@@ -144,7 +144,7 @@ unsafe fn run_aead(
 /// # Safety
 /// The pointers are null or valid.
 unsafe fn data<'a>(from: *const DeviceRange, to: *const DeviceRange) -> Outcome<Data<'a>> {
-    // SAFETY: the pointers are null or valid, says the caller.
+    // SAFETY: the caller guarantees that the pointers are null or valid.
     unsafe {
         let from = ffi::object(from, "the input")?.slice("the buffer of the input")?;
         let to = ffi::object(to, "the output")?.slice("the buffer of the output")?;

@@ -112,7 +112,7 @@ pub unsafe extern "C" fn lockstep_engine_free(engine: *mut Engine) {
 /// # Safety
 /// As for [`ffi::free`].
 pub(crate) unsafe fn free_with_engine<T>(object: *mut T, engine: impl FnOnce(&T) -> &Engine) {
-    // SAFETY: the pointer is null or valid, says the caller.
+    // SAFETY: the caller guarantees that the pointer is null or valid.
     let is_of_parent =
         unsafe { object.as_ref() }.is_some_and(|object| engine(object).check_process().is_err());
     if !is_of_parent {

@@ -58,7 +58,7 @@ fn wipe_stack() {
 /// The pointer is null, or [`produce`] has made it, and it is not used again.
 pub(crate) unsafe fn free<T>(object: *mut T) {
     if !object.is_null() {
-        // SAFETY: the pointer comes from `Box::into_raw` and is not used again, says the caller.
+        // SAFETY: the caller guarantees that the pointer comes from `Box::into_raw` and is not used again.
         let object = unsafe { Box::from_raw(object) };
         let _ = catch_unwind(AssertUnwindSafe(|| drop(object)));
     }
@@ -92,7 +92,7 @@ pub(crate) fn check_pointer<T: ?Sized>(pointer: *const T, name: &str) -> Outcome
 /// # Safety
 /// The pointer is null or refers to an object that lives as long as the result.
 pub(crate) unsafe fn object<'a, T>(pointer: *const T, name: &str) -> Outcome<&'a T> {
-    // SAFETY: the pointer is null or valid, says the caller.
+    // SAFETY: the caller guarantees that the pointer is null or valid.
     unsafe { pointer.as_ref() }.ok_or_else(|| null(name))
 }
 
@@ -128,7 +128,7 @@ pub(crate) unsafe fn store_bytes(
     room: usize,
     output_len: *mut usize,
 ) -> Outcome<()> {
-    // SAFETY: the pointers are valid, says the caller.
+    // SAFETY: the caller guarantees that the pointers are valid.
     unsafe {
         let output = self::output(output, room, "the output")?;
         let got = output.len();
@@ -166,7 +166,7 @@ pub(crate) unsafe fn input<'a, T>(pointer: *const T, count: usize, name: &str) -
     if count == 0 {
         return Ok(&[]);
     }
-    // SAFETY: the pointer is not null, and valid for reads, says the caller.
+    // SAFETY: the caller guarantees that the pointer is not null, and valid for reads.
     Ok(unsafe { slice::from_raw_parts(pointer, count) })
 }
 
@@ -180,7 +180,7 @@ pub(crate) unsafe fn output<'a, T>(pointer: *mut T, count: usize, name: &str) ->
     if count == 0 {
         return Ok(&mut []);
     }
-    // SAFETY: the pointer is not null, and valid for reads and writes, says the caller.
+    // SAFETY: the caller guarantees that the pointer is not null, and valid for reads and writes.
     Ok(unsafe { slice::from_raw_parts_mut(pointer, count) })
 }
 
@@ -190,7 +190,7 @@ pub(crate) unsafe fn output<'a, T>(pointer: *mut T, count: usize, name: &str) ->
 /// As for [`output`], with 16 bytes.
 pub(crate) unsafe fn block<'a>(pointer: *mut u8, name: &str) -> Outcome<&'a mut Block> {
     check_pointer(pointer, name)?;
-    // SAFETY: the pointer is valid for reads and writes of 16 bytes, says the caller, and bytes have no alignment.
+    // SAFETY: the caller guarantees that the pointer is valid for reads and writes of 16 bytes. Bytes need no alignment.
     Ok(unsafe { &mut *pointer.cast::<Block>() })
 }
 
@@ -200,7 +200,7 @@ pub(crate) unsafe fn block<'a>(pointer: *mut u8, name: &str) -> Outcome<&'a mut 
 /// As for [`input`] and [`output`]. The two are the same memory or disjoint ([`check_overlap`]).
 pub(crate) unsafe fn data<'a>(from: *const u8, to: *mut u8, len: usize) -> Outcome<Data<'a>> {
     check_data(from, to, len)?;
-    // SAFETY: the memory is valid and is the same or disjoint, says the caller.
+    // SAFETY: the caller guarantees that the memory is valid and is the same or disjoint.
     Ok(Data::Host(unsafe { Span::from_raw(from, to, len) }.into_host()))
 }
 
@@ -216,7 +216,7 @@ pub(crate) fn check_data(from: *const u8, to: *mut u8, len: usize) -> Outcome<()
 /// The pointer is null or refers to a string that ends with a null byte and lives as long as the result.
 pub(crate) unsafe fn path<'a>(text: *const c_char, name: &str) -> Outcome<&'a Path> {
     check_pointer(text, name)?;
-    // SAFETY: the string ends with a null byte, says the caller.
+    // SAFETY: the caller guarantees that the string ends with a null byte.
     Ok(Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(text) }.to_bytes())))
 }
 
@@ -228,7 +228,7 @@ pub(crate) unsafe fn text<'a>(text: *const c_char, name: &str) -> Outcome<Option
     if text.is_null() {
         return Ok(None);
     }
-    // SAFETY: the string ends with a null byte, says the caller.
+    // SAFETY: the caller guarantees that the string ends with a null byte.
     let text = unsafe { CStr::from_ptr(text) }.to_str();
     text.map(Some).map_err(|_| Failure::argument(format!("{name} is not UTF-8: pass a text in UTF-8")))
 }
@@ -271,7 +271,8 @@ pub(crate) unsafe fn options<T: Options>(pointer: *const T) -> Outcome<T> {
         )));
     }
     let shared = size.min(size_of::<T>());
-    // SAFETY: the source has `size` bytes, says the caller. The target has `size_of::<T>()`. Both are at least `shared`.
+    // SAFETY: the caller guarantees that the source has `size` bytes. The target has `size_of::<T>()`. Both are at least
+    // `shared`.
     unsafe { ptr::copy_nonoverlapping(pointer.cast::<u8>(), known.as_mut_ptr().cast(), shared) };
     // SAFETY: the source has `size` bytes.
     let unknown = unsafe { slice::from_raw_parts(pointer.cast::<u8>().add(shared), size - shared) };

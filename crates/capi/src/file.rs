@@ -107,7 +107,7 @@ impl Call {
     /// # Safety
     /// The pointers are valid, as the header demands.
     unsafe fn run(&self, process: Process) -> Outcome<()> {
-        // SAFETY: the pointers are valid, says the caller.
+        // SAFETY: the caller guarantees that the pointers are valid.
         let (engine, key, context, from, to, options) = unsafe {
             (
                 ffi::object(self.engine, "the engine")?,
@@ -125,7 +125,7 @@ impl Call {
                 Ok(process(engine, key, context, from, to, RustOptions { stream, force, sync })?)
             })
         })?;
-        // SAFETY: the pointer is null or valid, says the caller.
+        // SAFETY: the caller guarantees that the pointer is null or valid.
         unsafe { ffi::store_if_wanted(self.summary, done.into()) };
         Ok(())
     }

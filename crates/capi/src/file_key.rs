@@ -99,6 +99,6 @@ pub unsafe extern "C" fn lockstep_file_key_free(key: *mut FileKey) {
 /// # Safety
 /// The pointer is null or refers to a key that lives as long as the result.
 pub(crate) unsafe fn file_key<'a>(key: *const FileKey) -> Outcome<&'a lockstep::FileKey> {
-    // SAFETY: the pointer is valid, says the caller.
+    // SAFETY: the caller guarantees that the pointer is valid.
     Ok(&unsafe { ffi::object(key, "the key")? }.key)
 }

@@ -94,7 +94,7 @@ unsafe fn run(
         MemoryRange::written(output, len),
     ];
     ffi::check_overlap(&mut ranges)?;
-    // SAFETY: the pointers are valid, says the caller, and written memory overlaps nothing else.
+    // SAFETY: the caller guarantees that the pointers are valid, and that written memory overlaps nothing else.
     let (engine, key, tweak, data) = unsafe {
         (
             ffi::object(engine, "the engine")?,

@@ -108,7 +108,7 @@ unsafe fn run(
         MemoryRange::written(output_len, 1),
     ];
     ffi::check_overlap(&mut ranges)?;
-    // SAFETY: the pointers are valid, says the caller. The input is not used any more when the output is written.
+    // SAFETY: the caller guarantees that the pointers are valid. The input is not used any more when the output is written.
     unsafe {
         let engine = ffi::object(engine, "the engine")?;
         let key = ffi::object(key, "the key")?.single()?;

@@ -57,7 +57,7 @@ pub unsafe extern "C" fn lockstep_cmac_batch(
 /// # Safety
 /// The pointers are valid, as the header demands.
 unsafe fn run(engine: *const Engine, messages: &[MacMessage]) -> Outcome<()> {
-    // SAFETY: the pointer is valid, says the caller.
+    // SAFETY: the caller guarantees that the pointer is valid.
     let engine = unsafe { ffi::object(engine, "the engine")? };
     let mut ranges = Vec::with_capacity(2 * messages.len() + 1);
     ranges.push(MemoryRange::read(messages.as_ptr(), messages.len()));
@@ -66,7 +66,7 @@ unsafe fn run(engine: *const Engine, messages: &[MacMessage]) -> Outcome<()> {
         ranges.push(MemoryRange::written(message.mac, 16));
     }
     ffi::check_overlap(&mut ranges)?;
-    // SAFETY: the pointers are valid, says the caller, and written memory overlaps nothing else.
+    // SAFETY: the caller guarantees that the pointers are valid, and that written memory overlaps nothing else.
     let converted = messages.iter().map(|message| unsafe {
         Ok(CmacMessage {
             key: ffi::object(message.key, "the key")?.single()?,

@@ -222,7 +222,7 @@ struct Read<'a> {
 /// # Safety
 /// The pointers are valid, as the header demands.
 unsafe fn read_options<'a>(options: *const ParquetReadOptions) -> Outcome<Read<'a>> {
-    // SAFETY: the pointers are valid, says the caller.
+    // SAFETY: the caller guarantees that the pointers are valid.
     let (given, footer_key, columns, aad_prefix) = unsafe {
         ffi::check_pointer(options, "the options")?;
         let given = ffi::options(options)?;
@@ -267,7 +267,7 @@ unsafe fn read_options<'a>(options: *const ParquetReadOptions) -> Outcome<Read<'
 /// # Safety
 /// The pointer is null or valid for reads of `len` bytes as long as the result lives.
 unsafe fn optional<'a>(pointer: *const u8, len: usize, name: &str) -> Outcome<Option<&'a [u8]>> {
-    // SAFETY: the pointer is valid, says the caller.
+    // SAFETY: the caller guarantees that the pointer is valid.
     let bytes = unsafe { ffi::input(pointer, len, name)? };
     Ok((!bytes.is_empty()).then_some(bytes))
 }
@@ -278,14 +278,14 @@ unsafe fn optional<'a>(pointer: *const u8, len: usize, name: &str) -> Outcome<Op
 /// The pointer is null or refers to a string that ends with a null byte and lives as long as the result.
 unsafe fn path<'a>(text: *const c_char) -> Outcome<&'a str> {
     ffi::check_pointer(text, "the path of a column")?;
-    // SAFETY: the string is valid, says the caller.
+    // SAFETY: the caller guarantees that the string is valid.
     Ok(unsafe { ffi::text(text, "the path of a column")? }.unwrap_or_default())
 }
 
 /// # Safety
 /// The pointers are valid, as the header demands.
 unsafe fn policy(policy: *const ParquetPolicy) -> Outcome<Policy> {
-    // SAFETY: the pointers are valid, says the caller.
+    // SAFETY: the caller guarantees that the pointers are valid.
     unsafe {
         ffi::check_pointer(policy, "the policy")?;
         let given = ffi::options(policy)?;
@@ -483,7 +483,7 @@ pub unsafe extern "C" fn lockstep_parquet_encrypt_file(
 /// # Safety
 /// The pointer is null or valid, as the header demands.
 unsafe fn output_options_of(options: *const FileOptions) -> Outcome<OutputOptions> {
-    // SAFETY: the pointer is valid, says the caller.
+    // SAFETY: the caller guarantees that the pointer is valid.
     let options = unsafe { ffi::options(options)? };
     if options.progress.is_some() || options.threads != 0 {
         return Err(Failure::argument(

@@ -148,13 +148,14 @@ pub unsafe extern "C" fn lockstep_parquet_device_decrypt_modules(
 /// # Safety
 /// The pointers are valid, as the header demands.
 unsafe fn on_host(engine: *const Engine, modules: *mut ParquetModule, count: usize) -> Outcome<()> {
-    // SAFETY: the pointers are valid, says the caller. The copies of the structures are not affected by writes of the call.
+    // SAFETY: the caller guarantees that the pointers are valid. The copies of the structures are not affected by writes of the
+    // call.
     let (engine, list) = unsafe {
         ffi::check_memory(modules, count, "the array of modules")?;
         (0..count).for_each(|index| (*modules.add(index)).status = LOCKSTEP_STATUS_PENDING);
         (ffi::object(engine, "the engine")?, ffi::input(modules, count, "the array of modules")?.to_vec())
     };
-    // SAFETY: the pointers are valid, says the caller.
+    // SAFETY: the caller guarantees that the pointers are valid.
     let checked =
         list.iter().map(|module| unsafe { check(&module.protection) }).collect::<Outcome<Vec<_>>>()?;
     let mut ranges = vec![MemoryRange::written(modules, count)];
@@ -172,7 +173,7 @@ unsafe fn on_host(engine: *const Engine, modules: *mut ParquetModule, count: usi
     ffi::check_overlap(&mut ranges)?;
     let converted = list.iter().zip(&checked).map(|(module, checked)| {
         let body = body(checked.kind, module.len, module.output_len)?;
-        // SAFETY: the pointers are valid, says the caller, and written memory overlaps nothing else.
+        // SAFETY: the caller guarantees that the pointers are valid, and that written memory overlaps nothing else.
         unsafe {
             let head = ffi::input(module.input, body.start, "the module")?;
             let tag = ffi::input(module.input.wrapping_add(body.end), module.len - body.end, "the module")?;
@@ -203,7 +204,7 @@ unsafe fn on_device(
         (0..count).for_each(|index| (*modules.add(index)).status = LOCKSTEP_STATUS_PENDING);
         (ffi::object(engine, "the engine")?, ffi::input(modules, count, "the array of modules")?.to_vec())
     };
-    // SAFETY: the pointers are valid, says the caller.
+    // SAFETY: the caller guarantees that the pointers are valid.
     let checked =
         list.iter().map(|module| unsafe { check(&module.protection) }).collect::<Outcome<Vec<_>>>()?;
     let mut described = Vec::with_capacity(count);
@@ -273,7 +274,7 @@ fn body(kind: Kind, len: usize, output_len: usize) -> Outcome<std::ops::Range<us
 /// # Safety
 /// The pointers are valid, as the header demands.
 unsafe fn check<'a>(protection: &ParquetProtection) -> Outcome<Checked<'a>> {
-    // SAFETY: the pointers are valid, says the caller.
+    // SAFETY: the caller guarantees that the pointers are valid.
     let (key, file_aad) = unsafe {
         (
             ffi::object(protection.key, "the key")?,

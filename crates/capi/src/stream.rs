@@ -153,7 +153,7 @@ impl Call {
         process: impl FnOnce(Parts<'_>, Options<'_>) -> Outcome<StreamSummary>,
     ) -> Outcome<()> {
         callbacks?;
-        // SAFETY: the pointers are valid, says the caller.
+        // SAFETY: the caller guarantees that the pointers are valid.
         let (engine, key, context, options) = unsafe {
             (
                 ffi::object(self.engine, "the engine")?,
@@ -165,7 +165,7 @@ impl Call {
         let control = Control::new(options.progress, options.progress_user, options.threads);
         let done =
             engine.run(|engine| control.run(|options| process(Parts { engine, key, context }, options)))?;
-        // SAFETY: the pointer is null or valid, says the caller.
+        // SAFETY: the caller guarantees that the pointer is null or valid.
         unsafe { ffi::store_if_wanted(self.summary, done.into()) };
         Ok(())
     }

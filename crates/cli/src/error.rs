@@ -9,7 +9,7 @@ use crate::signals;
 
 /// Exit code: the data are not authentic, the key does not match, or a self-test has failed.
 pub(crate) const NOT_AUTHENTIC: u8 = 1;
-/// Exit code: a mistake on the command line, or a failure of input or output.
+/// Exit code: a mistake on the command line, or any other failure.
 pub(crate) const FAILED: u8 = 2;
 
 pub(crate) type Result<T> = std::result::Result<T, Error>;

@@ -163,7 +163,7 @@ fn run_group<K: SingleStreamKernel>(
     }
 }
 
-/// Processes a message. `beside` is the next message, with its hash.
+/// Processes a message. `beside` is the next message and its hash.
 fn run_one<K: SingleStreamKernel>(
     polyval: &mut Polyval<'_, K>,
     message: &mut AeadMessage<'_>,

@@ -31,7 +31,7 @@ enum class State : uint8_t {
     finished,
 };
 
-// What the lanes of a warp tell each other when they meet.
+// The operation by which the lanes of a warp exchange data.
 enum class Exchange : uint8_t { none, ballot, shuffle, product };
 
 // What a lane gives to a product of matrices of bits, and where its part of the sums is (kernels/common/tensor.cuh).
@@ -45,7 +45,7 @@ struct Thread {
     Index index;  // threadIdx
     Block *block;
     State state;
-    // While it waits: where, for whom, and with what.
+    // While the thread waits: the barrier, the operation, the participating lanes, and the lane whose value it reads.
     Place place;
     Exchange exchange;
     uint32_t mask;

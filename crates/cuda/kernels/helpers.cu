@@ -7,39 +7,39 @@ namespace {
 
 __device__ inline void copy_block(u8 *to, const u8 *from) { store_block(to, load_block(from)); }
 
-// An integer of an array that a caller may have put at any address.
+// Reads an integer of an array, which may have any alignment.
 __device__ inline u64 integer(const u8 *array, u64 index) {
     u64 value = 0;
     for (u32 i = 0; i < 8; i++) value |= static_cast<u64>(array[8 * index + i]) << 8 * i;
     return value;
 }
 
-// Messages described by arrays; src/table.rs has the same.
+// Messages that arrays describe; src/table.rs has the same structure.
 struct Arrays {
     const u8 *registers, *offsets, *lengths;
-    u64 from, to, room;   // the data, and how many bytes there are of them
+    u64 from, to, room;   // addresses of the data, and their length in bytes
     u64 longest;          // the launch has tiles for messages of at most this length
-    u64 tiles;            // of each message
+    u64 tiles;            // number of tiles of each message
     Segment *segments;
     u64 *first_tile;
-    u8 *tweaks;           // XTS: for a copy of the registers; else null
-    Segment *tweak_segments;  // and a segment over each, where each has a key of its own; else null
+    u8 *tweaks;           // XTS: address for a copy of the registers; otherwise null
+    Segment *tweak_segments;  // if each message has its own key: a segment for each tweak; otherwise null
     u64 *tweak_first_tile;
-    u64 tweak_tiles;      // of each of those
+    u64 tweak_tiles;      // number of tiles of each tweak segment
     u32 count;
-    u32 keys_each;        // 2 for XTS
-    u32 shared;           // not 0 if all have the same key
+    u32 keys_each;        // keys for each message: 2 for XTS, otherwise 1
+    u32 shared;           // not 0 if all messages have the same key
     u32 unit;             // a length must be a multiple of this
 };
 static_assert(sizeof(Arrays) == 128, "shared with src/table.rs");
 
-// What becomes of the chaining state of a pass: enum ChainingState in core/src/chaining.rs.
+// How a pass changes the chaining state: enum ChainingState in core/src/chaining.rs.
 enum Rule : u32 { KEEP, COUNTER, COUNTER32, LAST_CIPHERTEXT, TOLD, COUNTER_LITTLE32 };
 
 }  // namespace
 
-// For each tile of launch.option bytes the ciphertext block before it, since in place the tile before it overwrites
-// that; and for each segment the last whole block.
+// Copies the ciphertext block before each tile of launch.option bytes, because decryption in place overwrites it when the
+// previous tile is processed. Also copies the last whole block of each segment.
 KERNEL(edges, (Launch launch)) {
     u64 tile = thread_number();
     if (tile >= launch.tiles) return;
@@ -55,13 +55,13 @@ KERNEL(edges, (Launch launch)) {
     }
 }
 
-// Segment i gets block i as its register.
+// Sets the register of segment i to block i.
 KERNEL(set_registers, (Segment *segments, const u8 *registers, u32 count)) {
     u64 index = thread_number();
     if (index < count) copy_block(segments[index].reg, registers + 16 * index);
 }
 
-// Makes segments of arrays. A message that lies outside of the data, or is too long, becomes empty.
+// Makes the segments of messages that arrays describe. A message that is outside of the data, or too long, becomes empty.
 KERNEL(table_segments, (Arrays table)) {
     u64 index = thread_number();
     if (index > table.count) return;
@@ -90,8 +90,8 @@ KERNEL(table_segments, (Arrays table)) {
     table.tweak_segments[index] = tweak;
 }
 
-// After a pass: the registers that the next segments need, and what became of each message. One that was not worked on
-// stays pending.
+// After a pass, writes the registers that the next segments need, and the status of each message. The status of a message
+// that was not processed is PENDING.
 KERNEL(table_results, (const Segment *segments, u8 *registers, u8 *status, u32 count, u32 rule)) {
     u64 index = thread_number();
     if (index >= count) return;
@@ -106,8 +106,8 @@ KERNEL(table_results, (const Segment *segments, u8 *registers, u8 *status, u32 c
     if (rule == LAST_CIPHERTEXT || rule == TOLD) copy_block(place, segment.next);
 }
 
-// Parts of device memory for the host, one behind the other: part i is bytes[i] long, lies at from[i] and goes to
-// to + places[i]. A warp a part.
+// Copies parts of device memory to one buffer, from which the host reads them: bytes[i] bytes from the address from[i] to
+// to + places[i]. One warp copies one part.
 KERNEL(gather, (const u64 *from, const u64 *bytes, const u64 *places, u8 *to, u32 count)) {
     u64 index = thread_number() / 32;
     if (index >= count) return;

@@ -29,7 +29,7 @@ pub(crate) struct Tiled {
     pub(crate) count: u32,
 }
 
-/// Blocks beside the data that are encrypted by ECB before the pass: for XTS the chaining states, which become tweaks; for GHASH
+/// Blocks other than the data that are encrypted by ECB before the pass: for XTS the chaining states, which become tweaks; for GHASH
 /// a zero block under each key; for GCM and OCB3 a zero block under each key, and the first counter block or the nonce block of
 /// each message.
 #[derive(Debug, Clone, Copy)]

@@ -3,7 +3,7 @@
 //!
 //! The model runs the lookups of the shader ([`trace`]) on real AES states through a cache ([`cache`], [`model`]). Its
 //! parameters are taken from three times of the thesis ([`fit`]), and the model predicts the others ([`predict`]). [`Sweep`]
-//! lists machines that the thesis's times cannot tell apart.
+//! lists machines that the times of the thesis do not distinguish.
 //!
 //! [`engine`] encrypts the files on devices of this machine, by the kernels of both cards.
 

@@ -1,10 +1,10 @@
-// Small kernels of which the tests know what the tool must say. Names are such that inputs.py takes both pointers for
+// Small kernels for which the tests contain the expected report. With these names, inputs.py treats both pointers as
 // pointers to secrets.
 #include "../../../crates/cuda/kernels/common/platform.cuh"
 
 #define SAMPLE(name) KERNEL(name##_expand_128, (const u8 *from, u8 *to, u32 count))
 
-// `count` trips, with a multiplication in each that cannot be left out.
+// `count` iterations, each with a multiplication that the compiler cannot remove.
 SAMPLE(loop) {
     u32 sum = from[threadIdx.x];
 #pragma unroll 1

@@ -197,7 +197,7 @@ pub(super) unsafe fn update_by_lookups<B: Bytes>(key: &HashKey, state: &mut Bloc
         let (groups, tail) = data.split_at(data.len() / (16 * STREAMS) * (16 * STREAMS));
         let mut streams = [[0; 16]; STREAMS];
         streams[0] = *state;
-        // SAFETY: the caller guarantees the instructions.
+        // SAFETY: the caller guarantees that the processor has the instructions.
         unsafe { lookup::fold::<B>(&key.powers.tables, &mut streams, groups) };
         // The last block of stream i is followed by 15 - i blocks, so it is multiplied by H^(16 - i).
         *state = [0; 16];

@@ -157,7 +157,7 @@ fn multiply<B: Bytes>(tables: &Tables, state: &mut [B; 16]) {
 /// The processor must have the instructions of `B`.
 #[inline(always)]
 pub(super) unsafe fn fold<B: Bytes>(tables: &Tables, streams: &mut [Block; STREAMS], data: &[u8]) {
-    // SAFETY: the pointers are valid for a block; the caller guarantees the instructions.
+    // SAFETY: the pointers are valid for a block; the caller guarantees that the processor has the instructions.
     unsafe {
         let mut state = [B::load(streams[0].as_ptr()); 16];
         for i in 1..16 {

@@ -45,7 +45,7 @@ impl<P: Plane> Buffer<P> {
     /// The processor must have the instructions of the registers.
     #[inline(always)]
     pub(crate) unsafe fn new() -> Self {
-        // SAFETY: the caller guarantees the instructions.
+        // SAFETY: the caller guarantees that the processor has the instructions.
         Buffer([unsafe { P::Register::splat(SPARE) }; MOST])
     }
 }
@@ -79,21 +79,21 @@ impl<P: Plane> Group<'_, P> {
     /// Encrypts or decrypts the buffer.
     #[inline(always)]
     unsafe fn run(&mut self, direction: Direction) {
-        // SAFETY: the caller guarantees the instructions.
+        // SAFETY: the caller guarantees that the processor has the instructions.
         unsafe { (self.crypt)(self.keys, direction, &mut self.buffer.0) }
     }
 
     /// Register `i` of the source.
     #[inline(always)]
     unsafe fn load(&self, i: usize) -> P::Register {
-        // SAFETY: the source is valid for reads; the caller guarantees the instructions.
+        // SAFETY: the source is valid for reads; the caller guarantees that the processor has the instructions.
         unsafe { P::Register::load(self.src.add(Self::BYTES * i)) }
     }
 
     /// The blocks before those of register `i` of the source; `previous` is before the first.
     #[inline(always)]
     unsafe fn load_previous(&self, i: usize, previous: &Block) -> P::Register {
-        // SAFETY: the source is valid for reads; the caller guarantees the instructions.
+        // SAFETY: the source is valid for reads; the caller guarantees that the processor has the instructions.
         unsafe {
             if i > 0 {
                 return P::Register::load(self.src.add(Self::BYTES * i - 16));
@@ -143,7 +143,7 @@ unsafe fn run<P: Plane>(
     let whole = blocks / P::BLOCKS * P::BLOCKS;
     let (src, dst) = (data.src(), data.dst());
     // SAFETY: each group lies within the span, whose pointers are valid for its length, or is the array `last`; the caller
-    // guarantees the instructions.
+    // guarantees that the processor has the instructions.
     unsafe {
         let mut group = Group::<P> { keys, crypt, buffer: Buffer::new(), src, dst, blocks: P::BLOCKS };
         for first in (0..whole).step_by(P::BLOCKS) {
@@ -178,7 +178,7 @@ unsafe fn drive<R: Register>(schedule: &Schedule, ciphers: Ciphers<R>, data: Spa
         large = blocks;
     }
     let (large, small) = data.split_at(16 * large);
-    // SAFETY: the caller guarantees the instructions.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         if !large.is_empty() {
             run::<R::Large>(R::Large::keys(schedule).borrow(), ciphers.large, large, &mut pass);
@@ -194,7 +194,7 @@ struct Ecb(Direction);
 impl Pass for Ecb {
     #[inline(always)]
     unsafe fn group<P: Plane>(&mut self, group: &mut Group<'_, P>) {
-        // SAFETY: the caller guarantees the instructions.
+        // SAFETY: the caller guarantees that the processor has the instructions.
         unsafe {
             for i in 0..P::REGISTERS {
                 group.buffer.0[i] = group.load(i);
@@ -217,7 +217,7 @@ pub(crate) unsafe fn ecb<R: Register>(
     direction: Direction,
     data: Span<'_>,
 ) {
-    // SAFETY: the caller guarantees the instructions.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe { drive(key, ciphers, data, Ecb(direction)) }
 }
 
@@ -229,7 +229,7 @@ struct Ctr<'a, C> {
 impl<C: Counting> Pass for Ctr<'_, C> {
     #[inline(always)]
     unsafe fn group<P: Plane>(&mut self, group: &mut Group<'_, P>) {
-        // SAFETY: the caller guarantees the instructions.
+        // SAFETY: the caller guarantees that the processor has the instructions.
         unsafe {
             P::Register::counters::<C>(self.counter, group.blocks, &mut group.buffer.0);
             group.run(Direction::Encrypt);
@@ -254,13 +254,13 @@ pub(crate) unsafe fn ctr<R: Register, C: Counting>(
     let whole = data.len() / 16 * 16;
     let (data, tail) = data.split_at(whole);
     let counting = std::marker::PhantomData::<C>;
-    // SAFETY: the caller guarantees the instructions.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe { drive(key, ciphers, data, Ctr { counter, counting }) };
     if !tail.is_empty() {
         let mut last = [0; 16];
         let n = tail.len();
         // SAFETY: the tail is valid for its length, which is less than a block; `last` does not overlap it. The caller
-        // guarantees the instructions.
+        // guarantees that the processor has the instructions.
         unsafe {
             tail.src().copy_to_nonoverlapping(last.as_mut_ptr(), n);
             drive(key, ciphers, Span::in_place(&mut last), Ctr { counter, counting });
@@ -276,7 +276,7 @@ impl Pass for CbcDecrypt<'_> {
     #[inline(always)]
     unsafe fn group<P: Plane>(&mut self, group: &mut Group<'_, P>) {
         let last = group.last();
-        // SAFETY: the caller guarantees the instructions.
+        // SAFETY: the caller guarantees that the processor has the instructions.
         unsafe {
             for i in 0..P::REGISTERS {
                 group.buffer.0[i] = group.load(i);
@@ -302,7 +302,7 @@ pub(crate) unsafe fn cbc_decrypt<R: Register>(
     iv: &mut Block,
     data: Span<'_>,
 ) {
-    // SAFETY: the caller guarantees the instructions.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe { drive(key, ciphers, data, CbcDecrypt(iv)) }
 }
 
@@ -312,7 +312,7 @@ impl Pass for CfbDecrypt<'_> {
     #[inline(always)]
     unsafe fn group<P: Plane>(&mut self, group: &mut Group<'_, P>) {
         let last = group.last();
-        // SAFETY: the caller guarantees the instructions.
+        // SAFETY: the caller guarantees that the processor has the instructions.
         unsafe {
             for i in 0..P::REGISTERS {
                 group.buffer.0[i] = group.load_previous(i, self.0);
@@ -336,7 +336,7 @@ pub(crate) unsafe fn cfb128_decrypt<R: Register>(
     iv: &mut Block,
     data: Span<'_>,
 ) {
-    // SAFETY: the caller guarantees the instructions.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe { drive(key, ciphers, data, CfbDecrypt(iv)) }
 }
 
@@ -351,7 +351,8 @@ impl Pass for Xts<'_> {
         let mut tweaks = [[0; 16]; MOST];
         tweak::take(self.tweak, group.blocks, |i, tweak| tweaks[i] = tweak);
         let step = P::Register::BLOCKS;
-        // SAFETY: the caller guarantees the instructions; `tweaks` has as many blocks as the layout or more.
+        // SAFETY: the caller guarantees that the processor has the instructions; `tweaks` has as many blocks as the layout or
+        // more.
         unsafe {
             for i in 0..P::REGISTERS {
                 let tweak = P::Register::load(tweaks.as_ptr().add(step * i).cast());
@@ -378,6 +379,6 @@ pub(crate) unsafe fn xts<R: Register>(
     tweak: &mut Block,
     data: Span<'_>,
 ) {
-    // SAFETY: the caller guarantees the instructions.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe { drive(key, ciphers, data, Xts { direction, tweak }) }
 }

@@ -102,7 +102,7 @@ pub(crate) trait Plane: Copy {
 /// The processor must have the instructions of the register.
 #[inline(always)]
 unsafe fn swap_moves<const N: i32, R: Register>(words: &mut [R], mask: u32) {
-    // SAFETY: the caller guarantees the instructions.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     let mask = unsafe { R::splat(mask) };
     let n = N as usize;
     for group in words.chunks_exact_mut(2 * n) {
@@ -122,7 +122,7 @@ unsafe fn swap_moves<const N: i32, R: Register>(words: &mut [R], mask: u32) {
 /// The processor must have the instructions of the register.
 #[inline(always)]
 unsafe fn transpose8<R: Register>(words: &mut [R]) {
-    // SAFETY: the caller guarantees the instructions.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         swap_moves::<1, R>(words, 0x5555_5555);
         swap_moves::<2, R>(words, 0x3333_3333);
@@ -274,7 +274,7 @@ impl<R: Register> Plane for Narrow<R> {
 
     #[inline(always)]
     unsafe fn of(stored: &Vector) -> Self {
-        // SAFETY: the caller guarantees the instructions.
+        // SAFETY: the caller guarantees that the processor has the instructions.
         Narrow(unsafe { R::repeat(*stored) })
     }
 
@@ -316,7 +316,7 @@ impl<R: Register> Plane for Narrow<R> {
     unsafe fn pack(blocks: &[R; MOST]) -> [Self; 8] {
         let mut words = [blocks[0]; 8];
         words.copy_from_slice(&blocks[..8]);
-        // SAFETY: the caller guarantees the instructions.
+        // SAFETY: the caller guarantees that the processor has the instructions.
         unsafe { transpose8(&mut words) };
         let [a0, a1, a2, a3, a4, a5, a6, a7] = words;
         [Narrow(a0), Narrow(a1), Narrow(a2), Narrow(a3), Narrow(a4), Narrow(a5), Narrow(a6), Narrow(a7)]
@@ -328,7 +328,7 @@ impl<R: Register> Plane for Narrow<R> {
         for b in 0..8 {
             words[b] = planes[b].0;
         }
-        // SAFETY: the caller guarantees the instructions.
+        // SAFETY: the caller guarantees that the processor has the instructions.
         unsafe { transpose8(words) };
     }
 

@@ -77,7 +77,7 @@ pub(crate) trait Register:
     /// The processor must have the instructions of this register.
     #[inline(always)]
     unsafe fn counters<C: Counting>(counter: &Block, count: usize, registers: &mut [Self; MOST]) {
-        // SAFETY: the caller guarantees the instructions.
+        // SAFETY: the caller guarantees that the processor has the instructions.
         unsafe { counters_one_by_one::<Self, C>(counter, count, registers) }
     }
 }
@@ -97,7 +97,7 @@ pub(crate) unsafe fn counters_one_by_one<R: Register, C: Counting>(
     for register in &mut registers[..count.div_ceil(R::BLOCKS)] {
         let mut blocks = [[SPARE_BYTE; 16]; MOST];
         counter::take::<C>(&mut counter, R::BLOCKS, |i, block| blocks[i] = block);
-        // SAFETY: the caller guarantees the instructions; `blocks` is longer than any register.
+        // SAFETY: the caller guarantees that the processor has the instructions; `blocks` is longer than any register.
         *register = unsafe { R::load(blocks.as_ptr().cast()) };
     }
 }

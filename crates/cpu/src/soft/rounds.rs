@@ -20,7 +20,7 @@ pub(crate) enum Direction {
 #[inline(always)]
 unsafe fn add_key<P: Plane>(state: &mut [P; 8], key: &[P::Stored; 8]) {
     for (plane, key) in state.iter_mut().zip(key) {
-        // SAFETY: the caller guarantees the instructions.
+        // SAFETY: the caller guarantees that the processor has the instructions.
         *plane = plane.xor(unsafe { P::of(key) });
     }
 }
@@ -57,7 +57,7 @@ unsafe fn mix_columns<P: Plane>(state: &mut [P; 8], key: Option<&[P::Stored; 8]>
     macro_rules! add {
         ($b:literal, $plane:expr) => {
             match key {
-                // SAFETY: the caller guarantees the instructions.
+                // SAFETY: the caller guarantees that the processor has the instructions.
                 Some(key) => $plane.xor(unsafe { P::of(&key[$b]) }),
                 None => $plane,
             }
@@ -106,7 +106,7 @@ fn unmix_columns<P: Plane>(state: &mut [P; 8]) {
 #[inline(always)]
 unsafe fn encrypt<P: Plane>(keys: &Keys<P::Stored>, state: &mut [P; 8]) {
     let (first, middle, last) = keys.split();
-    // SAFETY: the caller guarantees the instructions.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         add_key(state, first);
         for key in middle {
@@ -128,7 +128,7 @@ unsafe fn encrypt<P: Plane>(keys: &Keys<P::Stored>, state: &mut [P; 8]) {
 #[inline(always)]
 unsafe fn decrypt<P: Plane>(keys: &Keys<P::Stored>, state: &mut [P; 8]) {
     let (first, middle, last) = keys.split();
-    // SAFETY: the caller guarantees the instructions.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         add_key(state, last);
         for key in middle.iter().rev() {
@@ -155,7 +155,7 @@ pub(crate) unsafe fn crypt<P: Plane>(
     direction: Direction,
     blocks: &mut [P::Register; MOST],
 ) {
-    // SAFETY: the caller guarantees the instructions.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         let mut planes = P::pack(blocks);
         match direction {

@@ -95,7 +95,7 @@ macro_rules! entries {
         $(
             #[$attribute]
             pub(in crate::soft) unsafe fn $entry($($arg: $type),*) {
-                // SAFETY: the caller guarantees the instructions.
+                // SAFETY: the caller guarantees that the processor has the instructions.
                 unsafe { $($body)* }
             }
         )*
@@ -112,7 +112,7 @@ macro_rules! crypt {
             direction: Direction,
             blocks: &mut [<$plane as Plane>::Register; MOST],
         ) {
-            // SAFETY: the caller guarantees the instructions.
+            // SAFETY: the caller guarantees that the processor has the instructions.
             unsafe { rounds::crypt::<$plane>(keys, direction, blocks) }
         }
     };
@@ -169,7 +169,7 @@ macro_rules! few {
             direction: Direction,
             blocks: &mut [Block; MOST],
         ) {
-            // SAFETY: the caller guarantees the instructions; a register is one block.
+            // SAFETY: the caller guarantees that the processor has the instructions; a register is one block.
             unsafe {
                 let mut buffer = passes::Buffer::<Narrow<$register>>::new();
                 for i in 0..8 {

@@ -72,25 +72,26 @@ macro_rules! register {
 
             #[inline(always)]
             unsafe fn splat(lane: u32) -> Self {
-                // SAFETY: the caller guarantees the instructions.
+                // SAFETY: the caller guarantees that the processor has the instructions.
                 $name(unsafe { $splat(lane as i32) })
             }
 
             #[inline(always)]
             unsafe fn repeat(part: Vector) -> Self {
-                // SAFETY: the caller guarantees the instructions.
+                // SAFETY: the caller guarantees that the processor has the instructions.
                 $name(unsafe { $repeat(part.0) })
             }
 
             #[inline(always)]
             unsafe fn load(from: *const u8) -> Self {
-                // SAFETY: the caller guarantees the instructions and the memory; the load requires no alignment.
+                // SAFETY: the caller guarantees that the processor has the instructions and that the memory is valid; the load
+                // requires no alignment.
                 $name(unsafe { $load(from.cast()) })
             }
 
             #[inline(always)]
             unsafe fn store(self, to: *mut u8) {
-                // SAFETY: the caller guarantees the memory; the store requires no alignment.
+                // SAFETY: the caller guarantees that the memory is valid; the store requires no alignment.
                 unsafe { $store(to.cast(), self.0) }
             }
 
@@ -128,7 +129,8 @@ macro_rules! register {
 
             #[inline(always)]
             unsafe fn counters<C: Counting>(counter: &Block, count: usize, registers: &mut [Self; MOST]) {
-                // SAFETY: the caller guarantees the instructions; `numbers` has as many words as a register.
+                // SAFETY: the caller guarantees that the processor has the instructions; `numbers` has as many words as a
+                // register.
                 unsafe {
                     if !only_low_bits_change::<C>(counter, count) {
                         return counters_one_by_one::<Self, C>(counter, count, registers);

@@ -156,7 +156,8 @@ macro_rules! vector {
 
             #[inline(always)]
             unsafe fn store(self, ptr: *mut u8) {
-                // SAFETY: a vector exists only if the processor has its instructions; the caller guarantees the memory.
+                // SAFETY: a vector exists only if the processor has its instructions; the caller guarantees that the
+                // memory is valid.
                 unsafe { $store(ptr.cast(), self.0) }
             }
 

@@ -1,8 +1,8 @@
-// Which blocks a thread has, and where it finds its round keys: the two shapes of this family.
+// The two shapes of this family. A shape determines the blocks of a thread, and the place of its round keys.
 #pragma once
 #include "keys.cuh"
 
-// Zeros to shared memory, although nobody reads them.
+// Writes zeros to shared memory. The compiler must not remove the writes, although the zeros are not read.
 __device__ inline void wipe_quad(u32x4 *quad) {
 #ifdef __CUDA_ARCH__
     asm volatile("st.shared.v4.u32 [%0], {0, 0, 0, 0};" ::"r"((u32)__cvta_generic_to_shared(quad)) : "memory");
@@ -11,8 +11,9 @@ __device__ inline void wipe_quad(u32x4 *quad) {
 #endif
 }
 
-// A warp takes 1024 neighbouring blocks of one segment; a thread's blocks are 32 apart, so that 16 bytes a lane
-// coalesce. The masks of the round keys lie in shared memory, made once a tile. Thread blocks are one warp.
+// A warp processes 1024 neighbouring blocks of one segment. The blocks of a thread are 32 blocks apart, so that accesses of
+// 16 bytes per lane coalesce. The masks of the round keys are in shared memory, and are computed once per tile. A thread
+// block is one warp.
 struct WarpShape {
     static constexpr u32 threads = 32, tile_blocks = 1024, step = 32;
 
@@ -69,8 +70,9 @@ struct WarpShape {
     }
 };
 
-// A thread takes 32 neighbouring blocks: for messages so short that a warp's tile would be mostly empty. Each may have
-// a key of its own, so it makes its masks for itself, every round anew: 2 to 3 more ALU instructions a byte.
+// A thread processes 32 neighbouring blocks. This shape is for messages that are so short that the tile of a warp would be
+// mostly empty. Each message may have its own key, so each thread computes its masks in every round: this takes 2 to 3 more
+// ALU instructions per byte.
 struct LaneShape {
     static constexpr u32 threads = 1, tile_blocks = 32, step = 1, threads_of_block = 32;
 

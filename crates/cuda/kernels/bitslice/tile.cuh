@@ -36,13 +36,13 @@ struct Tile {
     // True if all blocks are there, whole, and aligned.
     __device__ bool is_plain() const { return bytes == tile_bytes && is_aligned((u64)from | (u64)to); }
 
-    // How many bytes of row `row` there are.
+    // The number of bytes in row `row`.
     __device__ u32 bytes_of(u32 row) const {
         u32 start = 16 * (Shape::lane() + Shape::step * row);
         return start >= bytes ? 0 : bytes - start < 16 ? bytes - start : 16;
     }
 
-    // Row `row`, and the block before it; Plain as is_plain() says.
+    // Loads row `row`, and the block before it. `Plain` is the result of is_plain().
     template <bool Plain>
     __device__ u32x4 load(u32 row) const {
         const u8 *address = from + row * row_bytes;

@@ -124,7 +124,7 @@ __device__ inline void output(u32 chain, Segment &segment, u64 step, u32x4 block
     store_aligned(segment.next, reg);
 }
 
-// What a thread keeps beside the registers, which the rounds fill.
+// The state of a thread that does not fit in registers, because the rounds use all registers.
 struct Kept {
     u64 step, steps;
     Segment *segments;

@@ -1,4 +1,4 @@
-// Messages of an AEAD: what they have beside their data, and how their tags are written or compared.
+// Messages of an AEAD: their inputs and outputs other than the data, and how their tags are written or compared.
 #pragma once
 #include "block.cuh"
 #include "work.cuh"
@@ -6,13 +6,13 @@
 // enum Status in core/src/work.rs.
 enum Status : u8 { PENDING, DONE, AUTHENTICATION_FAILED };
 
-// A message beside its data; src/passes/aead.rs has the same.
+// The inputs and outputs of a message other than its data; src/passes/aead.rs has the same structure.
 struct alignas(16) Extra {
     u64 aad, aad_bytes;
     u64 tag;        // address: written or compared
     u64 tag_block;  // address of a block; GCM: E(K, J0); OCB: first Ktop, then the sum that is encrypted to the tag
     u64 place;      // GCM: address of the ciphertext; OCB: address of the blocks that ocb_begin writes
-    u32 tag_bytes;  // 0 for a message that cannot be worked on
+    u32 tag_bytes;  // 0 for a message that is not processed
     u32 opens;      // not 0 to compare
     u32 bottom;     // OCB: the bits by which Ktop is shifted
     u32 reserved[3];

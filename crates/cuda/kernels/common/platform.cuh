@@ -1,16 +1,16 @@
-// The words that every kernel is written in: under nvcc and NVRTC those of CUDA, elsewhere those of emulator/.
+// Macros and types of all kernels. nvcc and NVRTC use the definitions of CUDA; other compilers those of emulator/.
 //
 // No standard header is included when CUDA compiles: NVRTC has none.
 //
 //   KERNEL(name, (params)) { ... }                    an entry point
-//   KERNEL_BOUNDS(name, threads, blocks, (params))    one that promises at most `threads` a block and wants `blocks` of
-//                                                     them to fit on a multiprocessor (0: no wish)
+//   KERNEL_BOUNDS(name, threads, blocks, (params))    an entry point with at most `threads` threads in a block; the
+//                                                     compiler lets `blocks` blocks fit on a multiprocessor (0: any)
 //   SHARED(type, name, count);                        an array in shared memory, of 16-byte alignment
-//   DYNAMIC_SHARED(type, name);                       a pointer to the launch's dynamic shared memory
+//   DYNAMIC_SHARED(type, name);                       a pointer to the dynamic shared memory of the launch
 //   EXPORT(name, value);                              a number that a test compares with src/kernel.rs
 //
-// __device__, __constant__ (give it its const), __forceinline__, __noinline__ and the intrinsics are spelled as in
-// CUDA; emulator/cuda.h lists those it knows. `#pragma unroll` is ignored where it means nothing.
+// __device__, __constant__ (with an additional const), __forceinline__, __noinline__ and the intrinsics are written as
+// in CUDA; emulator/cuda.h has the supported ones. Compilers that do not support `#pragma unroll` ignore it.
 #pragma once
 
 using u8 = unsigned char;
@@ -19,7 +19,7 @@ using u32 = unsigned int;
 using u64 = unsigned long long;
 static_assert(sizeof(u16) == 2 && sizeof(u32) == 4 && sizeof(u64) == 8, "the ABI of work.cuh");
 
-// What one 128-bit access moves.
+// The data of one access of 128 bits.
 struct alignas(16) u32x4 {
     u32 x, y, z, w;
 };
@@ -27,7 +27,7 @@ struct alignas(16) u32x4 {
 #if defined(__CUDACC__)
 
 #define KERNEL(name, params) extern "C" __global__ void name params
-// A bound of 0 blocks is no bound: __launch_bounds__ takes it so.
+// __launch_bounds__ ignores a bound of 0 blocks.
 #define KERNEL_BOUNDS(name, threads, blocks, params) \
     extern "C" __global__ void __launch_bounds__(threads, blocks) name params
 #define SHARED(type, name, count) __shared__ __align__(16) type name[count]

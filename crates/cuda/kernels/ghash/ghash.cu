@@ -1,9 +1,10 @@
 // GHASH and POLYVAL of many messages, and the tags of GCM.
 //
-// A message of n blocks is a sum of its blocks, each times a power of H that says how far it is from the end. Tiles of
-// 512 blocks are counted from the end, so that only the first may be short, and become a block each: these are hashed
-// in the same way under H^512, and so on until one is left. In a tile lane j has the blocks that are j, j + 32, ... from
-// the end: Horner's rule with H^32, then one product with the power of its place, then the sum over the warp.
+// The hash is the sum of the blocks of a message, each multiplied by a power of H; the exponent grows with the distance
+// from the end. Tiles of 512 blocks are counted from the end, so that only the first tile may be short. The hash of each
+// tile is one block. These blocks are hashed in the same way under H^512, and so on until one block is left. In a tile,
+// lane j has the blocks at the distances j, j + 32, ... from the end. It adds them by Horner's rule with H^32 and
+// multiplies the sum by the power of H for its position. The hash of the tile is the sum of all lanes of the warp.
 #include "hashing.cuh"
 
 EXPORT(ghash_tile_blocks, tile_blocks);
@@ -14,9 +15,10 @@ EXPORT(ghash_rows_bytes, levels * sizeof(Row));
 
 GHASH_KERNELS(ghash, Factor)
 
-// Messages that only the device knows, once table_segments of helpers.cu has made their segments from IVs: counters, what
-// GCM has beside, and the blocks that are encrypted first: zeros for the hash key, then J0. Under one key these are one
-// segment, which the host describes; else they lie in pairs with a segment over each.
+// Prepares GCM of messages that arrays in device memory describe, after table_segments of helpers.cu has made their
+// segments. For each message it writes the first counter, the Extra, and the blocks that are encrypted before the pass: a
+// block of zeros for the hash key, and J0. If all messages have one key, there is only one block of zeros, and the host
+// describes these blocks as one segment. Otherwise each message has a pair of blocks, and `pairs` gets a segment for each.
 KERNEL(gcm_messages, (Segment *segments, Extra *extras, u8 *blocks, Segment *pairs, u64 *first_tile, u64 tags, u32 count,
                       u32 opens)) {
     u32 index = blockIdx.x * blockDim.x + threadIdx.x;
@@ -46,13 +48,13 @@ KERNEL(gcm_messages, (Segment *segments, Extra *extras, u8 *blocks, Segment *pai
     pairs[index] = pair;
 }
 
-// How many tiles each message has at a level, where the longest one shapes the launch.
+// Sets the first tile of each message at a level. Each message gets as many tiles as the longest one.
 KERNEL(uniform_tiles, (u64 *first_tile, u64 each, u32 count)) {
     u32 index = blockIdx.x * blockDim.x + threadIdx.x;
     if (index <= count) first_tile[index] = index * each;
 }
 
-// The tags of messages: `next` of a segment is the hash.
+// Writes or compares the tags of messages. `next` of a segment is its hash.
 KERNEL(gcm_tags, (Segment *segments, const Extra *extras, u8 *status, u32 count)) {
     u32 index = blockIdx.x * blockDim.x + threadIdx.x;
     if (index >= count) return;

@@ -32,7 +32,7 @@ __device__ inline u32x4 plus_masks(u32x4 sum, const OcbMasks &masks, u32 first, 
 
 __device__ inline u64 gray_code(u64 number) { return number ^ number >> 1; }
 
-// The offset of block `number`, counted from 1, from the offset before the first block.
+// The offset of block `number`, counted from 1. `first` is the offset before the first block.
 __device__ inline u32x4 offset_of(const OcbMasks &masks, u32x4 first, u64 number) {
     return plus_masks(first, masks, 0, gray_code(number));
 }

@@ -1,5 +1,5 @@
-// OCB3 (RFC 7253) beside its whole blocks, which the kernels of bitslice/ocb.cuh encrypt. These kernels prepare blocks for
-// ECB and read what ECB has made of them: they contain no AES.
+// OCB3 (RFC 7253) except for its whole blocks, which the kernels of bitslice/ocb.cuh encrypt. These kernels contain no AES:
+// they prepare blocks for ECB, and read the encrypted blocks.
 //
 //   1. ECB of a block of zeros under each key, and of the nonce block of each message (its tag block).
 //   2. ocb_keys makes the masks, ocb_begin the first offsets and the blocks of the region of each message.

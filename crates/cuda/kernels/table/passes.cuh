@@ -8,12 +8,12 @@
 namespace aes {
 
 constexpr u32 LANES = 32;
-// Of a lane in a tile. What a tile costs beside its blocks (keys, the rounds that its blocks share) is then about a
-// fiftieth of it, and 16 MiB still occupy every warp of a large device.
+// The blocks of a lane in a tile. With this number, the fixed cost of a tile (keys, and the rounds that its blocks share) is
+// about a fiftieth of its whole cost, and 16 MiB are enough for every warp of a large device.
 constexpr u32 LANE_BLOCKS = 16;
 constexpr u32 TILE_BYTES = LANES * LANE_BLOCKS * 16;
-// The tables leave room for one thread block on a multiprocessor; 16 warps with 16 lookups each in flight keep shared
-// memory busy, and leave each thread 128 registers, enough for the keys.
+// The tables leave space for one thread block on a multiprocessor. 16 warps with 16 lookups each in flight fully use the
+// shared memory, and each thread has 128 registers, which are enough for the keys.
 constexpr u32 THREADS = 512;
 
 enum class Pass { ecb, ctr, ctr32, cbc, cfb, xts };

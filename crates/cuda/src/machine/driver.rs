@@ -346,8 +346,8 @@ unsafe impl Machine for Driver {
                 (&raw mut len).cast(),
                 END as *mut c_void,
             ];
-            // SAFETY: the driver reads the parameters before the call returns. The caller guarantees the memory that
-            // they point to.
+            // SAFETY: the driver reads the parameters before the call returns. The caller guarantees that the
+            // memory that they point to is valid.
             self.check(unsafe {
                 (self.api.launch)(
                     function,

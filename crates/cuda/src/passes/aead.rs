@@ -1,4 +1,4 @@
-//! What GCM and OCB3 share: the descriptions of messages beside their data, and the zeroing of refused messages.
+//! Common parts of GCM and OCB3: descriptions of inputs and outputs other than the data, and the zeroing of refused messages.
 
 use lockstep_core::Result;
 

@@ -45,8 +45,8 @@ pub(super) fn run(batch: &Batch<'_>, opens: bool) -> Result<()> {
     let blocks = batch.parameters(work, work.tiling.option).long(ocb.masks);
     batch.launch(work.tiling.entry(part, batch.size), shape, &blocks, batch.bytes)?;
     batch.launch(helper::OCB_SUM, warps, &messages, 0)?;
-    // The tag blocks of the messages now hold the blocks that are encrypted to the tags. The masks of the keys, beside them, are
-    // no longer read.
+    // The tag blocks of the messages now hold the blocks that are encrypted to the tags. The blocks of the keys are
+    // encrypted again too, but they are no longer read: the masks have been computed from them.
     batch.encrypt_auxiliary()?;
     batch.launch(helper::OCB_TAGS, one_each(work.count.into()), &messages, 0)?;
     if opens { zero_refused(batch) } else { Ok(()) }

@@ -63,7 +63,7 @@ fn run_by_name(name: &str) {
 #[test]
 fn every_kernel_runs() {
     let only = std::env::var("LOCKSTEP_TEST_KERNEL").unwrap_or_default();
-    // Those of emulator/selftest.cpp fail on purpose.
+    // The kernels of emulator/selftest.cpp are excluded, because some of them contain errors on purpose.
     let mut names = kernels();
     names.retain(|name| !name.starts_with("emulator_") && name.contains(&only));
     for name in &names {

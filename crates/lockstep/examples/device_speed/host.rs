@@ -1,4 +1,4 @@
-//! Host to host, beside plain copies of the same bytes.
+//! Host to host, compared with plain copies of the same bytes.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};

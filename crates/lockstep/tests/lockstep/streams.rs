@@ -107,7 +107,7 @@ fn the_writer_is_flushed() {
     assert_eq!(output.get_ref().len(), 56 + 5 + 16);
 }
 
-/// An endless stream of zeros, counted.
+/// An endless stream of zeros. It counts the bytes that have been read.
 struct Endless<'a>(&'a AtomicUsize);
 
 impl Read for Endless<'_> {

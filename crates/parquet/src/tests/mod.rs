@@ -389,7 +389,8 @@ fn padding_fills_any_length_that_a_header_needs() {
     }
 }
 
-/// Fields of page headers may have any order and any numbers: the padding must not run into the page.
+/// The fields of a page header may have any order and any numbers. The padding at the end of the header must not extend into
+/// the page.
 #[test]
 fn padding_ends_with_the_header() {
     let engine = Engine::new().unwrap();

@@ -1,6 +1,6 @@
 //! CBC with ciphertext stealing: all variants and lengths, the parameter `cts_mode`, and the order of calls.
 //!
-//! Left out, because the default provider's result is an accident of its implementation: data without a key (it crashes),
+//! Some calls are not tested, because the result of the default provider is accidental: data without a key (it crashes),
 //! another direction without a new key (it uses the wrong key schedule), and EVP_Cipher with a partial block (it reads
 //! beyond the input). EVP_Cipher with whole blocks is plain CBC in every variant.
 

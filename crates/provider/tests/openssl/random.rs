@@ -1,9 +1,9 @@
 //! Random scripts: calls in any order with any data. If the default provider succeeds, this provider returns the same
 //! bytes; if it fails, this provider fails. A call that both refuse ends a script.
 //!
-//! Left out are calls whose result is an accident of the default provider's implementation: changing the direction of
+//! The scripts contain no calls for which the result of the default provider is accidental: a change of the direction of
 //! ECB, CBC and XTS without a new key (it uses the wrong key schedule) or in the middle of a GCM message, CTR with a
-//! num that does not result from data (it outputs its buffer), and a CCM context after its message.
+//! `num` that does not result from data (it outputs its buffer), and a CCM context after its message.
 
 use proptest::prelude::*;
 
@@ -65,7 +65,7 @@ fn call(algorithm: &'static Algorithm) -> BoxedStrategy<Call> {
             .boxed()
         }
         Mode::Stream | Mode::Xts => {
-            // Releases differ for any other num; state.rs tests this provider's rule.
+            // Releases of OpenSSL treat any other `num` differently; state.rs tests the rule of this provider.
             let num = 0..=0;
             prop_oneof![
                 8 => all,

@@ -1,9 +1,9 @@
 //! SIV and GCM-SIV: one update is a message. Lengths, several strings of additional data, forged messages, copies, the order of
 //! calls, and errors; compared with the reference implementation, and with the default provider.
 //!
-//! Left out of the comparison, because the default provider accepts it: SIV with additional data after the message; GCM-SIV
-//! without a key or an IV (it uses zeros), with additional data after the message or left over from the message before, and
-//! decryption without a tag.
+//! Some calls are not compared, because the default provider accepts them: SIV with additional data after the message; GCM-SIV
+//! without a key or an IV (the default provider uses zeros), with additional data after the message, or with those of the
+//! previous message; and decryption without a tag.
 
 use lockstep_reference as reference;
 

@@ -33,8 +33,8 @@ fn a_reinit_with_iv_alone_with_key_alone_and_with_neither() {
                 // GCM and OCB keep no IV for a second message; the other modes may continue with the old one.
                 for ended in [false, true] {
                     let mut script = vec![start.clone(), Update(bytes(n, 1)), State];
-                    // Decryption may fail at its end, equally on both; the state of a context after that is not
-                    // compared.
+                    // Decryption is not ended here: its end may fail, in both providers, and the state of a context
+                    // after a failure is not compared.
                     if ended && matches!(&start, Init(1, ..)) {
                         script.push(Final);
                     }

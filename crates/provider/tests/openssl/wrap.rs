@@ -1,6 +1,6 @@
 //! Key wrap, with and without padding, and with the inverse cipher: lengths, integrity check values, changed keys.
 //!
-//! Left out, because the default provider's result is an accident of its implementation: data without a key (up to 3.x it
+//! Some calls are not tested, because the result of the default provider is accidental: data without a key (up to 3.x it
 //! crashes), and another direction without a new key (it uses the wrong key schedule).
 //!
 //! Releases differ in a second update without an init in between: up to 3.x it wraps another key, and 4.0 refuses it. This

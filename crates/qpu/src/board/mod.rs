@@ -187,7 +187,7 @@ impl Chip for Board {
         let qpus = run.uniforms.len() as u32;
         memory.is_in_use = true;
         if let Err(error) = self.mailbox.execute(qpus, memory.bus + CONTROL as u32, TIMEOUT_MS) {
-            // After a timeout QPUs may still run. They end when they are switched off. If that fails, the next run tries it again.
+            // After a timeout, the program may still run. Switching the QPUs off ends it. If that fails, the next run tries again.
             let _ = self.stop();
             return Err(error.into());
         }

@@ -17,11 +17,11 @@ pub struct Counters {
     pub synchronization_clocks: u64,
     /// Lines of instructions that were in the instruction cache of a slice.
     pub instruction_hits: u64,
-    /// Lines that were not.
+    /// Lines of instructions that were not in the instruction cache of a slice.
     pub instruction_misses: u64,
     /// Uniforms that were in the uniforms cache of a slice.
     pub uniform_hits: u64,
-    /// Those that were not.
+    /// Uniforms that were not in the uniforms cache of a slice.
     pub uniform_misses: u64,
     /// Requests to texture units, in quads.
     pub texture_quads: u64,
@@ -29,7 +29,7 @@ pub struct Counters {
     pub texture_misses: u64,
     /// Lines that were in the cache of level 2.
     pub l2_hits: u64,
-    /// Lines that were not.
+    /// Lines that were not in the cache of level 2.
     pub l2_misses: u64,
     /// DMA loads.
     pub dma_loads: u64,

@@ -120,6 +120,6 @@ fn too_many_values_are_refused_in_words() {
     let next = f.add_to_words(from, 16);
     f.carry(pointer, next);
     let error = compile(&f, Effort::Full, 0).unwrap_err();
-    // These values, the pointer and the iteration count.
+    // The 202 values are the 200 constants, the pointer and the iteration count.
     assert_eq!(error, "202 values at once: the SPU has 126 registers for them");
 }

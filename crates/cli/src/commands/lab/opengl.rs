@@ -156,7 +156,7 @@ fn write_pictures(device: &dyn Device, folder: &Path, force: bool) -> Result<()>
     print(&format!("{}: {kernel}: plain.png, ecb.png, cbc.png\n", device.id()))
 }
 
-/// A PNG of a picture of the lab. Opacity is left out: that of a ciphertext is random.
+/// Encodes a picture of RGBA pixels as PNG. Opacity is omitted, because the opacity of a ciphertext is random.
 fn png(pixels: &[u8]) -> Result<Vec<u8>> {
     let colours: Vec<u8> = pixels.chunks_exact(4).flat_map(|pixel| &pixel[..3]).copied().collect();
     let cannot = |error: png::EncodingError| failed(format!("cannot make a PNG: {error}"));

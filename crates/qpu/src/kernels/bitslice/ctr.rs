@@ -74,7 +74,7 @@ fn step(ops: &mut Ops<'_>, counter_step: Variable) -> Variable {
     ops.with_small(AddOp::Shl, counter_step, 4)
 }
 
-/// The planes of 32 counter blocks after the first round key.
+/// Computes the bit planes of 32 counter blocks, XORed with the first round key.
 fn counter_planes(ops: &mut Ops<'_>, state: &State, counter: Variable, vectors: [Variable; 3]) {
     let [start, shifts, mask] = vectors;
     let shifted = ops.add_op(AddOp::Shl, counter, shifts);

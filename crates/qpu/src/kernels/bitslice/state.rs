@@ -56,7 +56,7 @@ pub(super) struct State {
     /// Where the rounds are.
     subroutine: Label,
     pub(super) planes: Planes,
-    /// What tells the rows of a column apart: see [`ROWS`].
+    /// A constant that distinguishes the rows of a column: see [`ROWS`].
     rows: Variable,
     /// The bytes of the blocks that were computed last: eight registers of four.
     pub(super) bytes: Planes,
