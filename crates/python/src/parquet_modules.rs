@@ -15,7 +15,7 @@ use pyo3::types::{PyBytes, PyList};
 use crate::buffer::{Export, Memory, slice, slice_mut};
 use crate::engine;
 use crate::error::{from_core, from_parquet};
-use crate::tensor::{Imported, Place, empty_like, is_tensor};
+use crate::tensor::{Imported, Place, empty_like, is_tensor, result_like};
 
 /// A module and the place for its plaintext.
 struct Page<'py> {
@@ -53,7 +53,8 @@ pub(crate) fn parquet_modules<'py>(
     let keys = keys.iter().map(key).collect::<PyResult<Vec<Key>>>()?;
     let aad = |given: &Bound<'_, PyAny>| PyResult::Ok(Export::new().read(given)?.to_vec());
     let aads = aads.iter().map(aad).collect::<PyResult<Vec<Vec<u8>>>>()?;
-    let pages = pages.iter().map(|page| import(page, kind, stream)).collect::<PyResult<Vec<_>>>()?;
+    let given = pages;
+    let pages = given.iter().map(|page| import(page, kind, stream)).collect::<PyResult<Vec<_>>>()?;
     let protections: Vec<Protection<'_>> = aads
         .iter()
         .enumerate()
@@ -71,8 +72,12 @@ pub(crate) fn parquet_modules<'py>(
         None => on_host(py, &pages, &protections)?,
         Some(device) => on_device(py, &pages, &protections, device)?,
     };
-    let outputs = pages.into_iter().zip(statuses);
-    PyList::new(py, outputs.map(|(page, status)| (status == Status::Done).then_some(page.output)))
+    let outputs = pages.into_iter().zip(statuses).zip(&given).map(|((page, status), given)| match page.to {
+        _ if status != Status::Done => Ok(None),
+        None => Ok(Some(page.output)),
+        Some(_) => result_like(&page.output, given).map(Some),
+    });
+    PyList::new(py, outputs.collect::<PyResult<Vec<_>>>()?)
 }
 
 /// The memory of a module, and a new object for its plaintext.

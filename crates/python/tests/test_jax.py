@@ -6,6 +6,7 @@ from conftest import data, torch_module
 from cryptography.hazmat.primitives.ciphers import aead as pyca
 
 import lockstep
+import lockstep.parquet
 from lockstep import aead, hazmat, tensor
 from lockstep.random import Generator
 
@@ -66,3 +67,12 @@ def test_numbers_and_raw_modes(key):
     iv = data(16)
     result = hazmat.encrypt("CTR", key, numbers, iv)
     assert isinstance(result, jax.Array) and content(result) == hazmat.encrypt("CTR", key, content(numbers), iv)
+
+
+def test_parquet_modules(key):
+    nonce, aad = data(12), b"associated data"
+    sealed = nonce + pyca.AESGCM(key).encrypt(nonce, b"the page", aad)
+    module = jnp.asarray(numpy.frombuffer(len(sealed).to_bytes(4, "little") + sealed, numpy.uint8))
+    plain, refused = lockstep.parquet.decrypt_modules([module, module.at[20].add(1)], key, [aad, aad])
+    assert isinstance(plain, jax.Array) and content(plain) == b"the page"
+    assert refused is None
