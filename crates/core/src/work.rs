@@ -463,7 +463,7 @@ impl Task<'_, '_> {
 }
 
 impl<'w, 'd> From<Task<'w, 'd>> for Work<'w, 'd> {
-    /// On the default stream.
+    /// Makes work on the default stream.
     fn from(task: Task<'w, 'd>) -> Self {
         Work { stream: Stream::default(), task }
     }

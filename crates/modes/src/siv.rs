@@ -1,6 +1,6 @@
-//! AES-SIV (RFC 5297): CMAC over associated data and plaintext, whose result is the start of the counter.
+//! AES-SIV (RFC 5297): the CMAC of associated data and plaintext is the synthetic IV, with which the counter of CTR starts.
 //!
-//! A nonce is optional: it is the last string of associated data. Without a nonce, an observer learns which messages are equal.
+//! A nonce is optional, and is the last string of associated data. Without a nonce, an observer learns which messages are equal.
 //! The synthetic IV depends on the whole plaintext, so a message cannot be encrypted in pieces, and it cannot be authenticated
 //! before it has been decrypted. CMAC is serial within a message and parallel across messages.
 
@@ -137,7 +137,7 @@ fn zero_failed(executor: &dyn Executor, messages: &mut [&mut SivMessage<'_>]) ->
     failed.map(|message| transfer::zero_output(executor, &mut message.data)).fold(Ok(()), Result::and)
 }
 
-/// What the function of this name in `lib.rs` does, for messages of SIV.
+/// Does the same as `invalidate` of `lib.rs`, for messages of SIV.
 fn invalidate(executor: &dyn Executor, messages: &mut [&mut SivMessage<'_>]) {
     for message in messages {
         message.status = Status::Pending;
