@@ -31,8 +31,8 @@ struct Chunk<P: Pipeline> {
     resident: bool,
 }
 
-/// A call in flight. The chunks are dropped before the pipeline. This waits for the chunks before the pipeline releases
-/// memory.
+/// A call in flight. The chunks are dropped before the pipeline. Dropping the chunks waits for their work, and dropping the
+/// pipeline then releases memory.
 struct Call<'w, 'd, P: Pipeline> {
     window: VecDeque<Chunk<P>>,
     pipeline: P,

@@ -100,8 +100,8 @@ pub trait Pipeline {
         results: &mut Results<'_, '_, '_>,
     ) -> Result<()>;
 
-    /// Zeroes outputs of a failed call in device memory that [`Pipeline::admit`] has accepted, after all chunks have ended, as
-    /// far as the device still works. There is at least one output.
+    /// Zeroes outputs of a failed call in device memory that [`Pipeline::admit`] has accepted, as far as the device still
+    /// works. All chunks have ended, and there is at least one output.
     ///
     /// # Panics
     /// This implementation, for devices without memory for callers, panics.

@@ -1,4 +1,4 @@
-//! From file to file. An output appears complete or not at all.
+//! Encryption and decryption of files. An output appears complete or not at all.
 
 use std::fs::File;
 use std::path::Path;
@@ -43,8 +43,8 @@ pub fn encrypt_file(
     Ok(output.commit()?)
 }
 
-/// Writes the plain form of an encrypted file. Only the owner can read the output. A column without a key is not in it in a readable
-/// form.
+/// Writes the plain form of an encrypted file. Only the owner can read the output. The output has no readable form of
+/// columns without a key.
 ///
 /// # Errors
 /// Those of [`PlainView::open`] and [`PlainView::read_at`]; those of files, such as an output that exists or is the input.

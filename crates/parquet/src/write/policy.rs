@@ -63,7 +63,7 @@ impl std::fmt::Debug for Policy {
 /// A policy for the columns of a file.
 pub(super) struct Plan {
     pub(super) footer_key: Arc<ModuleKey>,
-    /// For each column of the file.
+    /// The treatment of each column of the file.
     pub(super) treatments: Vec<Treatment>,
 }
 
