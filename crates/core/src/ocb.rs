@@ -55,8 +55,8 @@ impl Masks {
     }
 
     /// The offset of block `number`, which is counted from 1. `first` is the offset before the first block. The result is
-    /// the XOR of `first` and the L_i for the bits that are set in the Gray code of the number: the Gray codes of `number -
-    /// 1` and `number` differ in bit ntz(`number`).
+    /// the XOR of `first` and the L_i for the bits that are set in the Gray code of the number: the Gray codes of `number`
+    /// and of the number before it differ in bit ntz(`number`).
     ///
     /// # Panics
     /// If the number is 2^48 or more.

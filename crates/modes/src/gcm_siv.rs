@@ -19,9 +19,10 @@ use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status};
 
 pub use lockstep_core::gcm::MAX_GCM_SIV as MAX_DATA;
 
-/// Encrypts and authenticates each message. Keys of 16 or 32 bytes as in the RFC, or of 24 bytes as in OpenSSL; nonces of 12
 /// Encrypts and authenticates each message. Keys have 16 or 32 bytes as in the RFC, or 24 bytes as in OpenSSL. Nonces have
 /// 12 bytes, and tags have 16 bytes.
+///
+/// # Errors
 /// # Errors
 /// [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`] before anything is done; [`Error::NotSealed`]; errors of
 /// devices.

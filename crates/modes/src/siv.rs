@@ -1,4 +1,5 @@
-//! AES-SIV (RFC 5297): the CMAC of associated data and plaintext is the synthetic IV, with which the counter of CTR starts.
+//! AES-SIV (RFC 5297): the synthetic IV is computed by CMACs of the associated data and the plaintext (S2V). The counter of
+//! CTR starts with the synthetic IV.
 //!
 //! A nonce is optional, and is the last string of associated data. Without a nonce, an observer learns which messages are equal.
 //! The synthetic IV depends on the whole plaintext, so a message cannot be encrypted in pieces, and it cannot be authenticated

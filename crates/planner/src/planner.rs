@@ -2,9 +2,9 @@
 //!
 //! The planner chooses the candidate with the shortest time. The time is measured on this machine ([`crate::calibrate`]) or,
 //! without a measurement, stated by the device. Kernels that are not constant-time and devices that are used by name only
-//! are chosen
-//! only if the user names them. Before its first use for an operation, a kernel must pass the known-answer test of that
-//! operation on that device ([`crate::selftest`]); a kernel that fails is not used, and [`Planner::failures`] reports it.
+//! are chosen only if the user names them. Before its first use for an operation, a kernel must pass the known-answer test
+//! of that operation on that device ([`crate::selftest`]); a kernel that fails is not used, and [`Planner::failures`]
+//! reports it.
 //!
 //! **Lazy discovery.** Starting a GPU driver takes longer than most work. A planner with lazy discovery
 //! ([`Planner::with_lazy_discovery`]) starts with the CPU alone. It discovers other devices after the CPU has worked for a

@@ -20,7 +20,8 @@ const BLOCKS: usize = 8;
 pub(crate) const STEP: usize = 16 * BLOCKS;
 
 struct Gcm<'k> {
-    /// The first round keys of the longer keys, the nine middle rounds of every key, and the last two round keys.
+    /// `extra` has the first round keys of the longer keys, `middle` the nine middle round keys of every key, and `last` the
+    /// last two.
     extra: &'k RoundKeys,
     middle: &'k [Block; 9],
     last: [uint8x16_t; 2],
