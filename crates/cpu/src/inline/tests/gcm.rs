@@ -287,7 +287,7 @@ fn calls_out_of_order_are_refused() {
 fn messages_have_a_maximum_length() {
     each_gcm(|_, mut gcm, what| {
         assert!(gcm.start(true, &[0; 12]));
-        // Setting `data` below simulates a long message.
+        // Setting `gcm.data` simulates a long message.
         let mut data = [0; 64];
         assert!(gcm.update(Span::in_place(&mut data[..32])));
         gcm.data = (1 << 36) - 32 - 33;
