@@ -13,7 +13,7 @@ use crate::work::{Operation, Stream, Work};
 
 /// A kind of processor with its programming interface.
 pub trait Backend: Send + Sync {
-    /// Its name: `cpu`, `cuda`, ...
+    /// The name of the backend: `cpu`, `cuda`, ...
     fn name(&self) -> &'static str;
 
     /// Finds the devices on this machine, real devices first. If there is no real device, [`Discovery::missing`] states the
@@ -55,11 +55,11 @@ pub struct Missing {
 /// Three independent facts about a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DeviceProperties {
-    /// It imitates other hardware: an emulator or a simulator.
+    /// The device imitates other hardware: it is an emulator or a simulator.
     pub simulated: bool,
-    /// It is used only if the user names it.
+    /// The device is used only if the user names it.
     pub by_name_only: bool,
-    /// It is so slow that tests give it smaller inputs.
+    /// The device is so slow that tests give it smaller inputs.
     pub slow: bool,
 }
 
@@ -74,13 +74,13 @@ impl DeviceProperties {
 
 /// One processor found at run time.
 pub trait Device: Send + Sync {
-    /// Its name.
+    /// The name of the device.
     fn id(&self) -> DeviceId;
 
     /// Model, memory and driver, for people. The text must change when the driver changes.
     fn description(&self) -> String;
 
-    /// Whether it is simulated, used by name only, or slow. A real device is none of these.
+    /// Whether the device is simulated, used by name only, or slow. A real device is none of these.
     fn properties(&self) -> DeviceProperties {
         DeviceProperties::default()
     }
@@ -102,7 +102,7 @@ pub trait Device: Send + Sync {
         &[]
     }
 
-    /// Its kernels, the preferred ones first. A [`KernelId`] is an index into this list, which never changes.
+    /// The kernels of the device, the preferred ones first. A [`KernelId`] is an index into this list, which never changes.
     fn kernels(&self) -> &[KernelInfo];
 
     /// Estimates the cost of an operation by this kernel for data in host memory. `None` if the kernel does not support the
@@ -135,7 +135,7 @@ pub struct KernelId(pub u16);
 /// The properties of a kernel.
 #[derive(Debug, Clone)]
 pub struct KernelInfo {
-    /// Its name, such as `cpu/vaes512`.
+    /// The name of the kernel, such as `cpu/vaes512`.
     pub name: &'static str,
     /// One line for people.
     pub description: &'static str,

@@ -24,7 +24,7 @@ impl GcmCounter {
 }
 
 impl Drop for GcmCounter {
-    /// A counter that was derived with the hash key reveals it.
+    /// A counter that was derived with the hash key reveals the hash key.
     fn drop(&mut self) {
         self.block.zeroize();
     }

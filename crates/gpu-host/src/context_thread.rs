@@ -242,8 +242,8 @@ impl<C> Drop for ContextThread<C> {
             self.queue.close();
         }
         let Some(thread) = self.thread.take() else { return };
-        // Not joined in two cases: a child process made by `fork` does not have the thread, and a thread cannot join itself
-        // (work on the thread may drop the last reference to this value).
+        // The thread is not joined in two cases: a child process made by `fork` does not have the thread, and a thread
+        // cannot join itself (work on the thread may drop the last reference to this value).
         if self.process == std::process::id() && thread.thread().id() != std::thread::current().id() {
             let _ = thread.join();
         }

@@ -1,4 +1,4 @@
-//! What a backend implements for a call.
+//! The trait that a backend implements for a call.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub trait Pipeline {
     /// Staging buffers of the device.
     fn pool(&self) -> &Arc<StagingPool<Self::Device>>;
 
-    /// What the call does.
+    /// The operation of the call.
     fn operation(&self) -> Operation;
 
     /// How the data of the call are cut: data in device memory if `resident` is true, otherwise all other data.
@@ -110,8 +110,8 @@ pub trait Pipeline {
     }
 }
 
-/// What runs instead of a kernel to measure the cost of calls and transfers alone. Neither variant encrypts, so neither is a
-/// kernel, and the planner cannot choose them.
+/// The work that runs instead of a kernel, to measure the cost of calls and transfers alone. Neither variant encrypts, so
+/// neither is a kernel, and the planner cannot choose them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overhead {
     /// Nothing: this measures the call alone.

@@ -144,7 +144,7 @@ impl Engine {
     /// An engine with the defaults of [`EngineBuilder`].
     ///
     /// # Errors
-    /// Those of [`EngineBuilder::build`].
+    /// The errors of [`EngineBuilder::build`].
     pub fn new() -> Result<Engine> {
         Engine::builder().build()
     }

@@ -183,7 +183,7 @@ pub struct Message<'d> {
     pub nonce: &'d [u8],
     /// Strings of associated data: at most one, except in SIV.
     pub aad: &'d [&'d [u8]],
-    /// Sealing: plaintext in, ciphertext out. Opening: the reverse.
+    /// Sealing reads plaintext and writes ciphertext. Opening does the reverse.
     pub data: Data<'d>,
     /// The tag; in SIV the synthetic IV.
     pub tag: Tag<'d>,

@@ -54,7 +54,7 @@ pub struct SivMessage<'d> {
     pub key: &'d SivKey,
     /// The strings of associated data, at most [`MAX_STRINGS`]. A nonce is the last string.
     pub aad: &'d [&'d [u8]],
-    /// Sealing: plaintext in, ciphertext out. Opening: the reverse.
+    /// Sealing reads plaintext and writes ciphertext. Opening does the reverse.
     pub data: Data<'d>,
     /// The synthetic IV of 16 bytes, which RFC 5297 puts in front of the ciphertext: written when sealing, compared when
     /// opening.

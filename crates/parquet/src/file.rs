@@ -28,7 +28,7 @@ impl FileOptions {
 /// Encrypts a plain Parquet file by a policy. The output has the permission bits of the input under the umask.
 ///
 /// # Errors
-/// Those of [`encrypt`]; those of files, such as an output that exists or is the input.
+/// The errors of [`encrypt`]; errors of files, such as an output that exists or is the input.
 pub fn encrypt_file(
     engine: &Engine,
     from: &Path,
@@ -47,7 +47,7 @@ pub fn encrypt_file(
 /// columns without a key.
 ///
 /// # Errors
-/// Those of [`PlainView::open`] and [`PlainView::read_at`]; those of files, such as an output that exists or is the input.
+/// The errors of [`PlainView::open`] and [`PlainView::read_at`]; errors of files, such as an output that exists or is the input.
 pub fn decrypt_file(
     engine: &Engine,
     from: &Path,

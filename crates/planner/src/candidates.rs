@@ -26,9 +26,9 @@ pub(crate) const LAST_RESORT_NS: f64 = 1e18;
 /// The devices to choose from, and for each operation and key size the candidates.
 pub(crate) struct CandidateTable {
     pub(crate) devices: Vec<Arc<dyn Device>>,
-    /// One for each device.
+    /// One entry for each device.
     entries: Vec<Arc<DeviceEntry>>,
-    /// By operation and key size.
+    /// The candidates, by operation and key size.
     choices: Vec<[Choice; 3]>,
     /// The kernel that the user named, for error messages.
     pub(crate) forced: Option<&'static str>,
@@ -38,7 +38,7 @@ pub(crate) struct CandidateTable {
 /// A device with the outcomes of its self-tests, its failures and its queued work.
 pub(crate) struct DeviceEntry {
     pub(crate) device: Arc<dyn Device>,
-    /// By kernel and operation: the outcome of the self-test, once it has run.
+    /// The outcome of each self-test that has run, by kernel and operation.
     proofs: Vec<Vec<OnceLock<Result<()>>>>,
     pub(crate) failures: AtomicU32,
     pub(crate) is_trusted: bool,

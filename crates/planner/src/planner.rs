@@ -97,7 +97,7 @@ pub struct Plan<'p> {
     planner: &'p Planner,
     /// The device.
     pub device: &'p dyn Device,
-    /// Its kernel.
+    /// The kernel of the device.
     pub kernel: KernelId,
     /// The device on which the work is queued while it runs, and the estimated nanoseconds of the work.
     queued: Option<(&'p DeviceEntry, u64)>,

@@ -43,7 +43,7 @@ pub enum Verify {
 }
 
 impl Verify {
-    /// Its name in options and settings.
+    /// The name of this kind of verification in options and settings.
     pub const fn name(self) -> &'static str {
         match self {
             Verify::Off => "off",

@@ -63,7 +63,7 @@ pub struct HashKey {
     powers: Box<Powers>,
 }
 
-/// H and what is computed from it.
+/// H and the values that are computed from H.
 #[derive(Clone, Copy)]
 struct Powers {
     h: u128,

@@ -9,7 +9,7 @@ use lockstep_testkit::suite::random_bytes;
 use crate::Result;
 use crate::bench::{Bench, fastest};
 
-/// An operation with its keys. Counters start such that they wrap where their width allows it.
+/// An operation with its keys. Counters start at values from which they wrap, if their width allows this.
 pub(crate) struct Message {
     pub(crate) operation: Operation,
     pub(crate) key: Key,

@@ -129,7 +129,7 @@ impl<S: ReadAt> PlainView<S> {
     /// Writes the whole view. After an error, only a part of the view has been written.
     ///
     /// # Errors
-    /// Those of [`PlainView::read_at`], and of writing.
+    /// The errors of [`PlainView::read_at`], and of writing.
     pub fn copy_to(&self, output: &mut impl Write) -> Result<()> {
         let mut buffer = Zeroizing::new(vec![0; COPIED.min(self.len()) as usize]);
         let mut offset = 0;

@@ -12,7 +12,7 @@ use crate::keys::ModuleKey;
 pub struct ColumnKey {
     /// The column: its names from the root joined by dots. The name of a group stands for all columns in it.
     pub path: String,
-    /// 16, 24 or 32 bytes.
+    /// The key, of 16, 24 or 32 bytes.
     pub key: Zeroizing<Vec<u8>>,
     /// What the file states about the key, for readers.
     pub key_metadata: Option<Vec<u8>>,

@@ -14,7 +14,7 @@ use lockstep_core::work::Operation;
 pub struct Considered {
     /// The device.
     pub device: DeviceId,
-    /// Its kernel.
+    /// The kernel of the device.
     pub kernel: &'static str,
     /// The estimated time of the work in nanoseconds.
     pub ns: f64,

@@ -252,7 +252,7 @@ fn macs_of_single_messages_are_verified_only_fully() {
     }
 }
 
-/// Of many MACs, a sample is computed again.
+/// A sample of many MACs is computed again.
 #[test]
 fn macs_of_many_messages_are_sampled() {
     let (planner, behaviour) = planner(Verify::Sample, None);

@@ -282,7 +282,7 @@ fn only_refused_messages_may_be_zeroed() {
             assert_eq!(run_with(&planner, open, 70_001, place, true), (Ok(()), bytes(70_001)));
         }
     }
-    // One bit of this plaintext is set, and the device loses it.
+    // One bit of this plaintext is set. The device clears this bit, so that the output is all zeros.
     let mut plain = [0; 16];
     plain[0] = 0x40;
     for fused in OPENING {
