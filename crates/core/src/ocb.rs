@@ -23,9 +23,9 @@ pub struct Masks {
 const MASKS: usize = 48;
 
 /// The maximum number of bytes of the data and of the associated data of a message. RFC 7253 has no limit for a message; its
-/// section 5.1 advises to process at most 2^48 blocks with a key. Data and associated data of this length have half as many
-/// blocks together. The masks would allow more: they are enough for all numbers below 2^48, and devices also compute offsets of
-/// some numbers beyond the end of the data.
+/// section 5.1 advises to process at most 2^48 blocks with a key. Data and associated data of this length have 2^47 blocks
+/// together. The masks are sufficient for more blocks: they are enough for all numbers below 2^48, and devices also compute
+/// offsets of some numbers beyond the end of the data.
 pub const MAX_DATA: u64 = 1 << 50;
 
 impl Default for Masks {

@@ -42,7 +42,7 @@ pub(crate) enum Value {
     Struct(Struct),
     /// A list of structures.
     Structs(Vec<Struct>),
-    /// A value of another type, and its encoding.
+    /// A value of another type: the type and the encoding.
     Encoded(u8, Vec<u8>),
 }
 

@@ -1,4 +1,4 @@
-//! A program for memcheck, which reports the branches and addresses that depend on secrets.
+//! A program that is run by memcheck. Memcheck reports the branches and addresses that depend on secrets.
 //!
 //!     valgrind -q --error-exitcode=9 leak_probe KERNEL [OPERATION]
 //!     valgrind -q leak_probe verdicts

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::Result;
 
-/// What is read, ten times in a second. The names in a row are in `FIELDS`.
+/// The values that are read ten times a second. The names in a row are in `FIELDS`.
 const QUERY: &str = "--query-gpu=clocks.sm,clocks.mem,power.draw,temperature.gpu";
 const FIELDS: [&str; 4] = ["sm_mhz", "memory_mhz", "watts", "celsius"];
 

@@ -303,7 +303,7 @@ fn messages_have_a_maximum_length() {
     });
 }
 
-/// An IV of 16 bytes for which J0 has a value: the inverse of SP 800-38D, 7.1, step 2.
+/// An IV of 16 bytes for which J0 is `first`: the inverse of SP 800-38D, 7.1, step 2.
 fn iv_of_first_counter(aes: &Aes, first: Block) -> Block {
     let h = aes.encrypt([0; 16]);
     // H to the power of 2^128 - 2, which is 1/H.
