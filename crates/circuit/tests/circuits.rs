@@ -12,8 +12,8 @@ fn named(name: &str) -> Circuit {
     aes().into_iter().find(|circuit| circuit.name == name).unwrap()
 }
 
-/// The S-box, extracted from the reference cipher: in the key expansion of a key of zeros with the last word `00 b 00
-/// 00`, the first new word is S(b) + 1 in its first byte.
+/// The S-box, extracted from the key expansion of the reference cipher. If the key is zeros except for the last word `00 b
+/// 00 00`, the first byte of the first new word is S(b) + 1.
 fn sbox(b: u8) -> u8 {
     let mut key = [0; 16];
     key[13] = b;

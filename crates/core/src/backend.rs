@@ -13,7 +13,7 @@ use crate::work::{Operation, Stream, Work};
 
 /// A kind of processor with its programming interface.
 pub trait Backend: Send + Sync {
-    /// Its name: `cpu`, `cuda`, ...
+    /// The name of the backend: `cpu`, `cuda`, ...
     fn name(&self) -> &'static str;
 
     /// Finds the devices on this machine, real devices first. If there is no real device, [`Discovery::missing`] states the
@@ -26,14 +26,14 @@ pub trait Backend: Send + Sync {
         None
     }
 
-    /// A device that is made on request, such as `spu:4`, and that [`Backend::discover`] does not list. `Some(Err(_))`
-    /// states the reason why this device does not exist. `None` if the backend makes no devices of this name.
+    /// Makes a device of this name, such as `spu:4`, that [`Backend::discover`] does not list. The result is `None` if the
+    /// backend makes no devices of this name. It is `Some(Err(_))`, with the reason, if this device does not exist.
     fn named(&self, _name: &DeviceSelector) -> Option<std::result::Result<Arc<dyn Device>, Missing>> {
         None
     }
 }
 
-/// What a backend found.
+/// The result of [`Backend::discover`].
 #[derive(Default)]
 pub struct Discovery {
     /// The devices, including emulators and simulators.
@@ -55,11 +55,11 @@ pub struct Missing {
 /// Three independent facts about a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DeviceProperties {
-    /// It imitates other hardware: an emulator or a simulator.
+    /// The device imitates other hardware: it is an emulator or a simulator.
     pub simulated: bool,
-    /// It is used only if the user names it.
+    /// The device is used only if the user names it.
     pub by_name_only: bool,
-    /// It is so slow that tests give it smaller inputs.
+    /// The device is so slow that tests give it smaller inputs.
     pub slow: bool,
 }
 
@@ -74,13 +74,13 @@ impl DeviceProperties {
 
 /// One processor found at run time.
 pub trait Device: Send + Sync {
-    /// Its name.
+    /// The name of the device.
     fn id(&self) -> DeviceId;
 
     /// Model, memory and driver, for people. The text must change when the driver changes.
     fn description(&self) -> String;
 
-    /// Whether it is simulated, used by name only, or slow. A real device is none of these.
+    /// Whether the device is simulated, used by name only, or slow. A real device is none of these.
     fn properties(&self) -> DeviceProperties {
         DeviceProperties::default()
     }
@@ -90,7 +90,8 @@ pub trait Device: Send + Sync {
         None
     }
 
-    /// True for the processor that runs this program: results of other devices are compared with its results.
+    /// True for the processor that runs this program. The results of other devices are compared with the results of this
+    /// device.
     fn is_trusted(&self) -> bool {
         false
     }
@@ -101,11 +102,11 @@ pub trait Device: Send + Sync {
         &[]
     }
 
-    /// Its kernels, the preferred ones first. A [`KernelId`] is an index into this list, which never changes.
+    /// The kernels of the device, the preferred ones first. A [`KernelId`] is an index into this list, which never changes.
     fn kernels(&self) -> &[KernelInfo];
 
-    /// The cost of an operation by this kernel: an estimate for data in host memory. `None` if the kernel does not support
-    /// the operation.
+    /// Estimates the cost of an operation by this kernel for data in host memory. `None` if the kernel does not support the
+    /// operation.
     fn cost(&self, kernel: KernelId, operation: Operation, key: KeySize) -> Option<Cost>;
 
     /// The device's own memory, if a program can allocate it.
@@ -134,13 +135,13 @@ pub struct KernelId(pub u16);
 /// The properties of a kernel.
 #[derive(Debug, Clone)]
 pub struct KernelInfo {
-    /// Its name, such as `cpu/vaes512`.
+    /// The name of the kernel, such as `cpu/vaes512`.
     pub name: &'static str,
     /// One line for people.
     pub description: &'static str,
     /// True if no branch and no address depends on secrets. Other kernels are used only if the user names them.
     pub constant_time: bool,
-    /// Why it cannot run on this device; `None` if it can.
+    /// Why the kernel cannot run on this device; `None` if it can run.
     pub missing: Option<String>,
 }
 
@@ -160,7 +161,7 @@ pub struct Counter {
 pub struct Cost {
     /// The part of a call's time that does not depend on the number of bytes, in nanoseconds.
     pub fixed_ns: f64,
-    /// Nanoseconds of each byte.
+    /// Nanoseconds for each byte.
     pub ns_per_byte: f64,
 }
 
@@ -225,7 +226,7 @@ pub trait Fetch {
     fn wait(self: Box<Self>) -> Result<Zeroizing<Vec<u8>>>;
 }
 
-/// Owned device memory, wiped and freed on drop, after all work on it.
+/// Owned device memory. On drop, it is wiped and freed after all work on it has ended.
 pub trait DeviceBuffer: Send {
     /// The whole buffer.
     fn slice(&self) -> DeviceSlice;

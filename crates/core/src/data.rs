@@ -120,7 +120,7 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// The host data. The error names `device`, which can access ordinary host memory only.
+    /// Returns the host data. For other data, the error names `device`, which can access ordinary host memory only.
     ///
     /// # Errors
     /// [`Error::OutOfReach`] for pinned and device memory.
@@ -293,7 +293,7 @@ impl PinnedBuffer {
         PinnedBuffer { device, storage: Arc::new(Mutex::new(storage)), address, len }
     }
 
-    /// The address of the memory. The device uses it to recognize buffers that it made.
+    /// The address of the memory. A device uses the address to recognize the buffers that it has allocated.
     pub fn address(&self) -> u64 {
         self.address
     }

@@ -5,7 +5,7 @@ use crate::names::DeviceId;
 /// The result of fallible functions of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error. Authentication failures carry no detail on purpose.
+/// An error. Failures of authentication intentionally have no details.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -108,7 +108,7 @@ pub enum Error {
     Unsupported {
         /// The requested kernel; if no kernel was named, the backend of the requested devices.
         kernel: &'static str,
-        /// The operation it lacks.
+        /// The operation that is not supported.
         operation: String,
     },
     /// There is no device of this name.

@@ -8,8 +8,8 @@ const LEAST: usize = 128 << 10;
 /// no page faults: with pages of 4 KiB, the faults take longer than the writes. The content does not change. Call this
 /// function shortly before the memory is written, with a range that fits in the cache, since the kernel zeroes the pages.
 ///
-/// The function does nothing for short ranges and for memory whose middle page is present already. It does nothing on other systems, and
-/// it ignores errors: the writes then cause page faults.
+/// The function does nothing for short ranges and for memory whose middle page is present already. It does nothing on other
+/// systems, and it ignores errors: the writes then cause page faults.
 pub fn populate(memory: &mut [u8]) {
     if memory.len() >= LEAST {
         populate_pages(memory);
@@ -23,7 +23,7 @@ fn populate_pages(memory: &mut [u8]) {
     if !page.is_power_of_two() {
         return;
     }
-    // Only whole pages: other data may share the first and the last page, which are therefore likely to be present.
+    // Only whole pages are populated. Other data may share the first and the last page, so these are likely to be present.
     let before = memory.as_ptr().align_offset(page);
     let Some(pages) = memory.get_mut(before..) else { return };
     let len = pages.len() / page * page;
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     #[cfg(all(target_os = "linux", not(miri)))]
     fn fresh_pages_become_present() {
-        // SAFETY: an empty range; the call fails if the kernel does not know the advice.
+        // SAFETY: the range is empty, and the call fails if the kernel does not know the advice.
         let is_known = unsafe { libc::madvise(std::ptr::null_mut(), 0, libc::MADV_POPULATE_WRITE) } == 0
             // QEMU's user-mode emulation (tools/arm64-test.sh) accepts the advice and ignores it.
             && std::env::var_os("LOCKSTEP_ARM64_TEST").is_none();
@@ -79,7 +79,7 @@ mod tests {
             is_present(&mut inside[before..])
         };
         if middle(&mut memory) {
-            // A sandbox or locked memory: mincore reports all pages as present, or is not permitted.
+            // In a sandbox, or if the memory is locked, mincore reports all pages as present or is not permitted.
             assert!(std::env::var_os("CI").is_none(), "a new allocation is reported as present");
             eprintln!("skipped: a new allocation is reported as present");
             return;

@@ -125,7 +125,7 @@ impl<'a> HostData<'a> {
         }
     }
 
-    /// Splits the data into at most `at` first bytes and the rest.
+    /// Splits the data into the first bytes, at most `at`, and the rest.
     pub fn split_at_most(self, at: usize) -> (HostData<'a>, HostData<'a>) {
         let at = at.min(self.len());
         self.split_at(at)

@@ -23,7 +23,7 @@
 //! [`Device::submit`](backend::Device::submit) starts work and returns a [`Completion`](backend::Completion). The work ends, at
 //! the latest, when [`Completion::wait`](backend::Completion::wait) returns.
 //!
-//! **Input.** The caller has checked the shapes: the length of a segment is a multiple of [`Pass::unit`](work::Pass::unit),
+//! **Input.** The caller has checked the arguments: the length of a segment is a multiple of [`Pass::unit`](work::Pass::unit),
 //! segments of XTS have a tweak, tags have a length that the mode allows, and input and output of a segment are disjoint or
 //! the same memory. All keys of a call have the same size. The device makes the checks that depend on the device: it returns
 //! [`Error::Unsupported`] for an operation that the kernel lacks and [`Error::OutOfReach`] for memory that it cannot access.
@@ -74,7 +74,7 @@
 //!         let kernel = KernelInfo {
 //!             name: "sample/reference",
 //!             description: "the reference implementation",
-//!             // It uses tables: it must be named to be used.
+//!             // The implementation uses tables, so the kernel is used only by name.
 //!             constant_time: false,
 //!             missing: None,
 //!         };

@@ -67,8 +67,8 @@ impl<'d> Messages<'_, 'd> {
         }
     }
 
-    /// The chaining state at the start of the data. Only messages of GCM have one; it is zeros for nonces that fused GCM does
-    /// not take.
+    /// The chaining state at the start of the data. For a message of a fused AEAD, it is the first counter of GCM if the
+    /// nonce has 12 bytes, otherwise zeros.
     pub fn state(&self, index: usize) -> Block {
         match self {
             Messages::Segments(segments) => *segments[index].state,

@@ -14,8 +14,8 @@ pub struct Masks {
     pub star: Block,
     /// L_$, for the tag.
     pub dollar: Block,
-    /// L_i; the offset of block n, counted from 1, differs from the one before by L_i, where 2^i is the largest power of two
-    /// that divides n.
+    /// L_i. The offsets of blocks n - 1 and n, which are counted from 1, differ by L_i, where 2^i is the largest power of
+    /// two that divides n.
     l: [Block; MASKS],
 }
 
@@ -23,9 +23,9 @@ pub struct Masks {
 const MASKS: usize = 48;
 
 /// The maximum number of bytes of the data and of the associated data of a message. RFC 7253 has no limit for a message; its
-/// section 5.1 advises to process at most 2^48 blocks with a key. Data and associated data of this length have half as many
-/// blocks together. The masks would allow more: they are enough for all numbers below 2^48, and devices also compute offsets of
-/// some numbers beyond the end of the data.
+/// section 5.1 advises to process at most 2^48 blocks with a key. Data and associated data of this length have 2^47 blocks
+/// together. The masks are sufficient for more blocks: they are enough for all numbers below 2^48, and devices also compute
+/// offsets of some numbers beyond the end of the data.
 pub const MAX_DATA: u64 = 1 << 50;
 
 impl Default for Masks {
@@ -54,9 +54,9 @@ impl Masks {
         &self.l[i as usize]
     }
 
-    /// The offset of block `number`, which is counted from 1, from the offset before the first block. It is the sum of the
-    /// L_i for the bits that are set in the Gray code of the number: the Gray codes of `number - 1` and `number` differ in
-    /// bit ntz(`number`).
+    /// The offset of block `number`, which is counted from 1. `first` is the offset before the first block. The result is
+    /// the XOR of `first` and the L_i for the bits that are set in the Gray code of the number: the Gray codes of `number`
+    /// and of the number before it differ in bit ntz(`number`).
     ///
     /// # Panics
     /// If the number is 2^48 or more.
@@ -91,7 +91,7 @@ pub fn nonce_block(nonce: &[u8], tag_len: usize) -> (Block, u32) {
     nonce_block_of_number(u128::from_le_bytes(bytes), nonce.len(), tag_len)
 }
 
-/// Like [`nonce_block`], from the bytes of the nonce as a number in little-endian order, and its length.
+/// Like [`nonce_block`]. `nonce` has the bytes of the nonce in little-endian order, and `len` is their number.
 ///
 /// # Panics
 /// If the length is not 1 to 15.
@@ -107,8 +107,8 @@ pub fn nonce_block_of_number(nonce: u128, len: usize, tag_len: usize) -> (Block,
     ((block & !BOTTOM).to_le_bytes(), ((block & BOTTOM) >> 120) as u32)
 }
 
-/// The offset before the first block, from the encrypted nonce block (RFC 7253, section 4.2). The shift depends on the nonce
-/// only, which is public.
+/// Computes the offset before the first block from the encrypted nonce block (RFC 7253, section 4.2). The shift depends on
+/// the nonce only, which is public.
 pub fn first_offset(ktop: &Block, bottom: u32) -> Block {
     let top = u128::from_be_bytes(*ktop);
     let extension = ((top >> 64) ^ (top >> 56)) as u64;

@@ -110,7 +110,8 @@ pub fn at_once<T: Send>(work: Vec<T>, run: impl Fn(T) + Sync) {
 /// True if there is address space for one more thread and for the allocations of the threads. Under a limit (`ulimit -v`),
 /// the address space may be too small for all threads, and a failed allocation would abort the process.
 pub fn has_room_for_a_thread() -> bool {
-    /// Twice the address space of a thread, for its stack and for the arena that the C library reserves for its allocations.
+    /// Twice the address space that a thread needs for its stack and for the arena that the C library reserves for
+    /// allocations.
     const ROOM: usize = 256 << 20;
     let mut room = Vec::<u8>::new();
     let is_there = room.try_reserve_exact(ROOM).is_ok();

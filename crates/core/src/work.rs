@@ -326,7 +326,7 @@ pub struct AeadMessage<'d> {
     pub nonce: &'d [u8],
     /// Associated data.
     pub aad: &'d [u8],
-    /// Sealing: plaintext in, ciphertext out. Opening: the reverse.
+    /// Sealing reads plaintext and writes ciphertext. Opening does the reverse.
     pub data: Data<'d>,
     /// The tag, which is written when sealing and compared when opening. The mode must allow its length.
     pub tag: Tag<'d>,
@@ -354,9 +354,9 @@ impl<'d> AeadMessage<'d> {
 /// A tag to write or to compare with.
 #[derive(Debug)]
 pub enum Tag<'d> {
-    /// Sealing: the device writes it.
+    /// Sealing: the device writes the tag.
     Write(&'d mut [u8]),
-    /// Opening: the device compares with it.
+    /// Opening: the device compares the computed tag with this tag.
     Expect(&'d [u8]),
 }
 
@@ -463,7 +463,7 @@ impl Task<'_, '_> {
 }
 
 impl<'w, 'd> From<Task<'w, 'd>> for Work<'w, 'd> {
-    /// On the default stream.
+    /// Makes work on the default stream.
     fn from(task: Task<'w, 'd>) -> Self {
         Work { stream: Stream::default(), task }
     }

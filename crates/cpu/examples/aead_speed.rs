@@ -1,9 +1,10 @@
 //! The AEADs of a kernel compared with its CTR: `cargo run --release -p lockstep-cpu --example aead_speed [filter...]`.
 //!
-//! One thread and one key; one message in each call. "task" is the task of the device, and "mode" is the function
-//! of the modes with a planner, as the library calls it; "batch" is a task of 16 messages, per message. The rows of a size alternate in many short rounds, because other
-//! programs may run on the machine. Each figure is the median of the rounds; the ratios are medians of the ratios of
-//! neighbouring measurements. `KERNEL` selects a kernel, and `SIZES` lists sizes.
+//! The program uses one thread and one key. "task" is the task of the device with one message, and "mode" is the function of
+//! the modes with a planner, as the library calls it, with one message. "batch" is a task of 16 messages; its figure is for
+//! each message. The rows of a size alternate in many short rounds, because other programs may run on the machine. Each
+//! figure is the median of the rounds; the ratios are medians of the ratios of neighbouring measurements. `KERNEL` selects a
+//! kernel, and `SIZES` lists sizes.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -20,8 +21,8 @@ use lockstep_planner::{Planner, Selection};
 /// Number of messages of a batch.
 const BATCH: usize = 16;
 
-/// CTR in place, with which sealing in place is compared, and CTR to another buffer, with which opening to another buffer is
-/// compared: two buffers of 16 KiB fill the L1 cache.
+/// Sealing in place is compared with CTR in place. Opening to another buffer is compared with CTR to another buffer, because
+/// two buffers of 16 KiB fill the L1 cache.
 const BASES: [(&str, bool); 2] = [("ctr task", false), ("ctr task, copy", true)];
 
 const ROUNDS: usize = 101;

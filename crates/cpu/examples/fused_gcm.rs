@@ -1,8 +1,9 @@
 //! Fused GCM of every kernel compared with AWS-LC: `cargo run --release -p lockstep-cpu --example fused_gcm [filter...]`.
 //!
-//! One thread; sealing in place, opening not. The kernels alternate in many short rounds, and each figure is the best round, because other
-//! programs may run on the machine; `MEDIAN=1` takes the median. Messages under one key use its cached form; messages of a
-//! batch with a key each include the key set-up. Only rows whose names contain all filters are measured.
+//! The program uses one thread. Sealing is in place, and opening is not. The kernels alternate in many short rounds, and
+//! each figure is the best round, because other programs may run on the machine; `MEDIAN=1` selects the median. Messages
+//! under one key use the cached form of the key. Batches in which each message has its own key include the key set-up. Only
+//! rows whose names contain all filters are measured.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

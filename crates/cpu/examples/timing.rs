@@ -205,7 +205,7 @@ fn controls(count: usize) {
     });
 }
 
-/// AES by the tables of the first Rijndael code: four of 1 KiB, at addresses that depend on the data.
+/// AES with the four tables of 1 KiB of the first Rijndael code. The addresses of the lookups depend on the data.
 struct Table {
     tables: Box<[[u32; 256]; 4]>,
     round_keys: Vec<Block>,
@@ -274,7 +274,7 @@ fn measure<T>(
     let mut times = Vec::with_capacity(count);
     let mut warm = false;
     while times.len() < count {
-        // All inputs are generated first, so that this does not affect the measurement.
+        // All inputs are generated first, so that their generation does not affect the measurement.
         let classes: Vec<bool> = (0..BATCH).map(|_| random.next() & 1 == 1).collect();
         let inputs: Vec<T> = classes.iter().map(|&fixed| input(random, fixed)).collect();
         for (input, &fixed) in inputs.iter().zip(&classes) {

@@ -1,6 +1,7 @@
 //! GB/s of every pass of every x86-64 kernel on one thread: `cargo run --release --example x86_speed [filter]`.
 //!
-//! In place, on data that stay in the caches; the median of several rounds, or the best if `BEST` is set (on a busy machine).
+//! The passes work in place, on data that stay in the caches. Each figure is the median of several rounds, or the best round
+//! if `BEST` is set (on a busy machine).
 
 #[cfg(target_arch = "x86_64")]
 fn main() {

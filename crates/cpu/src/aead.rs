@@ -33,7 +33,7 @@ pub(crate) fn run<K: SingleStreamKernel>(
         cached(kernel, &mut State::idle(), message);
         return Ok(());
     }
-    // Expanded before threads are started, which may leave no memory for it.
+    // The key is expanded before threads are started, because the threads may leave no memory for it.
     for pair in messages.windows(2).filter(|pair| std::ptr::eq(pair[0].key, pair[1].key)) {
         hash_key(kernel, pair[0].key);
     }
@@ -41,7 +41,7 @@ pub(crate) fn run<K: SingleStreamKernel>(
     Ok(())
 }
 
-/// Checks that the data are in host memory and writable, and the lengths of nonce and tag.
+/// Checks that the data are in host memory and writable, and that nonce and tag have allowed lengths.
 fn check(message: &AeadMessage<'_>) -> Result<()> {
     if let Data::Device { .. } | Data::Pinned { .. } | Data::Host(HostData::ReadOnly(_)) = message.data {
         return Err(Error::OutOfReach { device: CPU, what: "data that are not in host memory".into() });
@@ -113,7 +113,7 @@ fn run_group<K: SingleStreamKernel>(kernel: K, places: &mut Places<K>, messages:
     places.reserve(kernel, count);
     let keys: [&[u8]; GROUP] = std::array::from_fn(|i| messages[i.min(count - 1)].key.bytes());
     kernel.expand_each(&keys[..count], &mut places.schedules[..count]);
-    // Of each message: H, the mask, and the keystream of the first block.
+    // For each message: H, the mask, and the keystream of the first block.
     let mut blocks = Wiped::<{ 3 * GROUP }>::zero();
     for (i, message) in messages.iter().enumerate() {
         blocks[count + i] = gcm::counter_block(nonce(message), 1);

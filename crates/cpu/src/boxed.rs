@@ -31,9 +31,9 @@ struct Counted<T> {
 /// Maximum number of references. Only a program that leaks references can exceed it.
 const MAX_REFERENCES: usize = isize::MAX as usize;
 
-// SAFETY: references on several threads access the value as `&T`, and the thread of the last one drops it.
+// SAFETY: references on several threads access the value as `&T`, and the thread of the last reference drops it.
 unsafe impl<T: Send + Sync> Send for Shared<T> {}
-// SAFETY: as above: a thread that has a reference to a `Shared` can clone it, and then has a `Shared`.
+// SAFETY: as above. In addition, a thread that has a reference to a `Shared` can clone it, and then owns a `Shared`.
 unsafe impl<T: Send + Sync> Sync for Shared<T> {}
 
 impl<T> Shared<T> {

@@ -7,7 +7,7 @@ use crate::kernel::Block;
 /// The counter of a GCM message.
 pub(crate) struct GcmCounter {
     pub(crate) block: Block,
-    /// True if the counter was not derived with the hash key. Branches may depend on it only then.
+    /// True if the counter was not derived with the hash key. Branches may depend on the counter only in this case.
     #[cfg_attr(
         not(target_arch = "x86_64"),
         allow(dead_code, reason = "only the fused loops of x86-64 have such branches")
@@ -24,7 +24,7 @@ impl GcmCounter {
 }
 
 impl Drop for GcmCounter {
-    /// A counter that was derived with the hash key reveals it.
+    /// A counter that was derived with the hash key reveals the hash key.
     fn drop(&mut self) {
         self.block.zeroize();
     }

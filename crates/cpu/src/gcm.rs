@@ -73,7 +73,7 @@ impl<K: SingleStreamKernel> MessageKey<'_, K> {
 
 /// The state of a message that [`SingleStreamKernel::gcm_short`] uses.
 pub(crate) struct Progress<'m> {
-    /// If it is given, `counter` is J0, which is encrypted into it first.
+    /// If a mask is given, `counter` is J0, and J0 is encrypted into the mask first.
     pub(crate) mask: Option<&'m mut Block>,
     pub(crate) counter: &'m mut Block,
     pub(crate) hash: &'m mut Block,
@@ -81,7 +81,7 @@ pub(crate) struct Progress<'m> {
     pub(crate) before: &'m [u8],
 }
 
-/// Number of bytes that wait to be hashed. With the block of lengths, they are two vectors of the largest size.
+/// Maximum number of bytes that wait to be hashed. With the block of lengths, they are two vectors of the largest size.
 pub(crate) const PENDING: usize = 7 * 16;
 
 /// Indices of [`State::encrypted`]. The mask comes first, because J0 precedes the first counter.
@@ -113,7 +113,7 @@ impl State {
         State { hash, pending: [0; PENDING + 16], len: 0, counter, lacks_mask: false, encrypted }
     }
 
-    /// Becomes a copy of another state. Secrets are copied to their place and to no other place.
+    /// Replaces this state by a copy of another. Secrets are copied to their final place only.
     #[inline]
     pub(crate) fn copy_from(&mut self, other: &State) {
         let State { hash, pending, len, counter, lacks_mask, encrypted } = other;

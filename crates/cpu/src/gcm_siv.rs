@@ -34,14 +34,14 @@ pub(crate) fn run<K: SingleStreamKernel>(
 ) -> Result<()> {
     messages.iter().try_for_each(check)?;
     if let [message] = messages {
-        // Expanded once, because the next message may use it too.
+        // The key is expanded once, because the next message may use it too.
         schedule(kernel, message.key);
         let mut places = kernel.blank();
         let (schedules, hash_keys) = (from_mut(&mut places.0), from_mut(&mut places.1));
         run_group(kernel, schedules, hash_keys, messages);
         return Ok(());
     }
-    // Expanded before threads are started, which may leave no memory for it.
+    // The key is expanded before threads are started, because the threads may leave no memory for it.
     for pair in messages.windows(2).filter(|pair| std::ptr::eq(pair[0].key, pair[1].key)) {
         schedule(kernel, pair[0].key);
     }
@@ -58,7 +58,7 @@ pub(crate) fn run<K: SingleStreamKernel>(
     Ok(())
 }
 
-/// Checks that the data are in host memory and writable, and the lengths of nonce and tag.
+/// Checks that the data are in host memory and writable, and that nonce and tag have allowed lengths.
 fn check(message: &AeadMessage<'_>) -> Result<()> {
     check_host(&message.data, false)?;
     FusedAead::GcmSivSeal.check_lengths(message)
@@ -123,7 +123,7 @@ fn run_group<K: SingleStreamKernel>(
         match key.already_prepared() {
             Some(schedule) => Derived::new(kernel, schedule, nonce, key.size()),
             None => {
-                // The key of one message of the batch.
+                // Only one message of the batch uses this key.
                 kernel.expand_each(&[key.bytes()], from_mut(place));
                 Derived::new(kernel, place, nonce, key.size())
             }
@@ -228,7 +228,7 @@ fn encrypt<K: SingleStreamKernel>(
     kernel.ctr_little32(schedule, &mut counter, data);
 }
 
-/// Number of bytes that wait to be hashed. With the block of lengths, they are two vectors of the largest size.
+/// Maximum number of bytes that wait to be hashed. With the block of lengths, they are two vectors of the largest size.
 const PENDING: usize = 7 * 16;
 
 /// POLYVAL of a message, and its keys.

@@ -1,6 +1,6 @@
 //! Parts of a block as numbers: up to 16 bytes are loaded and stored without a call and without a loop over bytes.
 //!
-//! A number holds the bytes in little-endian order, the others are zero. A copy is two overlapping words of the largest size
+//! A number holds the bytes in little-endian order; its other bytes are zero. A copy is two overlapping words of the largest size
 //! that fits. No branch depends on anything but the length.
 
 /// Loads at most 16 bytes.

@@ -39,7 +39,7 @@ pub(crate) fn run<K: SingleStreamKernel>(kernel: K, pass: Pass, segments: &mut [
 }
 
 /// Runs a serial pass over one segment with the loop that the kernel has for a single message, which keeps the chaining register
-/// in the processor. Returns false if there is none.
+/// in the processor. Returns false if the kernel has no such loop.
 fn run_single<K: SingleStreamKernel>(kernel: K, pass: Pass, segment: &mut Segment<'_>) -> bool {
     let Segment { key, state, data, .. } = segment;
     let (schedule, data) = (schedule(kernel, key), host(data));

@@ -47,7 +47,8 @@ impl<const N: usize> Drop for Wiped<N> {
     fn drop(&mut self) {
         const { assert!(align_of::<Wiped<N>>() >= align_of::<u128>()) };
         for block in &mut self.0 {
-            // SAFETY: the block is valid for writes of 16 bytes. It has the alignment of a u128, since the type has.
+            // SAFETY: the block is valid for writes of 16 bytes. It has the alignment of a u128, because the type has this
+            // alignment.
             unsafe { std::ptr::from_mut(block).cast::<u128>().write_volatile(0) };
         }
         compiler_fence(Ordering::SeqCst);

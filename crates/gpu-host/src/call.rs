@@ -31,8 +31,8 @@ struct Chunk<P: Pipeline> {
     resident: bool,
 }
 
-/// A call in flight. The chunks are dropped before the pipeline. This waits for the chunks before the pipeline releases
-/// memory.
+/// A call in flight. The chunks are dropped before the pipeline. Dropping the chunks waits for their work, and dropping the
+/// pipeline then releases memory.
 struct Call<'w, 'd, P: Pipeline> {
     window: VecDeque<Chunk<P>>,
     pipeline: P,
@@ -40,7 +40,7 @@ struct Call<'w, 'd, P: Pipeline> {
     /// For each segment: the chaining state after the part that has already been divided into chunks, as far as the host
     /// knows this state.
     states: Zeroizing<Vec<Block>>,
-    /// For each segment: true if the output may have been written, in whatever memory it is.
+    /// For each segment: true if the output may have been written, in any kind of memory.
     begun: Vec<bool>,
     /// True if results have been written to borrowed host memory.
     delivered: bool,

@@ -12,7 +12,7 @@ use lockstep_core::{Error, Result};
 /// Work for the thread.
 type Work<C> = Box<dyn FnOnce(&mut C) -> Ends + Send>;
 
-/// What becomes of the thread after some work.
+/// Whether the thread ends after some work.
 enum Ends {
     No,
     /// The work panicked, so the state of the context is unknown.
@@ -35,7 +35,8 @@ pub struct Exclusive {
     process: OnceLock<u32>,
 }
 
-/// The work that the thread has not begun. `std::sync::mpsc` is not used, here and for results: it adds 25 KB of code per type.
+/// The work that the thread has not begun. Neither the queue nor the promises use `std::sync::mpsc`, because it adds 25 KB
+/// of code per type.
 struct Queue<C> {
     state: Mutex<QueueState<C>>,
     changed: Condvar,
@@ -43,7 +44,7 @@ struct Queue<C> {
 
 struct QueueState<C> {
     work: VecDeque<Work<C>>,
-    /// True if no more work comes, or if none is done any more.
+    /// True if the queue accepts no more work.
     is_closed: bool,
 }
 
@@ -63,7 +64,7 @@ struct Place<T> {
     is_done: OnceLock<()>,
 }
 
-/// The place as the thread holds it. When this is dropped, with a result or without, the work is done.
+/// The thread's handle on the place. Dropping the handle, with or without a result, marks the work as done.
 struct Delivery<T>(Arc<Place<T>>);
 
 impl Exclusive {
@@ -92,7 +93,7 @@ impl<C> Queue<C> {
     fn push(&self, work: Work<C>) {
         let mut state = self.lock();
         if state.is_closed {
-            // The work is dropped after the lock: dropping it may run code of the caller.
+            // The lock is released before the work is dropped, because dropping the work may run code of the caller.
             drop(state);
             return drop(work);
         }
@@ -117,7 +118,7 @@ impl<C> Queue<C> {
     fn abandon(&self) {
         self.close();
         let work = std::mem::take(&mut self.lock().work);
-        // After the lock: dropping work may run code of the caller.
+        // The lock has been released here, because dropping work may run code of the caller.
         drop(work);
     }
 }
@@ -185,7 +186,8 @@ impl<C: 'static> ContextThread<C> {
                     work(&mut context)
                 };
                 if let Ends::Yes = ends {
-                    // The driver may be in any state: it is not called again, not even to close the context.
+                    // The driver may be in any state. Therefore the driver is not called again, not even to close the
+                    // context.
                     std::mem::forget(context);
                     return of_thread.abandon();
                 }
@@ -240,8 +242,8 @@ impl<C> Drop for ContextThread<C> {
             self.queue.close();
         }
         let Some(thread) = self.thread.take() else { return };
-        // Not joined in two cases: a child process made by `fork` does not have the thread, and a thread cannot join itself
-        // (work on the thread may drop the last reference to this value).
+        // The thread is not joined in two cases: a child process made by `fork` does not have the thread, and a thread
+        // cannot join itself (work on the thread may drop the last reference to this value).
         if self.process == std::process::id() && thread.thread().id() != std::thread::current().id() {
             let _ = thread.join();
         }
@@ -279,7 +281,8 @@ impl<T> Promise<T> {
         self.place.is_done.wait();
         let mut result = self.place.result.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(value) = result.take() {
-            // While the place is locked, so that another caller finds the value either there or here.
+            // The value is moved while the place is locked, so that another caller finds it either in the place or in
+            // `arrived`.
             let _ = self.arrived.set(value);
         }
         drop(result);
@@ -357,7 +360,7 @@ mod tests {
     fn contexts_with_a_lock_are_used_one_at_a_time() {
         static LOCK: Exclusive = Exclusive::new();
         static IN_USE: AtomicBool = AtomicBool::new(false);
-        // Counted, because the threads of contexts end after this test could see that they panicked.
+        // Errors are counted. A panic would not be noticed, because the threads of contexts may end after this test.
         static AT_ONCE: AtomicUsize = AtomicUsize::new(0);
         let use_it = || {
             if IN_USE.swap(true, Ordering::AcqRel) {
@@ -391,7 +394,8 @@ mod tests {
     #[test]
     fn a_lock_of_a_parent_process_is_not_waited_for() {
         static LOCK: Exclusive = Exclusive::new();
-        // As a child finds it: used by another process, and held by a thread that does not exist.
+        // This is the state that a child process finds: another process has used the lock, and a thread that does not exist
+        // holds it.
         LOCK.process.set(std::process::id().wrapping_add(1)).unwrap();
         let _held = LOCK.lock();
         let opened = ContextThread::<()>::start(DEVICE, Some(&LOCK), || Ok(()));

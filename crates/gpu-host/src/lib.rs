@@ -8,12 +8,12 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `pipeline` | what a backend implements for a call |
+//! | `pipeline` | the trait that a backend implements for a call |
 //! | `call` | a call in flight: its window, its results, its failure |
 //! | `cut` | segments and messages cut into chunks |
-//! | `staging` | staging buffers, and what is in flight in one |
+//! | `staging` | staging buffers, and the work in flight that uses them |
 //! | `kind` | how an operation is divided among threads |
-//! | `messages`, `keys` | what a call works on, and its keys, each once |
+//! | `messages`, `keys` | the data and the results of a call, and its distinct keys |
 //! | [`compose`] | GCM of a message that is too long for a chunk, composed of passes |
 //! | `context_thread` | a thread that owns the state of a driver that only one thread may use |
 //! | `nodes` | whether this machine has a GPU at all |

@@ -1,4 +1,4 @@
-//! What a backend implements for a call.
+//! The trait that a backend implements for a call.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub trait Pipeline {
     /// Staging buffers of the device.
     fn pool(&self) -> &Arc<StagingPool<Self::Device>>;
 
-    /// What the call does.
+    /// The operation of the call.
     fn operation(&self) -> Operation;
 
     /// How the data of the call are cut: data in device memory if `resident` is true, otherwise all other data.
@@ -100,8 +100,8 @@ pub trait Pipeline {
         results: &mut Results<'_, '_, '_>,
     ) -> Result<()>;
 
-    /// Zeroes outputs of a failed call in device memory that [`Pipeline::admit`] has accepted, after all chunks have ended, as
-    /// far as the device still works. There is at least one output.
+    /// Zeroes outputs of a failed call in device memory that [`Pipeline::admit`] has accepted, as far as the device still
+    /// works. All chunks have ended, and there is at least one output.
     ///
     /// # Panics
     /// This implementation, for devices without memory for callers, panics.
@@ -110,8 +110,8 @@ pub trait Pipeline {
     }
 }
 
-/// What runs instead of a kernel to measure the cost of calls and transfers alone. Neither variant encrypts, so neither is a
-/// kernel, and the planner cannot choose them.
+/// The work that runs instead of a kernel, to measure the cost of calls and transfers alone. Neither variant encrypts, so
+/// neither is a kernel, and the planner cannot choose them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overhead {
     /// Nothing: this measures the call alone.

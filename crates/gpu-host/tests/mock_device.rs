@@ -39,7 +39,7 @@ fn download(memory: &dyn DeviceMemory, buffer: &dyn DeviceBuffer) -> Vec<u8> {
     bytes
 }
 
-/// Seals or opens one message: the status, and whether the output was begun.
+/// Seals or opens one message. Returns the status, and whether the device has begun to write the output.
 fn run(
     device: &MockAsyncDevice,
     key: &Key,
@@ -85,7 +85,7 @@ fn gcm_of_passes_equals_the_oracle() {
     }
 }
 
-/// A message whose tag has not been checked is not begun.
+/// No output is written before the tag has been checked.
 #[test]
 fn nothing_is_opened_before_its_tag_is_checked() {
     let key = test_key(1, KeySize::Aes128);
@@ -110,7 +110,7 @@ fn a_table_is_done_by_the_host() {
     let aes = Aes::new(key.bytes());
     let words = |values: &[u64]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>();
     let data = noise(1, 96);
-    // The second message lies outside of the data, the third is not whole blocks.
+    // The second message lies outside of the data, and the third does not consist of whole blocks.
     let (offsets, lengths) = (words(&[0, 80, 32, 64]), words(&[32, 32, 24, 16]));
     for operation in [Operation::Pass(Pass::EcbEncrypt), Operation::Fused(FusedAead::GcmSeal)] {
         let arrays = [key.bytes(), &[7; 64], &offsets, &lengths, &data].map(|bytes| upload(memory, bytes));

@@ -144,7 +144,7 @@ impl Engine {
     /// An engine with the defaults of [`EngineBuilder`].
     ///
     /// # Errors
-    /// Those of [`EngineBuilder::build`].
+    /// The errors of [`EngineBuilder::build`].
     pub fn new() -> Result<Engine> {
         Engine::builder().build()
     }
@@ -242,8 +242,8 @@ impl EngineBuilder {
         self
     }
 
-    /// An upper bound of the number of CPU threads, at least 1, whether that number is set, taken from the environment or the
-    /// default.
+    /// Sets an upper limit, at least 1, for the number of CPU threads. The limit applies to a number that is set, to a
+    /// number from the environment, and to the default.
     pub fn max_threads(mut self, threads: usize) -> Self {
         self.max_threads = Some(threads);
         self

@@ -115,7 +115,7 @@ impl Envelope {
     /// start of the message.
     ///
     /// # Errors
-    /// As [`Envelope::read`].
+    /// The errors of [`Envelope::read`].
     pub fn read_file(mut file: &File) -> Result<Option<Envelope>> {
         match Envelope::read(&mut file)? {
             Start::Envelope(envelope) => Ok(Some(envelope)),

@@ -63,7 +63,7 @@ pub fn decrypt_file(
 /// during the call are encrypted too.
 ///
 /// # Errors
-/// Those of [`crate::encrypt`], [`Error::InputChanged`] if the file becomes shorter.
+/// The errors of [`crate::encrypt`], [`Error::InputChanged`] if the file becomes shorter.
 pub fn encrypt_open_file(
     engine: &Engine,
     key: &FileKey,
@@ -80,7 +80,7 @@ pub fn encrypt_open_file(
 /// the file after the call is unspecified.
 ///
 /// # Errors
-/// Those of [`crate::decrypt`], [`Error::InputChanged`] if the length of the file changes.
+/// The errors of [`crate::decrypt`], [`Error::InputChanged`] if the length of the file changes.
 pub fn decrypt_open_file(
     engine: &Engine,
     key: &FileKey,

@@ -103,7 +103,7 @@ impl Aead {
             Aead::Siv => unreachable!("SIV has keys of its own"),
         };
         let run = if direction == Direction::Encrypt { seal } else { open };
-        // The common case: no allocation.
+        // A single message is the common case. It needs no allocation.
         if let [message] = messages {
             let mut single = [message.as_aead_message()?];
             let outcome = run(executor, &mut single);
@@ -165,7 +165,7 @@ impl AeadKey {
         self.mode
     }
 
-    /// The AES key, of all modes except SIV, which has two.
+    /// The AES key; `None` for SIV, which has two keys.
     pub fn key(&self) -> Option<&Key> {
         match &self.keys {
             Keys::One(key) => Some(key),
@@ -183,7 +183,7 @@ pub struct Message<'d> {
     pub nonce: &'d [u8],
     /// Strings of associated data: at most one, except in SIV.
     pub aad: &'d [&'d [u8]],
-    /// Sealing: plaintext in, ciphertext out. Opening: the reverse.
+    /// Sealing reads plaintext and writes ciphertext. Opening does the reverse.
     pub data: Data<'d>,
     /// The tag; in SIV the synthetic IV.
     pub tag: Tag<'d>,

@@ -14,7 +14,7 @@ use lockstep_core::gcm::settle;
 use lockstep_core::key::Block;
 use lockstep_core::work::{AeadMessage, Pass, Segment, Status};
 
-/// Encrypts and authenticates each message. Tags of 4, 6, 8, 10, 12, 14 or 16 bytes.
+/// Encrypts and authenticates each message. Tags have 4, 6, 8, 10, 12, 14 or 16 bytes.
 ///
 /// # Errors
 /// [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`] before anything is done; errors of devices.
@@ -32,7 +32,7 @@ pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
     all_sealed(messages)
 }
 
-/// Decrypts and checks each message. The output of a message whose tag is wrong is zeroed before this returns.
+/// Decrypts and checks each message. The output of a message whose tag is wrong is zeroed before this function returns.
 ///
 /// # Errors
 /// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise the errors of [`seal`].

@@ -1,4 +1,4 @@
-//! The modes without authentication: one pass each; XTS also has ciphertext stealing.
+//! The modes without authentication. Each mode consists of one pass; XTS also has ciphertext stealing.
 
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};

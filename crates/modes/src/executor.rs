@@ -17,8 +17,9 @@ pub trait Executor: Send + Sync {
     /// [`lockstep_core::Error::Unsupported`], [`lockstep_core::Error::SelfTest`], and errors of devices.
     fn run_pass(&self, pass: Pass, segments: &mut [Segment<'_>]) -> Result<()>;
 
-    /// Runs a fused AEAD over the messages, whose nonces have a length that [`FusedAead`] states. If no usable kernel supports the fused AEAD, leaves
-    /// the messages unchanged and returns `false`. The mode is then composed of passes.
+    /// Runs a fused AEAD over the messages, whose nonces must have a length that [`FusedAead`] states. If no usable kernel
+    /// supports the fused AEAD, the function leaves the messages unchanged and returns `false`. The mode is then composed of
+    /// passes.
     ///
     /// # Errors
     /// Errors of devices.

@@ -16,7 +16,7 @@ pub use lockstep_core::gcm::{MAX_AAD_OR_IV, MAX_DATA, lengths_block, settle};
 use lockstep_core::key::{Block, Key};
 use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status, Tag};
 
-/// Encrypts and authenticates each message. Tags of 4, 8 or 12 to 16 bytes; nonces of any length except 0, 12 bytes
+/// Encrypts and authenticates each message. Tags have 4, 8 or 12 to 16 bytes. Nonces have any length except 0; 12 bytes are
 /// recommended.
 ///
 /// # Errors
@@ -265,7 +265,7 @@ mod composed {
 mod tests {
     use super::*;
 
-    /// No test has so many bytes, so the lengths are checked alone.
+    /// No test can have so many bytes, so only the check of the lengths is tested.
     #[cfg(target_pointer_width = "64")]
     #[test]
     fn associated_data_and_nonces_have_less_than_2_to_the_64_bits() {

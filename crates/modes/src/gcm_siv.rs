@@ -1,4 +1,5 @@
-//! AES-GCM-SIV (RFC 8452): POLYVAL over the plaintext, whose encryption is the tag and the start of the counter.
+//! AES-GCM-SIV (RFC 8452): the tag is the encrypted POLYVAL hash of the plaintext. The tag, with one bit set, is also the
+//! first counter block.
 //!
 //! If a nonce is used twice with the same key, an observer learns only whether the two messages are equal. The nonces should
 //! nevertheless differ: the limits in section 6 of the RFC are for distinct nonces. The tag depends on the whole plaintext,
@@ -18,9 +19,10 @@ use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status};
 
 pub use lockstep_core::gcm::MAX_GCM_SIV as MAX_DATA;
 
-/// Encrypts and authenticates each message. Keys of 16 or 32 bytes as in the RFC, or of 24 bytes as in OpenSSL; nonces of 12
-/// bytes; tags of 16 bytes.
+/// Encrypts and authenticates each message. Keys have 16 or 32 bytes as in the RFC, or 24 bytes as in OpenSSL. Nonces have
+/// 12 bytes, and tags have 16 bytes.
 ///
+/// # Errors
 /// # Errors
 /// [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`] before anything is done; [`Error::NotSealed`]; errors of
 /// devices.

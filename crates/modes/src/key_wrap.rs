@@ -8,8 +8,8 @@
 //! Equal plaintexts have equal ciphertexts under one key. The algorithms are serial: n semiblocks (8 bytes each) take 6n
 //! operations on single blocks, one after the other.
 //!
-//! The functions with the suffix `_in_place` are the same algorithms over a [`KeyedExecutor`]. They take the first semiblock of
-//! the ciphertext apart from the rest, which is as long as the plaintext.
+//! The functions with the suffix `_in_place` are the same algorithms over a [`KeyedExecutor`]. They take or return the first
+//! semiblock of the ciphertext separately. The rest of the ciphertext is as long as the plaintext.
 
 use lockstep_core::data::Span;
 use lockstep_core::work::Pass;
@@ -144,8 +144,8 @@ fn split_first(out: &mut [u8]) -> (&mut Semiblock, &mut [u8]) {
     (first.try_into().expect("8 bytes"), rest)
 }
 
-/// KW-AE with any integrity check value. Replaces the plaintext by the ciphertext after its first semiblock, which is
-/// returned.
+/// KW-AE with any integrity check value. Replaces the plaintext by the ciphertext without its first semiblock, and returns
+/// this semiblock.
 ///
 /// # Errors
 /// [`Error::DataLength`] before anything is done; errors of the executor.
@@ -179,14 +179,15 @@ pub fn unwrap_in_place<E: KeyedExecutor>(
     Ok(())
 }
 
-/// KWP-AE with any value in place of ICV2. `data` starts with the plaintext of `len` bytes, and has [`padded_len`] bytes; the
-/// bytes after the plaintext are overwritten. Replaces `data` by the ciphertext after its first semiblock, which is returned.
+/// KWP-AE with any value in place of ICV2. `data` starts with the plaintext of `len` bytes, and has [`padded_len`] bytes;
+/// the bytes after the plaintext are overwritten. Replaces `data` by the ciphertext without its first semiblock, and returns
+/// this semiblock.
 ///
 /// # Errors
 /// [`Error::DataLength`] before anything is done; errors of the executor.
 ///
 /// # Panics
-/// If `data` has not [`padded_len`] bytes.
+/// If `data` does not have [`padded_len`] bytes.
 pub fn wrap_padded_in_place<E: KeyedExecutor>(
     executor: &mut E,
     function: CipherFunction,
@@ -240,7 +241,7 @@ pub fn unwrap_padded_in_place<E: KeyedExecutor>(
         }
         good
     })?;
-    // The length is at most that of the data, so it fits.
+    // The length is at most the length of the data, so it fits in a `usize`.
     Ok(length_of(&found) as usize)
 }
 

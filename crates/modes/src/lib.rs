@@ -1,9 +1,10 @@
 //! The AES modes of operation, each composed of passes that an [`Executor`] runs.
 //!
-//! [`Cipher`] implements the modes without authentication, for one message or a batch; [`hctr2`] and [`cbc_cts`] (CBC with
-//! ciphertext stealing) are two more. [`gcm`], [`gcm_siv`], [`ocb`], [`siv`], [`xaes`] and [`ccm`] implement the authenticated
-//! modes, which [`aead`] has behind one type, and [`key_wrap`] wraps keys. [`cmac`] and [`gcm::gmac`] compute MACs. These functions take whole messages and return
-//! when the messages have been processed. [`stream`] has the incremental forms, which use the engine of [`incremental`].
+//! [`Cipher`] implements the modes without authentication, for one message or a batch. [`hctr2`] and [`cbc_cts`] (CBC with
+//! ciphertext stealing) implement two more. [`gcm`], [`gcm_siv`], [`ocb`], [`siv`], [`xaes`] and [`ccm`] implement the
+//! authenticated modes, and [`aead`] has a common type for these. [`key_wrap`] wraps keys. [`cmac`] and [`gcm::gmac`]
+//! compute MACs. These functions take whole messages and return when the messages have been processed. [`stream`] has the
+//! incremental forms, which use the engine of [`incremental`].
 #![forbid(unsafe_code)]
 
 mod absorb;

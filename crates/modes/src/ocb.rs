@@ -1,4 +1,4 @@
-//! AES-OCB3 (RFC 7253): one encryption for each block, which is masked with an offset that depends on its position.
+//! AES-OCB3 (RFC 7253): each block is masked with an offset that depends on its position, and is encrypted once.
 //!
 //! A nonce must never be used twice with the same key. The patents on OCB were abandoned in 2021.
 
@@ -15,8 +15,8 @@ pub use lockstep_core::ocb::MAX_DATA;
 use lockstep_core::ocb::{Masks, first_offset, nonce_block, xor};
 use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status};
 
-/// Encrypts and authenticates each message. Nonces of 1 to 15 bytes; tags of 1 to 16 bytes. The length of the tag is part of
-/// the input: a tag is not the beginning of a longer tag.
+/// Encrypts and authenticates each message. Nonces have 1 to 15 bytes, and tags have 1 to 16 bytes. The length of the tag is
+/// part of the input: a tag is not the beginning of a longer tag.
 ///
 /// # Errors
 /// [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`] before anything is done; [`Error::NotSealed`]; errors of
@@ -77,7 +77,7 @@ fn check_all(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<(
 #[derive(Default)]
 struct State {
     masks: Masks,
-    /// The offset of the last block, or of the nonce before the first block.
+    /// The offset of the last processed block; before the first block, the offset that is derived from the nonce.
     offset: Zeroizing<Block>,
     /// The XOR of all plaintext blocks, then the tag.
     checksum: Zeroizing<Block>,

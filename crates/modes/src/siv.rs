@@ -1,6 +1,7 @@
-//! AES-SIV (RFC 5297): CMAC over associated data and plaintext, whose result is the start of the counter.
+//! AES-SIV (RFC 5297): the synthetic IV is computed by CMACs of the associated data and the plaintext (S2V). The counter of
+//! CTR starts with the synthetic IV.
 //!
-//! A nonce is optional: it is the last string of associated data. Without a nonce, an observer learns which messages are equal.
+//! A nonce is optional, and is the last string of associated data. Without a nonce, an observer learns which messages are equal.
 //! The synthetic IV depends on the whole plaintext, so a message cannot be encrypted in pieces, and it cannot be authenticated
 //! before it has been decrypted. CMAC is serial within a message and parallel across messages.
 
@@ -53,7 +54,7 @@ pub struct SivMessage<'d> {
     pub key: &'d SivKey,
     /// The strings of associated data, at most [`MAX_STRINGS`]. A nonce is the last string.
     pub aad: &'d [&'d [u8]],
-    /// Sealing: plaintext in, ciphertext out. Opening: the reverse.
+    /// Sealing reads plaintext and writes ciphertext. Opening does the reverse.
     pub data: Data<'d>,
     /// The synthetic IV of 16 bytes, which RFC 5297 puts in front of the ciphertext: written when sealing, compared when
     /// opening.
@@ -137,7 +138,7 @@ fn zero_failed(executor: &dyn Executor, messages: &mut [&mut SivMessage<'_>]) ->
     failed.map(|message| transfer::zero_output(executor, &mut message.data)).fold(Ok(()), Result::and)
 }
 
-/// What the function of this name in `lib.rs` does, for messages of SIV.
+/// Does the same as `invalidate` of `lib.rs`, for messages of SIV.
 fn invalidate(executor: &dyn Executor, messages: &mut [&mut SivMessage<'_>]) {
     for message in messages {
         message.status = Status::Pending;

@@ -11,7 +11,7 @@ use lockstep_core::error::{Error, Result};
 use lockstep_core::key::{Key, KeySize};
 use lockstep_core::work::AeadMessage;
 
-/// Encrypts and authenticates each message. Keys of 32 bytes, nonces of 24 bytes, tags of 16 bytes.
+/// Encrypts and authenticates each message. Keys have 32 bytes, nonces have 24 bytes, and tags have 16 bytes.
 ///
 /// # Errors
 /// [`Error::ModeKey`], [`Error::IvLength`], [`Error::TagLength`], [`Error::TooLong`] before anything is done;

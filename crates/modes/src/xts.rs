@@ -136,8 +136,8 @@ impl<'m> Stealing<'m> {
         }
     }
 
-    /// Writes the start of the scratch block to the partial block at the end of the output, and puts the partial block of the
-    /// input in its place.
+    /// Writes the start of the scratch block to the partial block at the end of the output, and replaces this start by the
+    /// partial block of the input.
     fn swap_tail(&mut self, executor: &dyn Executor) -> Result<()> {
         let start = 16 * self.blocks;
         let tail = self.data.len() - start;

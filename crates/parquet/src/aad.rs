@@ -26,9 +26,9 @@ pub enum Module {
     BloomFilterBitset = 9,
 }
 
-/// The associated data of a module: the AAD prefix and the file's identifier (`aad_file_unique`), concatenated, then the type of the
-/// module and its ordinals (`Encryption.md`, section 4.4). `page` is used for data pages and their headers, `row_group` and `column` for
-/// all modules except the footer.
+/// The associated data of a module: the AAD prefix and the file's identifier (`aad_file_unique`), concatenated, then the
+/// type of the module and its ordinals (`Encryption.md`, section 4.4). `page` is used only for data pages and their headers.
+/// `row_group` and `column` are used for all modules except the footer.
 pub fn module_aad(file_aad: &[u8], module: Module, row_group: i16, column: i16, page: i16) -> Vec<u8> {
     let place = Place { row_group, column };
     let file = FileAad::new(file_aad, &[]);
@@ -95,12 +95,12 @@ impl FileAad {
         self.with(Module::Footer, &[])
     }
 
-    /// For modules of a column chunk other than data pages and their headers.
+    /// The associated data of modules of a column chunk other than data pages and their headers.
     pub(crate) fn column(&self, module: Module, place: Place) -> Vec<u8> {
         self.with(module, &[place.row_group, place.column])
     }
 
-    /// For data pages and their headers.
+    /// The associated data of data pages and their headers.
     pub(crate) fn page(&self, module: Module, place: Place, page: i16) -> Vec<u8> {
         self.with(module, &[place.row_group, place.column, page])
     }

@@ -1,5 +1,5 @@
-//! Batches of modules that the caller has found, in host memory or in memory of a device: for readers that have a decoder of Parquet
-//! of their own, such as those of GPUs.
+//! Batches of modules that the caller has found, in host memory or in memory of a device. They are for readers with their
+//! own Parquet decoder, such as readers on GPUs.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ pub const HEAD: usize = LENGTH + NONCE;
 pub struct Protection<'a> {
     /// The key of the column, or the footer key.
     pub key: &'a Key,
-    /// GCM or CTR: [`Kind::of`].
+    /// GCM or CTR, as [`Kind::of`] returns it.
     pub kind: Kind,
     /// The associated data: [`crate::module_aad`]. CTR does not use them.
     pub aad: &'a [u8],
@@ -36,7 +36,7 @@ pub struct EncryptedModule<'a> {
     head: [u8; HEAD],
     /// Not used for CTR.
     tag: [u8; TAG],
-    /// From the ciphertext to the plaintext.
+    /// The ciphertext is the input, and the plaintext is the output.
     data: Data<'a>,
     status: Status,
 }
@@ -63,11 +63,11 @@ impl<'a> EncryptedModule<'a> {
         Ok(EncryptedModule::new(protection, &module[..body.start], &module[body.end..], data))
     }
 
-    /// A module by its parts: the bytes before the ciphertext ([`HEAD`]), those after it (the tag of GCM), and the data from the
-    /// ciphertext to the plaintext.
+    /// Makes a module from its parts. `head` has the bytes before the ciphertext ([`HEAD`] bytes), and `tag` has the bytes
+    /// after it (the tag of GCM). `data` has the ciphertext as the input and the place for the plaintext as the output.
     ///
     /// # Panics
-    /// If `head` or `tag` is longer than that.
+    /// If `head` has more than [`HEAD`] bytes, or `tag` more bytes than a tag.
     pub fn new(protection: Protection<'a>, head: &[u8], tag: &[u8], data: Data<'a>) -> Self {
         let mut module =
             EncryptedModule { protection, head: [0; HEAD], tag: [0; TAG], data, status: Status::Pending };
@@ -81,7 +81,7 @@ impl<'a> EncryptedModule<'a> {
         self.status
     }
 
-    /// True if the length field is that of the module.
+    /// True if the length field has the length of the module.
     fn has_right_length(&self) -> bool {
         let [a, b, c, d, ..] = self.head;
         let expected = self.data.len() + self.protection.kind.overhead() - LENGTH;
@@ -192,7 +192,7 @@ fn zero(executor: &dyn Executor, data: &mut Data<'_>) -> Result<()> {
 /// A module in memory of a device.
 #[derive(Debug, Clone)]
 pub struct DeviceModule<'a> {
-    /// How it is protected.
+    /// How the module is protected.
     pub protection: Protection<'a>,
     /// The module with its length field.
     pub module: DeviceSlice,

@@ -13,7 +13,7 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
-    /// A module failed its authentication. Nothing of it was released.
+    /// A module failed its authentication. None of its plaintext was released.
     #[error(
         "the {module} is not authentic: the key or the AAD prefix is wrong, or the file was damaged or changed; nothing was released"
     )]
@@ -54,12 +54,12 @@ pub enum Error {
         /// The columns of the file.
         known: String,
     },
-    /// A policy that contradicts itself.
+    /// A policy with a contradiction.
     #[error("the policy is contradictory for column {column}: {what}")]
     Contradiction {
         /// The path of the column.
         column: String,
-        /// What contradicts what.
+        /// The contradiction, in words.
         what: &'static str,
     },
     /// The AAD prefix that was given does not fit the file.
@@ -86,7 +86,7 @@ pub enum Error {
     /// Something that this implementation or the format does not support.
     #[error("{what}: this is not supported")]
     Unsupported {
-        /// What the file has.
+        /// What is not supported.
         what: String,
     },
     /// The source of keys failed.

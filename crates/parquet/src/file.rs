@@ -1,4 +1,4 @@
-//! From file to file. An output appears complete or not at all.
+//! Encryption and decryption of files. An output appears complete or not at all.
 
 use std::fs::File;
 use std::path::Path;
@@ -28,7 +28,7 @@ impl FileOptions {
 /// Encrypts a plain Parquet file by a policy. The output has the permission bits of the input under the umask.
 ///
 /// # Errors
-/// Those of [`encrypt`]; those of files, such as an output that exists or is the input.
+/// The errors of [`encrypt`]; errors of files, such as an output that exists or is the input.
 pub fn encrypt_file(
     engine: &Engine,
     from: &Path,
@@ -43,11 +43,11 @@ pub fn encrypt_file(
     Ok(output.commit()?)
 }
 
-/// Writes the plain form of an encrypted file. Only the owner can read the output. A column without a key is not in it in a readable
-/// form.
+/// Writes the plain form of an encrypted file. Only the owner can read the output. The output has no readable form of
+/// columns without a key.
 ///
 /// # Errors
-/// Those of [`PlainView::open`] and [`PlainView::read_at`]; those of files, such as an output that exists or is the input.
+/// The errors of [`PlainView::open`] and [`PlainView::read_at`]; errors of files, such as an output that exists or is the input.
 pub fn decrypt_file(
     engine: &Engine,
     from: &Path,

@@ -60,7 +60,7 @@ pub(crate) mod chunk {
     pub(crate) const CRYPTO_METADATA: i16 = 8;
     pub(crate) const ENCRYPTED_COLUMN_METADATA: i16 = 9;
 
-    /// The fields that are written for a column whose metadata are encrypted. Others may reveal values.
+    /// The fields that are written for a column whose metadata are encrypted. Other fields may reveal values.
     pub(crate) const VISIBLE: [i16; 8] = [
         FILE_OFFSET,
         META_DATA,
@@ -212,7 +212,7 @@ pub(crate) fn leaves(footer: &Struct) -> Result<Vec<Leaf>> {
     let mut leaves = Vec::new();
     // For each open group: the number of children that are still to come, and its name.
     let mut groups: Vec<(i64, String)> = Vec::new();
-    // Bytes of all paths so far, with 24 bytes for each name: the memory of a string.
+    // The memory of all paths so far: their bytes, and 24 bytes for each name, which is a string.
     let mut paths = 0;
     for (index, element) in elements.iter().enumerate() {
         while groups.last().is_some_and(|(left, _)| *left == 0) {
@@ -225,7 +225,7 @@ pub(crate) fn leaves(footer: &Struct) -> Result<Vec<Leaf>> {
             None if index > 0 => return Err(malformed("the schema has more elements than its groups state")),
             None => {}
         }
-        // The root is a group, also if it has no columns.
+        // The root is a group, even if it has no columns.
         let children = element.int(schema::NUM_CHILDREN).unwrap_or(0);
         if children > 0 || index == 0 {
             if groups.len() > 256 {

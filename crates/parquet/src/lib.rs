@@ -1,13 +1,13 @@
 //! Parquet Modular Encryption (Apache Parquet, `Encryption.md`): `AES_GCM_V1` and `AES_GCM_CTR_V1`, keys of 128, 192 and 256 bits,
 //! encrypted footers and signed plaintext footers, footer and column keys, AAD prefixes.
 //!
-//! [`PlainView`] shows an encrypted file as a plain Parquet file, which any reader of Parquet reads. It decrypts the modules
-//! that are read, in batches on all cores. [`encrypt`] encrypts a plain Parquet file by a [`Policy`]. [`decrypt_modules`] decrypts
-//! modules that the caller has found, also in memory of a device.
+//! [`PlainView`] shows an encrypted file as a plain Parquet file, which any Parquet reader can read. It decrypts the modules
+//! that are read, in batches on all cores. [`encrypt`] encrypts a plain Parquet file by a [`Policy`]. [`decrypt_modules`]
+//! decrypts modules that the caller has found, also in memory of a device.
 //!
 //! | module | content |
 //! |---|---|
-//! | `thrift` | Thrift's compact protocol as a tree of fields, so that unknown fields survive |
+//! | `thrift` | Thrift's compact protocol as a tree of fields, so that unknown fields are kept |
 //! | `format` | the structures and field numbers of Parquet |
 //! | `aad` | the associated data of modules |
 //! | `keys` | keys, and where they come from |
@@ -16,10 +16,10 @@
 //! | `page` | page headers |
 //! | `read` | the plain view |
 //! | `write` | encryption |
-//! | `file` | from file to file |
+//! | `file` | encryption and decryption of files |
 //!
-//! Nothing of a GCM module is released before its tag is checked. The pages of `AES_GCM_CTR_V1` have no tag: changes of them are
-//! not detected, so they are read only with [`ReadOptions::allows_unauthenticated_pages`].
+//! No plaintext of a GCM module is released before its tag is checked. The pages of `AES_GCM_CTR_V1` have no tag, so changes
+//! of these pages are not detected. They are read only with [`ReadOptions::allows_unauthenticated_pages`].
 #![forbid(unsafe_code)]
 
 mod aad;

@@ -135,7 +135,7 @@ fn open_all(engine: &Engine, openings: &mut [Opening<'_>]) -> Result<std::result
     Ok(Ok(()))
 }
 
-/// Decrypts one module of GCM. `what` names it in the error.
+/// Decrypts one module of GCM. `what` names the module in the error.
 pub(crate) fn open_one(
     engine: &Engine,
     key: &ModuleKey,

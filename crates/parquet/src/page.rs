@@ -31,12 +31,12 @@ impl PageHeader {
         usize::try_from(size).map_err(|_| malformed("a page has a negative size"))
     }
 
-    /// The header of the same page with another length in the file. A checksum is removed, because it is of the bytes in the file.
+    /// The header of the same page with another length in the file. A checksum is removed, because it belongs to the old bytes.
     pub(crate) fn with_size(mut self, size: usize) -> Result<Struct> {
         let size = i32::try_from(size).map_err(|_| malformed("a page is too long"))?;
         self.fields.set(page::COMPRESSED_SIZE, Value::I32(size));
         self.fields.remove(page::CRC);
-        // A field for padding has a higher number.
+        // The field for padding needs a higher number.
         if self.fields.sort() == i16::MAX {
             return Err(malformed("a page header has a field number of 32767"));
         }

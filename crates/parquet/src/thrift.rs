@@ -1,7 +1,7 @@
 //! Thrift's compact protocol (Apache Thrift, `doc/specs/thrift-compact-protocol.md`), as a tree of fields.
 //!
-//! Own code instead of the crate `thrift`: generated structures drop the fields that they do not have, and a rewritten footer must
-//! keep them.
+//! The crate `thrift` is not used, because its generated structures drop unknown fields. A rewritten footer must keep these
+//! fields.
 //!
 //! Structures and lists of structures are trees. Other collections stay encoded, so that they are byte for byte what was read.
 //! Memory is limited by [`MAX_NODES`], the stack by [`MAX_DEPTH`].
@@ -10,7 +10,7 @@ use crate::error::{Error, Result, malformed};
 
 /// Maximum depth of nested values.
 const MAX_DEPTH: usize = 48;
-/// Maximum number of fields and structures of one structure that is read, which take up to some 40 bytes each.
+/// Maximum number of fields and structures of one structure that is read. Each takes up to about 40 bytes.
 const MAX_NODES: usize = 1 << 25;
 
 /// The types of the protocol.
@@ -42,7 +42,7 @@ pub(crate) enum Value {
     Struct(Struct),
     /// A list of structures.
     Structs(Vec<Struct>),
-    /// A value of another type, and its encoding.
+    /// A value of another type: the type and the encoding.
     Encoded(u8, Vec<u8>),
 }
 
@@ -67,8 +67,8 @@ impl Struct {
         }
     }
 
-    /// Reads the structure of a decrypted module. parquet-java encrypts the whole buffer that it has written a structure to, so that
-    /// bytes may follow. They are authentic, and have no meaning.
+    /// Reads the structure of a decrypted module. parquet-java encrypts the whole buffer into which it has written a
+    /// structure, so that bytes may follow the structure. These bytes are authentic, and have no meaning.
     pub(crate) fn read_module(bytes: &[u8], what: &str) -> Result<Struct> {
         match Struct::read(bytes)? {
             Some((value, _)) => Ok(value),
@@ -196,7 +196,7 @@ impl Struct {
         const PADDING: i16 = 15;
         let mut out = Vec::with_capacity(len);
         let last = write_fields(&mut out, self);
-        // Without the end of the structure.
+        // One byte is for the end of the structure.
         let missing = len.checked_sub(out.len() + 1)?;
         if missing > 0 {
             let id = if last < PADDING { PADDING } else { last.checked_add(1)? };
@@ -350,7 +350,8 @@ impl<'a> Reader<'a> {
                 let start = self.at;
                 let (element, count) = self.list_header()?;
                 if element == kind::STRUCT {
-                    // No capacity by a count that the file states: each structure takes at least a byte of the file.
+                    // The vector grows with the structures that are read, because the count that the file states may be too
+                    // large.
                     let mut structs = Vec::new();
                     for _ in 0..count {
                         structs.push(self.structure(depth + 1)?);

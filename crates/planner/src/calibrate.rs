@@ -76,7 +76,7 @@ pub struct Calibrator {
 pub struct Finding {
     /// The device.
     pub device: DeviceId,
-    /// Its kernel.
+    /// The kernel of the device.
     pub kernel: &'static str,
     /// The operation.
     pub operation: Operation,

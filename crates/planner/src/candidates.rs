@@ -26,9 +26,9 @@ pub(crate) const LAST_RESORT_NS: f64 = 1e18;
 /// The devices to choose from, and for each operation and key size the candidates.
 pub(crate) struct CandidateTable {
     pub(crate) devices: Vec<Arc<dyn Device>>,
-    /// One for each device.
+    /// One entry for each device.
     entries: Vec<Arc<DeviceEntry>>,
-    /// By operation and key size.
+    /// The candidates, by operation and key size.
     choices: Vec<[Choice; 3]>,
     /// The kernel that the user named, for error messages.
     pub(crate) forced: Option<&'static str>,
@@ -38,11 +38,11 @@ pub(crate) struct CandidateTable {
 /// A device with the outcomes of its self-tests, its failures and its queued work.
 pub(crate) struct DeviceEntry {
     pub(crate) device: Arc<dyn Device>,
-    /// By kernel and operation: the outcome of the self-test, once it has run.
+    /// The outcome of each self-test that has run, by kernel and operation.
     proofs: Vec<Vec<OnceLock<Result<()>>>>,
     pub(crate) failures: AtomicU32,
     pub(crate) is_trusted: bool,
-    /// Estimated nanoseconds of the work that is being run on it.
+    /// Estimated nanoseconds of the work that is being run on the device.
     pub(crate) queued_ns: AtomicU64,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Choice {
     pub(crate) spent: AtomicU64,
 }
 
-/// What a candidate is wanted for.
+/// The work for which a candidate is wanted.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted {
     pub(crate) operation: Operation,
@@ -75,7 +75,7 @@ pub(crate) struct Wanted {
 pub(crate) struct Sole {
     entry: Arc<DeviceEntry>,
     pub(crate) kernel: KernelId,
-    /// Stated nanoseconds of a byte of long data.
+    /// The nanoseconds for each byte of long data that the device states.
     pub(crate) ns_per_byte: f64,
 }
 
@@ -253,7 +253,7 @@ impl CandidateTable {
         (best, has_failed)
     }
 
-    /// Remembers the only leader of an operation once it has been proven.
+    /// Stores the only leader of an operation once the self-test of the leader has succeeded.
     fn find_sole(&self, choice: &Choice, operation: Operation) {
         if let [index] = choice.leaders[..]
             && choice.sole.get().is_none()

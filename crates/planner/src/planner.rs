@@ -1,9 +1,10 @@
 //! The planner chooses the device and the kernel for each piece of work.
 //!
-//! It chooses the candidate with the shortest time. The time is measured on this machine ([`crate::calibrate`]); without a
-//! measurement, the device states it. Kernels that are not constant-time and devices that are used by name only are chosen
-//! only if the user names them. Before its first use for an operation, a kernel must pass the known-answer test of that
-//! operation on that device ([`crate::selftest`]); a kernel that fails is not used, and [`Planner::failures`] reports it.
+//! The planner chooses the candidate with the shortest time. The time is measured on this machine ([`crate::calibrate`]) or,
+//! without a measurement, stated by the device. Kernels that are not constant-time and devices that are used by name only
+//! are chosen only if the user names them. Before its first use for an operation, a kernel must pass the known-answer test
+//! of that operation on that device ([`crate::selftest`]); a kernel that fails is not used, and [`Planner::failures`]
+//! reports it.
 //!
 //! **Lazy discovery.** Starting a GPU driver takes longer than most work. A planner with lazy discovery
 //! ([`Planner::with_lazy_discovery`]) starts with the CPU alone. It discovers other devices after the CPU has worked for a
@@ -96,7 +97,7 @@ pub struct Plan<'p> {
     planner: &'p Planner,
     /// The device.
     pub device: &'p dyn Device,
-    /// Its kernel.
+    /// The kernel of the device.
     pub kernel: KernelId,
     /// The device on which the work is queued while it runs, and the estimated nanoseconds of the work.
     queued: Option<(&'p DeviceEntry, u64)>,
@@ -268,7 +269,8 @@ impl Planner {
             return None;
         }
         let trusted = self.trusted.as_deref()?;
-        // Fractional parts, in units of 2^-32, of multiples of the golden ratio: calls sample different places, spread evenly.
+        // The seeds are the fractional parts of multiples of the golden ratio, in units of 2^-32. They differ from call to
+        // call, and the sampled places are spread evenly.
         let calls = self.calls.fetch_add(1, Ordering::Relaxed) as u64;
         let seed = (calls.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize;
         Some(Verifier { trusted, verify: self.verify, seed, repeats_failed_work: !self.is_narrowed })
@@ -355,7 +357,7 @@ impl Planner {
         self.plan_shape(operation, key, work.into(), resident)
     }
 
-    /// Does work on the caller's device if there is nothing to choose: a trusted device has the only kernel that may be the
+    /// Does work without planning if there is nothing to choose: a trusted device has the only kernel that may be the
     /// fastest, and discovery is not due. Planning would take a large part of the time of short work. Returns the task if there
     /// is a choice.
     #[inline]
@@ -389,8 +391,8 @@ impl Planner {
         !self.recalled.is_completed() || undiscovered.is_some_and(is_due)
     }
 
-    /// Waits for work and counts the failure of its device. The device has usually finished; the result, which is large, is
-    /// not copied then.
+    /// Waits for work and counts the failure of its device. The device has usually finished. In this case, the result, which
+    /// is large, is not copied.
     #[inline]
     fn finished(&self, submitted: Result<Completion<'_>>) -> Result<()> {
         let error = match submitted {

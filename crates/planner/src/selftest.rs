@@ -1,9 +1,9 @@
 //! Known-answer tests that a kernel must pass before its first use for an operation, on the device itself.
 //!
-//! The inputs are generated. They make the kernel enter every interleaved loop and every tail: the messages are long enough
-//! for this or, for serial passes, which interleave messages, numerous enough. The tests use distinct and shared keys, and
-//! work in place and out of place. The reference implementation computed the answers, of which only a digest is stored. A
-//! test in this crate fails if the digests must be updated.
+//! The inputs are generated. They make the kernel enter every interleaved loop and every tail. The messages are long enough
+//! for this. For serial passes, which interleave messages, there are also enough messages. The tests use distinct and shared
+//! keys, and work in place and out of place. The reference implementation computed the answers, of which only a digest is
+//! stored. A test in this crate fails if the digests must be updated.
 
 use lockstep_core::backend::{Device, KernelId};
 use lockstep_core::data::Data;

@@ -36,7 +36,7 @@ impl From<usize> for Shape {
 /// The time of a single message.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// Its length in bytes.
+    /// The length of the message in bytes.
     pub bytes: f64,
     /// Nanoseconds from the call to the result.
     pub ns: f64,

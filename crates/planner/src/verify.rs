@@ -43,7 +43,7 @@ pub enum Verify {
 }
 
 impl Verify {
-    /// Its name in options and settings.
+    /// The name of this kind of verification in options and settings.
     pub const fn name(self) -> &'static str {
         match self {
             Verify::Off => "off",
@@ -77,7 +77,7 @@ pub(crate) struct Verifier<'p> {
 struct Originals(Vec<Option<Zeroizing<Vec<u8>>>>);
 
 impl Originals {
-    /// `None` if there is not enough memory.
+    /// Copies the input that the work overwrites. `None` if there is not enough memory.
     fn keep(messages: &Messages<'_, '_>) -> Option<Originals> {
         let mut copies = Vec::new();
         copies.try_reserve_exact(messages.len()).ok()?;
@@ -167,7 +167,7 @@ fn check_lengths(operation: Operation, all: &Messages<'_, '_>) -> Result<()> {
     aeads.try_for_each(|message| fused.check_lengths(message))
 }
 
-/// Runs work, verified.
+/// Runs work and verifies the results.
 pub(crate) fn run(target: Target<'_>, verifier: &Verifier<'_>, work: Work<'_, '_>) -> Result<()> {
     let stream = work.stream;
     let (operation, mut all) = match messages(work.task) {
@@ -257,7 +257,7 @@ fn run_on_host(
     repeated.inspect_err(|_| (0..all.len()).for_each(|index| output(all, index).fill(0)))
 }
 
-/// Does the work by the trusted devices.
+/// Does the work with the trusted devices.
 fn run_trusted(verifier: &Verifier<'_>, operation: Operation, all: Messages<'_, '_>) -> Result<()> {
     match (operation, all) {
         (Operation::Pass(pass), Messages::Segments(segments)) => verifier.trusted.run_pass(pass, segments),

@@ -27,8 +27,8 @@ impl Variant {
 
 /// CBC-CS1-Encrypt, CBC-CS2-Encrypt and CBC-CS3-Encrypt (addendum to SP 800-38A).
 ///
-/// One block is encrypted as in CBC by each variant, since it has no block before it to be swapped with. Some
-/// implementations reject one block for CBC-CS3.
+/// Each variant encrypts a message of one block as in CBC, since there is no block before it with which it could be swapped.
+/// Some implementations reject one block for CBC-CS3.
 ///
 /// # Panics
 ///

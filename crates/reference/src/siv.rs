@@ -8,8 +8,8 @@ const MAX_STRINGS: usize = 127;
 
 /// SIV-ENCRYPT (RFC 5297, section 2.6). Returns the ciphertext and V, the synthetic IV; the standard's Z is V || C.
 ///
-/// The first half of `key` authenticates, the second half encrypts: 32, 48 or 64 bytes. For encryption with a nonce, the
-/// nonce is the last string of `associated_data` (section 3).
+/// `key` has 32, 48 or 64 bytes. Its first half authenticates, and its second half encrypts. For encryption with a nonce,
+/// the nonce is the last string of `associated_data` (section 3).
 ///
 /// # Panics
 ///

@@ -67,7 +67,7 @@ pub(crate) fn main() {
         [kernel] if is_kernel(kernel) => {
             let probe = Probe::new(kernel);
             for (name, operation) in OPERATIONS {
-                // Printed before the reports of the operation.
+                // The name is printed before the reports of the operation.
                 eprintln!("{kernel} {name}");
                 operation(&probe);
             }
@@ -103,7 +103,7 @@ fn secret_key(len: usize) -> Key {
 }
 
 /// Secret keys of a cipher. They are marked after construction: XTS compares its two keys and branches on the result,
-/// which reveals neither.
+/// which reveals neither key.
 fn cipher_keys(cipher: Cipher) -> Vec<CipherKey> {
     let lengths: &[usize] = if cipher == Cipher::Xts { &[32, 64] } else { &[16, 24, 32] };
     let make = |&len: &usize| {
@@ -156,7 +156,7 @@ impl Probe {
         }
     }
 
-    /// Bytes of a test message: CFB8 and CFB1 take 16 and 128 ciphers a block.
+    /// Bytes of a test message. CFB8 and CFB1 need 16 and 128 block encryptions for each block.
     fn len(cipher: Cipher) -> usize {
         match cipher {
             Cipher::Ecb | Cipher::Cbc | Cipher::Pcbc => 16 * BLOCKS,
@@ -226,7 +226,7 @@ impl Probe {
         }
     }
 
-    /// Adding padding; its removal is tested by [`verdicts`].
+    /// Adds padding. [`verdicts`] tests its removal.
     fn padding(&self) {
         for cipher in [Cipher::Ecb, Cipher::Cbc, Cipher::Pcbc] {
             for key in cipher_keys(cipher) {
@@ -371,8 +371,8 @@ fn core() {
     }
 }
 
-/// The verdict on a secret may be branched on, so there are a few reports; their number must not depend on the place of the
-/// fault.
+/// Branches on the verdict on a secret are permitted, so there are a few reports. Their number must not depend on the
+/// position of the wrong byte.
 fn verdicts() {
     let mut unpads = Vec::new();
     for fill in [0u8, 1, 2, 9, 15, 16, 17, 0x80, 0xff] {
@@ -470,7 +470,7 @@ fn count(verdict: impl FnOnce() -> bool) -> (bool, u64) {
     (black_box(verdict)[0] != 0, reports() - before)
 }
 
-/// Checks verdicts: `found` has the expected ones, and the actual ones with their reports.
+/// Checks verdicts. `found` has the expected verdicts, and the actual verdicts with their numbers of reports.
 fn constant(what: &str, found: &[(bool, (bool, u64))]) {
     for (should, (is, _)) in found {
         assert_eq!(should, is, "{what}: wrong verdict");

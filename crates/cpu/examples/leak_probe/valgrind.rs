@@ -45,7 +45,7 @@ pub(crate) fn hide(secret: &mut [u8]) {
     hide_shared(secret);
 }
 
-/// The same for shared bytes, such as those of a key.
+/// Like [`hide`], for shared bytes, such as those of a key.
 pub(crate) fn hide_shared(secret: &[u8]) {
     // The request does not change the bytes, only their state in memcheck.
     request(MAKE_MEM_UNDEFINED, [secret.as_ptr() as u64, secret.len() as u64, 0]);

@@ -1,8 +1,9 @@
-//! GCM's CTR and GHASH in one loop: AESE with AESMC, and PMULL, which other execution units run.
+//! GCM's CTR and GHASH in one loop. CTR uses AESE and AESMC. GHASH uses PMULL, which runs on other execution units.
 //!
-//! A step is eight blocks. The product of one block is computed after each of eight rounds. If the output is hashed (encryption),
-//! the products use the output of the previous step; if the input is hashed (decryption), the input of the current step. Round
-//! keys and powers of H are loaded where they are used: the registers hold eight states and three sums of products.
+//! A step is eight blocks. The product of one block is computed after each of eight rounds. If the output is hashed
+//! (encryption), the products use the output of the previous step. If the input is hashed (decryption), they use the input
+//! of the current step. Round keys and powers of H are loaded where they are used, because eight states and three sums of
+//! products occupy the registers.
 
 use std::arch::aarch64::*;
 
@@ -19,7 +20,8 @@ const BLOCKS: usize = 8;
 pub(crate) const STEP: usize = 16 * BLOCKS;
 
 struct Gcm<'k> {
-    /// The first round keys of the longer keys, the nine middle rounds of every key, and the last two round keys.
+    /// `extra` has the first round keys of the longer keys, `middle` the nine middle round keys of every key, and `last` the
+    /// last two.
     extra: &'k RoundKeys,
     middle: &'k [Block; 9],
     last: [uint8x16_t; 2],
@@ -153,7 +155,7 @@ pub(crate) fn crypt<const ENCRYPTS: bool>(
     *counter = Low32::advance(start, data.len() as u128 / 16).to_be_bytes();
     let (src, dst) = (data.src(), data.dst());
     for at in (0..data.len()).step_by(STEP) {
-        // SAFETY: each step lies in the span. Output is hashed after it is written, input before it is overwritten.
+        // SAFETY: each step lies in the span. Output is hashed after it is written, and input before it is overwritten.
         unsafe {
             let (src, dst) = (src.add(at), dst.add(at));
             match (ENCRYPTS, at) {

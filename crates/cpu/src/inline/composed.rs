@@ -34,7 +34,7 @@ pub(super) trait Composed: Send + Sync {
     fn expands_in_place(&self) -> bool;
 }
 
-/// The user of the key changes the powers of H, if there is only one.
+/// Some powers of H have been computed. If the key has only one user, this user may compute more.
 const SOME_POWERS: u8 = 0;
 /// A thread is computing all powers.
 const IN_PROGRESS: u8 = 1;
@@ -87,10 +87,10 @@ impl<K: SingleStreamKernel> Keys<K> {
         self.powers.load(Ordering::Acquire) == ALL_POWERS
     }
 
-    /// Computes all powers of H. Returns false if another thread is doing so. (Waiting for it would block a child process that
-    /// was forked meanwhile for ever.)
+    /// Computes all powers of H. Returns false if another thread is doing so. (If the process is forked during the
+    /// computation, waiting for that thread would block the child process for ever.)
     fn complete(&self) -> bool {
-        // Only the first copy pays for the exchange.
+        // Only the first copy needs the atomic exchange.
         if self.is_complete() {
             return true;
         }
@@ -210,7 +210,7 @@ impl<K: SingleStreamKernel> Composed for Gcm<K> {
 
     fn duplicate(&self) -> Option<Box<dyn Composed>> {
         let keys = if self.keys.complete() { self.keys.clone() } else { self.keys.separate()? };
-        // The state is copied from heap to heap, and to no other place.
+        // The state is copied from heap to heap, without a copy on the stack.
         let mut copy = boxed::try_new(Gcm { keys, state: State::idle() })?;
         copy.state.copy_from(&self.state);
         Some(copy)
@@ -247,7 +247,7 @@ mod tests {
         let mut copy = original.duplicate().unwrap();
         assert_eq!(tag_of(&mut *copy), expected);
         assert_eq!(original.keys.powers.load(Ordering::Relaxed), IN_PROGRESS);
-        // That thread does not exist in this process.
+        // In a forked process, that thread does not exist.
         let mut forked = original;
         assert_eq!(tag_of(&mut forked), expected);
         assert!(forked.keys.complete());

@@ -135,8 +135,8 @@ impl InlineGcm {
         tags_match(&computed[0], tag)
     }
 
-    /// True if [`duplicate`](InlineGcm::duplicate) leaves no copy of a secret on the stack. It leaves none if the context has
-    /// been copied before, and never on kernels that write keys to their place.
+    /// True if [`duplicate`](InlineGcm::duplicate) leaves no copy of a secret on the stack. This is the case if the context
+    /// has been copied before, and always on kernels that write keys directly to their place.
     pub fn copies_in_place(&self) -> bool {
         self.gcm.copies_in_place()
     }

@@ -1,8 +1,8 @@
 //! AES calls on one piece of one message, on the calling thread: for callers that manage messages and threads
 //! themselves, such as an OpenSSL provider.
 //!
-//! There is no planner, thread or lock, and no call on data allocates, except [`InlineKernel::run`]: a call on 16 bytes costs
-//! little more than the cipher. Padding, verification and unique nonces are the caller's responsibility.
+//! There is no planner, thread or lock. No call on data allocates, except [`InlineKernel::run`]. A call on 16 bytes
+//! therefore costs little more than the cipher. Padding, verification and unique nonces are the caller's responsibility.
 //!
 //! | type | what |
 //! |---|---|

@@ -64,7 +64,7 @@ impl InlineOcb {
     /// Encrypts or decrypts the last, partial block of 1 to 15 bytes. Only the tag may follow.
     ///
     /// # Panics
-    /// If the length is another one.
+    /// If the length is not 1 to 15 bytes.
     pub fn last(&mut self, data: Span<'_>) {
         assert!((1..=15).contains(&data.len()), "a partial block");
         with_form!(&self.key.0, (kernel, schedule) => {
@@ -72,7 +72,8 @@ impl InlineOcb {
         });
     }
 
-    /// Ends an encryption and returns the tag, of which the first bytes are used, as many as were stated at the start.
+    /// Ends an encryption and returns 16 bytes. The tag is the beginning of these bytes, with the length that was stated at
+    /// the start.
     pub fn finish_seal(&mut self) -> Block {
         self.tag()[0]
     }

@@ -396,7 +396,7 @@ mod tests {
             (SHORTEST_FUSED * K::GCM_STEP).max(K::GCM_FROM)
         }
         for kernel in InlineKernel::all() {
-            // The rest of the incomplete block of the first piece is processed before.
+            // The second piece first completes the last block of the first piece. The loops process the rest.
             let second = GCM_LEN - GCM_FIRST.next_multiple_of(16);
             let shortest = with_kernel!(kernel.0, kernel => shortest(kernel));
             assert!(second >= shortest, "{}: {second} bytes", kernel.name());

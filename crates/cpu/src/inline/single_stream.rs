@@ -87,7 +87,7 @@ pub(crate) trait SingleStreamKernel: Kernel {
         lengths: [u64; 2],
         mask: &Block,
     ) -> Block {
-        // In one call, which reduces once.
+        // All blocks are hashed in one call, which reduces only once.
         let mut blocks = [0; PENDING + 16];
         let (pending, rest) = blocks.split_at_mut(before.len());
         pending.copy_from_slice(before);

@@ -293,7 +293,7 @@ fn cfb1_of_any_number_of_bits() {
                 call(key, &mut again, Span::copy(&data, &mut apart), bits);
                 assert!(apart == over(&vec![0x5a; len]), "{what} {mode}: {bits} bits out of place");
                 assert_eq!(register, again);
-                // The same bits in two calls.
+                // Processes the same bits in two calls.
                 let cut = bits / 16 * 8;
                 let (mut place, mut register) = (data.clone(), iv);
                 call(key, &mut register, Span::in_place(&mut place[..cut / 8]), cut);
@@ -312,8 +312,8 @@ fn raw_spans() {
     // SAFETY: the pointers belong to two vectors of 40 bytes each.
     key.ctr(&mut block(2), unsafe { Span::from_raw(source.as_ptr(), place.as_mut_ptr(), 40) });
     assert_eq!(place, ctr::apply(&Aes::new(&[7; 16]), &block(2), &source));
-    // SAFETY: no bytes.
+    // SAFETY: the span has no bytes, so any pointers are valid.
     key.ctr(&mut block(2), unsafe { Span::from_raw(std::ptr::null(), std::ptr::null_mut(), 0) });
-    // SAFETY: no bytes.
+    // SAFETY: the span has no bytes, so any pointers are valid.
     key.ecb_encrypt(unsafe { Span::from_raw(std::ptr::null(), std::ptr::null_mut(), 0) });
 }

@@ -25,7 +25,7 @@ pub(crate) fn run<K: SingleStreamKernel>(
     Ok(())
 }
 
-/// Checks that the data are in host memory and writable, and the lengths.
+/// Checks that the data are in host memory and writable, and that all lengths are allowed.
 fn check(message: &AeadMessage<'_>) -> Result<()> {
     check_host(&message.data, false)?;
     FusedAead::OcbSeal.check_lengths(message)

@@ -63,7 +63,7 @@ impl OcbKey {
 /// The state between two calls on whole blocks.
 #[derive(Clone, Default)]
 pub struct OcbState {
-    /// The offset of the last block, or of the nonce before the first block.
+    /// The offset of the last processed block; before the first block, the offset that is derived from the nonce.
     pub(crate) offset: Wiped<1>,
     /// The XOR of all plaintext blocks.
     pub(crate) checksum: Wiped<1>,
@@ -79,7 +79,8 @@ impl OcbState {
         nonce: &[u8],
         tag_len: usize,
     ) -> OcbState {
-        // SAFETY: the nonce is valid for reads of its length; of a longer one, which the next call refuses, 16 bytes are read.
+        // SAFETY: the nonce is valid for reads of its length. If it is longer than 16 bytes, only 16 bytes are read, and the
+        // next call refuses it.
         let number = unsafe { partial::load(nonce.as_ptr(), nonce.len().min(16)) };
         let (block, bottom) = nonce_block_of_number(number, nonce.len(), tag_len);
         let mut ktop = Wiped::<1>::zero();
@@ -115,7 +116,7 @@ impl OcbState {
         xor(&mut self.checksum[0], &(plaintext | 0x80 << (8 * len)).to_le_bytes());
     }
 
-    /// The tag of 16 bytes. `hash` is that of the associated data.
+    /// The tag of 16 bytes. `hash` is the hash of the associated data.
     pub(crate) fn tag<K: SingleStreamKernel>(
         &self,
         kernel: K,

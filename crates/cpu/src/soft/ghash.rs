@@ -1,5 +1,5 @@
-//! GHASH (SP 800-38D, 6.4) in constant time: by integer multiplication, and on processors with a byte permutation by lookups in
-//! registers (`lookup`) if there are enough blocks.
+//! GHASH (SP 800-38D, 6.4) in constant time. It uses integer multiplication or, if there are enough blocks and the processor
+//! has a byte permutation, lookups in registers (`lookup`).
 //!
 //! Carry-less products are computed by integer products of masked factors, as in Thomas Pornin's BearSSL (`ghash_ctmul64`).
 //! If only every fourth bit of the factors may be set, a column of the product is the sum of at most 16 ones. Only a sum of
@@ -63,7 +63,7 @@ pub struct HashKey {
     powers: Box<Powers>,
 }
 
-/// H and what is computed from it.
+/// H and the values that are computed from H.
 #[derive(Clone, Copy)]
 struct Powers {
     h: u128,
@@ -132,7 +132,7 @@ fn multiply(key: &HashKey, x: u128) -> u128 {
     reduce_product(high ^ (middle >> 64), low ^ (middle << 64))
 }
 
-/// `x` times `x`: a zero follows each bit.
+/// `x` times `x`: the bits of `x`, each followed by a zero.
 fn square(x: u128) -> u128 {
     fn spread(x: u64) -> u128 {
         let mut x = u128::from(x);

@@ -53,7 +53,8 @@ impl<P: Plane> Buffer<P> {
 impl<P: Plane> Drop for Buffer<P> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the first registers of the array as words. A register has no padding and a multiple of 16 bytes.
+        // SAFETY: the words are the first registers of the array. A register has no padding, and its size is a multiple of
+        // 16 bytes.
         let words =
             unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast::<u64>(), 2 * P::BLOCKS) };
         words.zeroize();
@@ -209,7 +210,7 @@ impl Pass for Ecb {
 
 /// # Safety
 ///
-/// The processor must have the instructions of the register; so below.
+/// The processor must have the instructions of the register.
 #[inline(always)]
 pub(crate) unsafe fn ecb<R: Register>(
     ciphers: Ciphers<R>,
@@ -282,7 +283,7 @@ impl Pass for CbcDecrypt<'_> {
                 group.buffer.0[i] = group.load(i);
             }
             group.run(Direction::Decrypt);
-            // From the last register on, so that ciphertext in place is overwritten after its last use.
+            // The loop starts with the last register, so that ciphertext in place is overwritten after its last use.
             for i in (0..P::REGISTERS).rev() {
                 let previous = group.load_previous(i, self.0);
                 group.store(i, group.buffer.0[i] ^ previous);

@@ -141,8 +141,8 @@ fn transpose32(words: &mut [Vector; 32]) {
     }
 }
 
-/// The S-box or its inverse, without the affine constant. This is not a parameter of functions: around a call by a function
-/// pointer or a closure, the intrinsics would not be inlined.
+/// The S-box or its inverse, without the affine constant. Functions do not take the circuit as a function pointer or a
+/// closure, because the intrinsics would not be inlined then.
 #[inline(always)]
 fn circuit<const INVERSE: bool, R: Register>(planes: [R; 8]) -> [R; 8] {
     if INVERSE { sbox::inverse(planes) } else { sbox::forward(planes) }

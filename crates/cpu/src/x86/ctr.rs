@@ -1,9 +1,8 @@
 //! CTR with a counter of 128 or of 32 bits.
 //!
-//! Counters are kept as little-endian numbers, one for each block. Except for GCM-SIV, whose counters are little-endian, they are
-//! byte-reversed before encryption. Additions are
-//! modulo 2^32, as GCM requires. For a 128-bit counter, the data are split where the low 32 bits wrap (at most once in 64
-//! GiB), so that counters of both widths share one loop.
+//! Counters are kept as little-endian numbers, one for each block. Except for GCM-SIV, whose counters are little-endian,
+//! they are byte-reversed before encryption. Additions are modulo 2^32, as GCM requires. For a 128-bit counter, the data are
+//! split where the low 32 bits wrap (at most once in 64 GiB), so that counters of both widths share one loop.
 //!
 //! In GCM, the counter depends on the hash key if the IV does not have 12 bytes. The counter is then secret, so no branch
 //! depends on a 32-bit counter.

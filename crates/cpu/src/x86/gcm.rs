@@ -1,11 +1,11 @@
 //! GCM's CTR and GHASH in one loop, since they use different execution units. The same loop opens messages of GCM-SIV, with
 //! its counter and POLYVAL, and encrypts one message of GCM-SIV while it hashes the next.
 //!
-//! A step is N vectors: eight with 32 registers, six with 16 registers, so that no value is copied to the stack. The products
-//! of the hash are computed between the rounds of CTR, one vector after each round. If the output is hashed (GCM encryption
-//! and GCM-SIV decryption), they use the output of the previous step; if the input is hashed (GCM decryption), the input of
-//! the current step. As in [`super::ghash`], each place of a vector holds a separate hash, and all places are multiplied by the same
-//! power of H. The blocks of the last step are multiplied by different powers.
+//! A step is N vectors: eight with 32 registers, six with 16 registers, so that no value is copied to the stack. The
+//! products of the hash are computed between the rounds of CTR, one vector after each round. If the output is hashed (GCM
+//! encryption and GCM-SIV decryption), they use the output of the previous step. If the input is hashed (GCM decryption),
+//! they use the input of the current step. As in [`super::ghash`], each place of a vector holds a separate hash, and all
+//! places are multiplied by the same power of H. The blocks of the last step are multiplied by different powers.
 
 use std::arch::x86_64::{__m128i, _MM_HINT_T0, _mm_prefetch};
 
@@ -21,8 +21,8 @@ use crate::kernel::{Block, Span};
 /// place takes 2.6 times as long on Zen 5.
 const AHEAD: usize = 4096;
 
-/// The last byte of each counter block of an aligned step, which starts with block 2 of 32. The last two are blocks 0 and 1 of
-/// the next 32.
+/// The last byte of each counter block of an aligned step. The step starts with block 2 of a group of 32 blocks, and its
+/// last two blocks are blocks 0 and 1 of the next group.
 #[repr(align(64))]
 struct Offsets([Block; 32]);
 
@@ -51,11 +51,11 @@ struct Gcm<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> {
     hash_key: *const HashKey<V::Raw>,
     /// The lowest powers of H for the vectors of a step, the lowest first. Read only if there are 32 registers.
     powers: [V; N],
-    /// The counters of the next vector. `stride` is the number of blocks in a vector. Both are little-endian numbers. Of an
+    /// The counters of the next vector. `stride` is the number of blocks in a vector. Both are little-endian numbers. For an
     /// aligned step, `counters` is the multiple of 32 below the next step, in every place, and `stride` is 32.
     counters: V,
     stride: V,
-    /// Of an aligned step: the first round key XORed with the counter block that is the multiple of 32 below the step.
+    /// For an aligned step: the first round key XORed with the counter block that is the multiple of 32 below the step.
     base: V,
     modulus: V,
     /// The hashes so far, one for each place of a vector.

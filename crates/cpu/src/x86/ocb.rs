@@ -38,7 +38,7 @@ unsafe fn l(key: &OcbKey, i: u32) -> Xmm {
 }
 
 impl<V: Vector, D: Direction> Pass<V> for Ocb<'_, V, D> {
-    // [`ocb`] aligns the number of blocks, so that it is a multiple of those in a step.
+    // [`ocb`] aligns the number of blocks, so that it is a multiple of the number of blocks in a step.
     #[inline(always)]
     unsafe fn step<const N: usize, R: Extent>(&mut self, extent: R, src: *const u8, dst: *mut u8) {
         let keys = opaque(self.keys);
@@ -49,7 +49,7 @@ impl<V: Vector, D: Direction> Pass<V> for Ocb<'_, V, D> {
             let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
             let table = self.key.steps.0.as_ptr().cast::<u8>();
             let before = V::splat(self.offset);
-            // The table has the mask of block number `count` in the place of that of block number `blocks` + `count`.
+            // The table has the mask of block `count` where the mask of block `blocks` + `count` is needed.
             let number = self.blocks + count as u64;
             let change = l(self.key, count.trailing_zeros()).xor(l(self.key, number.trailing_zeros()));
             let zero = change.xor(change);

@@ -46,7 +46,7 @@ impl Schedule {
         Schedule { encrypt: [zero; 15], rounds: 10, decrypt: [zero; 15] }
     }
 
-    /// Becomes a copy of another schedule, which is copied to this place and to no other.
+    /// Replaces this schedule by a copy of another. The round keys are copied to their final place only.
     pub(super) fn copy_from(&mut self, other: &Schedule) {
         self.encrypt.copy_from_slice(&other.encrypt);
         self.rounds = other.rounds;
@@ -117,8 +117,8 @@ pub(super) unsafe fn expand_to_encrypt_into(key: &[u8], place: &mut Schedule) {
 }
 
 /// Replaces schedules by the schedules of other keys, one for each place, for encryption only. Keys of the same length are
-/// expanded interleaved, because a step of an expansion depends on the step before it: four keys of 16 bytes, and two longer
-/// keys, for which there are more words to hold. With more of them, the compiler would copy round keys to the stack.
+/// expanded interleaved, because a step of an expansion depends on the step before it. Four keys of 16 bytes, or two longer
+/// keys, are expanded at once. With more keys, the compiler would copy round keys to the stack.
 ///
 /// # Safety
 ///

@@ -1,8 +1,8 @@
-//! GCM of short messages with a key for each: the set-up of the key, the data and the tag in one call each.
+//! GCM of short messages that each have their own key. The set-up of the key, the data and the tag take one call each.
 //!
 //! The time of such a message is mostly the latency of a dependency chain: round keys, H, the powers of H, the hash. Blocks
-//! therefore stay in registers where a load would wait for smaller stores, and few powers are computed: a product by a new
-//! power costs five multiplications, a reduction two.
+//! therefore stay in registers where a load would wait for smaller stores. Few powers are computed, because a product by a
+//! new power costs five multiplications, and a reduction costs two.
 
 use std::arch::x86_64::__m128i;
 

@@ -15,7 +15,7 @@ const AEADS: [(FusedAead, FusedAead); 3] = [
     (FusedAead::OcbSeal, FusedAead::OcbOpen),
 ];
 
-/// What the reference implementation makes of a message.
+/// The ciphertext and the tag of a message by the reference implementation.
 fn sealed(fused: FusedAead, key: &[u8], nonce: &[u8], aad: &[u8], plain: &[u8]) -> (Vec<u8>, [u8; 16]) {
     match fused {
         FusedAead::GcmSeal => gcm::seal(&Aes::new(key), nonce, aad, plain),
@@ -28,7 +28,7 @@ fn sealed(fused: FusedAead, key: &[u8], nonce: &[u8], aad: &[u8], plain: &[u8]) 
     }
 }
 
-/// A batch of messages and what the reference implementation makes of them.
+/// A batch of messages, and their ciphertexts and tags by the reference implementation.
 struct Batch {
     seal: FusedAead,
     open: FusedAead,
@@ -147,7 +147,7 @@ fn a_key_each() {
 
 #[test]
 fn keys_of_one_and_of_several_messages() {
-    // The keys of messages 0 to 4, 5 to 9 and so on: one of one message, one of three messages, one of one message.
+    // Messages 0 to 4, 5 to 9 and so on have three keys: the first key has one message, the second three, and the third one.
     let key_of = |i: usize| i / 5 * 3 + [0, 1, 1, 1, 2][i % 5];
     for aead in AEADS {
         let batch = Batch::new(aead, &lengths(), KeySize::Aes256, key_of);

@@ -37,13 +37,13 @@ impl Random {
 fn kernel<K: Kernel>() -> Option<K> {
     let kernel = K::detect();
     if kernel.is_none() {
-        // Not by `eprintln!`, which the test harness swallows.
+        // `eprintln!` is not used, because the test harness captures its output.
         let _ = writeln!(stderr(), "NOT TESTED: this processor cannot run {}", K::NAME);
     }
     kernel
 }
 
-/// The chaining value before and after a pass. Passes without one leave a block as it is.
+/// The chaining value before and after a pass. Passes without a chaining value leave the block unchanged.
 struct Register {
     before: Block,
     after: Block,
@@ -51,7 +51,8 @@ struct Register {
 
 const NO_REGISTER: Register = Register { before: [0; 16], after: [0; 16] };
 
-/// Runs `pass` out of place and in place, at odd addresses, and compares data and register. The pass writes nothing else.
+/// Runs `pass` out of place and in place, at odd addresses, and compares data and register. Also checks that the pass writes
+/// nothing else.
 fn compare(
     what: &str,
     input: &[u8],
@@ -318,12 +319,12 @@ pub(crate) fn cbc_encrypt<K: Kernel>() {
     let Some(kernel) = kernel::<K>() else { return };
     let mut random = Random(7);
     for count in 0..=70 {
-        // Equal lengths; mixed lengths, including empty messages.
+        // The messages have equal lengths, or mixed lengths, some of which are 0.
         for lengths in [vec![80; count], (0..count).map(|i| (i * 7 + count) % 11 * 16).collect()] {
             for one in 0..3 {
                 cbc_messages(kernel, &mut random, &lengths, &|_| one);
             }
-            // Keys of one length, then of all lengths.
+            // The keys have one length, or all lengths.
             cbc_messages(kernel, &mut random, &lengths, &|i| 3 * (i % 4));
             cbc_messages(kernel, &mut random, &lengths, &|i| i % 12);
         }
@@ -351,7 +352,7 @@ pub(crate) fn cbc_encrypt_of_colliding_messages<K: Kernel>() {
                 .zip(&mut registers)
                 .enumerate()
                 .map(|(i, (data, register))| {
-                    // One is shorter, but long enough to collide.
+                    // This message is shorter, but long enough to collide.
                     let data = if i == 5 { &mut data[..2048] } else { data };
                     Lane { schedule: &schedules[i % different], register, data: Span::in_place(data) }
                 })
@@ -374,7 +375,7 @@ pub(crate) fn each<K: Kernel>() {
     let keys: Vec<_> = (0..LANES).map(|i| random.bytes(KEY_SIZES[i / 2 % 3])).collect();
     let oracles: Vec<_> = keys.iter().map(|key| Aes::new(key)).collect();
     let schedules: Vec<_> = keys.iter().map(|key| kernel.expand(key)).collect();
-    // One key for all blocks, a key each, and some keys several times.
+    // The blocks have one key, a key each, or keys of which some occur several times.
     let key_of: [fn(usize) -> usize; 5] = [|_| 0, |i| i, |i| 5 * i % 16, |i| i / 4 * 6 % 16, |i| i % 2];
     for count in 0..=LANES {
         for key_of in key_of {

@@ -109,7 +109,7 @@ fn the_portable_key_expansion_is_constant_time() {
     silent(&["core"]);
 }
 
-/// A verdict is branched on, so there are reports; the probe checks that their number is constant.
+/// The program branches on a verdict, so there are reports. The probe checks that their number is constant.
 #[test]
 #[ignore = "needs a release build: make leak-test"]
 fn verdicts_do_not_depend_on_the_place_of_the_fault() {

@@ -1,4 +1,4 @@
-//! Random splits, batches and positions on every kernel: the properties of `lockstep-core`.
+//! Random splits, batches and positions on every kernel: the properties of `lockstep-testkit`.
 
 use std::sync::Arc;
 

@@ -80,7 +80,7 @@ struct Aead<'v> {
 type Batch = fn(&dyn Executor, &mut [AeadMessage<'_>]) -> Result<()>;
 
 impl Aead<'_> {
-    /// One-shot.
+    /// Processes the message in one call.
     fn run(&self, planner: &Planner, run: Batch, data: &mut [u8], tag: Tag<'_>) -> Result<()> {
         let key = Key::new(self.key)?;
         let message = AeadMessage {
@@ -249,7 +249,7 @@ fn key_wrap_vectors(kernel: Option<&str>) {
         let set = keywrap::TestSet::load(name).unwrap();
         let mut count = 0;
         for test in set.test_groups.iter().flat_map(|group| &group.tests) {
-            // The acceptable vectors wrap 8 bytes, of which SP 800-38F requires twice as many.
+            // The vectors with the result `acceptable` wrap 8 bytes, but SP 800-38F requires at least 16.
             let verdict = Verdict { id: test.tc_id, valid: test.result == TestResult::Valid };
             let wrapped = Key::new(&test.key).and_then(|key| match name {
                 AesKeyWrap => key_wrap::wrap(&planner, &key, &test.pt),

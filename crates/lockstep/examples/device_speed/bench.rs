@@ -108,7 +108,7 @@ impl Bench {
         Ok(self.memory()?.upload(&self.expected[..len], &self.sealed(len), Stream::default())?)
     }
 
-    /// Overwrites places of the output, so that output of an earlier call is not taken for that of the next one.
+    /// Overwrites places of the output, so that the output of an earlier call is not taken for the output of the next one.
     pub(crate) fn poison(&self, len: usize) -> Result<()> {
         let junk = [0xA5; 16];
         let step = (len / POISONED).max(16);
@@ -151,7 +151,7 @@ fn allocate(memory: &dyn DeviceMemory, len: usize) -> Result<[Box<dyn DeviceBuff
     Ok([memory.allocate(len)?, memory.allocate(len)?, memory.allocate(len)?])
 }
 
-/// Compares on several threads: the buffers may have gigabytes.
+/// Compares on several threads, because the buffers may have gigabytes.
 pub(crate) fn compare(got: &[u8], expected: &[u8]) -> Result<()> {
     const PIECE: usize = 64 << 20;
     let first_wrong = std::thread::scope(|scope| {

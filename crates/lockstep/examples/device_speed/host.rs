@@ -1,4 +1,4 @@
-//! Host to host, compared with plain copies of the same bytes.
+//! Operations from host memory to host memory, compared with plain copies of the same bytes.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +32,7 @@ pub(crate) fn measure(bench: &mut Bench, rows: &mut Rows) -> Result<()> {
         {
             let key = Key::new(&random_bytes(size.bytes()))?;
             prepare(bench, pass, &key, len)?;
-            // The device's own kernels, without those of the papers: `lockstep lab cuda` measures these.
+            // Only the first two kernels are measured. `lockstep lab cuda` measures the kernels of the papers.
             for (kernel, name) in bench.kernels().into_iter().take(2) {
                 if bench.device.cost(kernel, Operation::Pass(pass), size).is_some() {
                     passes(bench, rows, (kernel, name), pass, &key, len)?;
@@ -47,7 +47,7 @@ fn subject(what: &'static str, kernel: &str, operation: &str, bits: usize, bytes
     Subject { what, kernel: kernel.into(), operation: operation.into(), bits, messages: 1, bytes }
 }
 
-/// The CPU's result, in `bench.expected`.
+/// Computes the CPU's result in `bench.expected`.
 fn prepare(bench: &mut Bench, pass: Pass, key: &Key, len: usize) -> Result<()> {
     let kernel = fastest(&*bench.cpu, Operation::Pass(pass), key.size()).ok_or("no kernel of the CPU")?;
     let mut state = STATE;
@@ -99,7 +99,7 @@ fn pinned_pair(memory: &dyn DeviceMemory, input: &[u8]) -> Option<[PinnedBuffer;
     Some([from, to])
 }
 
-/// Plain copies: to the device, back, and both at the same time.
+/// Measures plain copies to the device, back, and both at the same time.
 fn copies(bench: &Bench, rows: &mut Rows, len: usize) -> Result<()> {
     let memory = bench.memory()?;
     let mut output = vec![0; len];

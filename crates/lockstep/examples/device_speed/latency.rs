@@ -9,12 +9,12 @@ use crate::rows::{Rows, Subject, time};
 
 const SIZES: [usize; 5] = [16, 256, 1 << 10, 4 << 10, 64 << 10];
 
-/// The calls of a measurement, at least.
+/// The minimum number of calls of a measurement.
 const CALLS: usize = 200;
 
 pub(crate) fn measure(bench: &mut Bench, rows: &mut Rows) -> Result<()> {
     let sizes: Vec<usize> = SIZES.into_iter().filter(|&len| len <= bench.largest).collect();
-    // The first five are those of the goals: CTR, ECB, GCM and GHASH.
+    // The first five operations are those of the project's goals: CTR, ECB, GCM and GHASH.
     for operation in parallel().into_iter().take(5) {
         for size in key_sizes(operation) {
             let message = Message::new(operation, size)?;

@@ -8,16 +8,17 @@
 //! | mode | what it measures |
 //! |---|---|
 //! | `resident` | every kernel and operation on data in device memory, 16 KiB to `--largest` (default: 4 GiB) |
-//! | `host` | host to host, in page-locked and in ordinary memory, beside plain copies |
+//! | `host` | host to host, in page-locked and in ordinary memory, compared with plain copies |
 //! | `messages` | many messages with a key each: 100,000 of 1 KiB and other numbers, with keys and data in device or host memory |
 //! | `latency` | single small calls on data in device memory |
 //! | `products` | CUDA: GHASH by each way to multiply |
 //! | `page` | writes the rows as tables to standard output |
 //!
-//! Each result is appended to the file ROWS at once, as a line of JSON. A result that is in the file is not measured again, so an
-//! interrupted run can be continued. Exit code: 0; 1 if something failed or an output is wrong; 3 if `--until` seconds have passed
-//! and results are missing. `--seconds` is the time of a measurement at the largest size, and a tenth of it at others. The clocks
-//! and the power of the GPU are read by `nvidia-smi`, and kept in the file of `--clocks`.
+//! Each result is appended to the file ROWS at once, as a line of JSON. A result that is in the file is not measured again,
+//! so an interrupted run can be continued. The exit code is 0 after success, 1 if something failed or an output is wrong, or 3 if
+//! `--until` seconds have passed and results are missing. `--seconds` is the time of a measurement at the largest size;
+//! measurements at other sizes take a tenth of it. `nvidia-smi` reads the clocks and the power of the GPU, which are kept in
+//! the file of `--clocks`.
 //!
 //! The time of a call is the interval from submission to completion: the median after one warm-up call.
 

@@ -1,4 +1,4 @@
-//! One message, as the device and the CPU get it.
+//! One message for the device and the CPU.
 
 use lockstep_core::backend::{Device, KernelId};
 use lockstep_core::data::Data;
@@ -9,7 +9,7 @@ use lockstep_testkit::suite::random_bytes;
 use crate::Result;
 use crate::bench::{Bench, fastest};
 
-/// An operation with its keys. Counters start such that they wrap where their width allows it.
+/// An operation with its keys. Counters start at values from which they wrap, if their width allows this.
 pub(crate) struct Message {
     pub(crate) operation: Operation,
     pub(crate) key: Key,
@@ -61,7 +61,7 @@ impl Message {
         Ok(results)
     }
 
-    /// True if the chaining state is a result: it is the only one of a read-only pass.
+    /// True if the pass only reads. The chaining state is then its only result.
     fn is_read_only(&self) -> bool {
         self.operation.is_read_only()
     }
@@ -70,7 +70,7 @@ impl Message {
         matches!(self.operation, Operation::Fused(fused) if fused.opens())
     }
 
-    /// Computes the results by the CPU. For decryption of an AEAD, encrypts the input and copies the ciphertext to the device.
+    /// Computes the results with the CPU. For decryption of an AEAD, encrypts the input and copies the ciphertext to the device.
     pub(crate) fn prepare(&self, bench: &mut Bench, len: usize) -> Result<Results> {
         let operation = match self.operation {
             Operation::Fused(fused) => Operation::Fused(fused.sealing()),

@@ -14,7 +14,7 @@ use crate::bench::{Bench, compare, fastest};
 use crate::message::key_sizes;
 use crate::rows::{Rows, Subject, time};
 
-/// Numbers and lengths of messages; the first is the figure of the project's goals.
+/// Numbers and lengths of messages. The first pair is that of the project's goals.
 const SHAPES: [(usize, usize); 9] = [
     (100_000, 1 << 10),
     (1, 1 << 10),
@@ -46,7 +46,7 @@ const PLACES: [(Place, &str); 3] =
 
 pub(crate) fn measure(bench: &mut Bench, rows: &mut Rows) -> Result<()> {
     for (count, each) in SHAPES {
-        // A device for a test has little memory: fewer messages.
+        // A device for tests has little memory, so fewer messages are processed.
         let count = count.min(bench.largest / each);
         for operation in OPERATIONS.map(Operation::Fused) {
             for size in key_sizes(operation) {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::Result;
 
-/// What is read, ten times in a second. The names in a row are in `FIELDS`.
+/// The values that are read ten times a second. The names in a row are in `FIELDS`.
 const QUERY: &str = "--query-gpu=clocks.sm,clocks.mem,power.draw,temperature.gpu";
 const FIELDS: [&str; 4] = ["sm_mhz", "memory_mhz", "watts", "celsius"];
 
@@ -49,7 +49,7 @@ impl Meter {
                 for line in BufReader::new(output).lines().map_while(std::result::Result::ok) {
                     let sample = (Instant::now(), parse(&line));
                     samples.lock().unwrap_or_else(PoisonError::into_inner).push(sample);
-                    // The rows have the figures; the file has the course of time.
+                    // The rows have only medians, and the file has each line.
                     let _ = copy.as_mut().map(|copy| writeln!(copy, "{line}"));
                 }
             });
@@ -57,7 +57,8 @@ impl Meter {
         Ok(Meter { program: Some(program), samples })
     }
 
-    /// The medians in an interval; of a short one, the last figures before its end. Null if there are none.
+    /// The medians in an interval. If there are no figures in the interval, the last figures before its end. Null if there
+    /// are none.
     pub(crate) fn during(&self, begun: Instant, ended: Instant) -> Value {
         let samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
         let before: Vec<&Sample> = samples.iter().filter(|(at, _)| *at <= ended).collect();
@@ -79,7 +80,7 @@ impl Meter {
 impl Drop for Meter {
     fn drop(&mut self) {
         if let Some(program) = &mut self.program {
-            // It may have ended by itself.
+            // The program may have ended already.
             let _ = program.kill();
             let _ = program.wait();
         }

@@ -77,7 +77,7 @@ fn table(page: &mut String, title: &str, is_time: bool, rows: &[&Value]) -> Resu
                     .map_or(String::new(), |row| cell(row, is_time))
             })
             .collect();
-        // Of the largest size.
+        // These are the figures of the largest size.
         let last = of_line.iter().rev().find(|row| row["gpu"].is_object());
         let gpu = |name: &str| {
             last.and_then(|row| row["gpu"][name].as_f64()).map_or(String::new(), |it| format!("{it:.0}"))

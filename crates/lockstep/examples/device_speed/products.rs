@@ -90,7 +90,7 @@ fn many_messages(bench: &mut Bench, rows: &mut Rows, way: &str) -> Result<()> {
     rows.write(&subject, outcome, json!({"checked": "all", "own_keys": true}))
 }
 
-/// Notes whether the device multiplied by the carry-less multiply-add.
+/// Records whether the device multiplied by the carry-less multiply-add.
 fn is_used(device: &Cuda, rows: &mut Rows) -> Result<()> {
     let counters = device.counters();
     let launches = |name: &str| -> u64 {

@@ -71,7 +71,7 @@ fn one_message(bench: &mut Bench, rows: &mut Rows, operation: Operation, size: K
     Ok(())
 }
 
-/// Writes the outcome. False if the kernel is not to be measured at larger sizes in this run.
+/// Writes the outcome. Returns false if the kernel is not to be measured at larger sizes in this run.
 fn write(bench: &Bench, rows: &mut Rows, mut subject: Subject, outcome: Result<Timing>) -> Result<bool> {
     let (has_failed, is_slow) = (outcome.is_err(), outcome.as_ref().is_ok_and(|it| is_slow(it.median())));
     rows.write(&subject, outcome, json!({"checked": "all"}))?;

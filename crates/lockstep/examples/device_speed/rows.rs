@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::Result;
 use crate::meter::Meter;
 
-/// What a row is about.
+/// The subject of a row.
 #[derive(Debug, Clone)]
 pub(crate) struct Subject {
     /// The kind of measurement, such as `resident`.
@@ -48,7 +48,7 @@ pub(crate) struct Timing {
 }
 
 impl Timing {
-    /// The time that this part of the calls did not exceed.
+    /// The time that the fraction `part` of the calls did not exceed.
     pub(crate) fn at(&self, part: f64) -> f64 {
         self.sorted[((self.sorted.len() - 1) as f64 * part).round() as usize]
     }
@@ -112,7 +112,7 @@ impl Rows {
         Ok(Rows { file, earlier, meter, end, failures: 0, left: 0 })
     }
 
-    /// True if this is to be measured: it is not in the file yet, and there is time.
+    /// True if the subject is to be measured: it is not in the file yet, and there is time left.
     pub(crate) fn wants(&mut self, subject: &Subject) -> bool {
         if self.earlier.contains_key(&subject.name()) {
             return false;

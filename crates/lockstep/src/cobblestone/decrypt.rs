@@ -63,7 +63,7 @@ pub fn open(engine: &Engine, key: &FileKey, context: &[u8], message: &[u8]) -> R
 /// bytes. After an error each byte of the output is zeroed or unchanged.
 ///
 /// # Errors
-/// Those of [`open`]; `OutputLength` in [`Error::Core`] if the output is too small.
+/// The errors of [`open`]; `OutputLength` in [`Error::Core`] if the output is too small.
 pub fn open_into(
     engine: &Engine,
     key: &FileKey,

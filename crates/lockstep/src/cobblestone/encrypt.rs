@@ -56,7 +56,7 @@ pub fn seal(engine: &Engine, key: &FileKey, context: &[u8], plaintext: &[u8]) ->
 /// of bytes. After an error each byte of the output is zeroed or unchanged.
 ///
 /// # Errors
-/// Those of [`seal`]; `OutputLength` in [`Error::Core`] if the output is too small.
+/// The errors of [`seal`]; `OutputLength` in [`Error::Core`] if the output is too small.
 pub fn seal_into(
     engine: &Engine,
     key: &FileKey,

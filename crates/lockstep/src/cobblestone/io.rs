@@ -31,8 +31,8 @@ pub(super) fn piece_chunks(workers: usize, chunks: Option<u64>) -> usize {
     chunks.min(PIECE_CHUNKS).min(MEMORY / ENCRYPTED_CHUNK / workers).max(1)
 }
 
-/// Runs `process` with a writer to the first `needed` bytes of a buffer, and returns `needed`. `process` must write all these bytes. After an
-/// error the bytes that were written are zeroed. A buffer that is too small is unchanged.
+/// Runs `process` with a writer to the first `needed` bytes of a buffer, and returns `needed`. `process` must write all
+/// these bytes. After an error the bytes that were written are zeroed. A buffer that is too small is unchanged.
 pub(super) fn into_buffer<T>(
     needed: u64,
     output: &mut [u8],

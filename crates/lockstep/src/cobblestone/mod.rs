@@ -9,7 +9,7 @@
 //! |---|---|
 //! | a reader and a writer | [`encrypt()`], [`decrypt()`]: parallel, in bounded memory |
 //! | a buffer | [`seal`], [`open`], [`seal_into`], [`open_into`] |
-//! | code that pushes or pulls | [`EncryptWriter`], [`DecryptReader`] |
+//! | the traits `Write` and `Read` | [`EncryptWriter`], [`DecryptReader`] |
 //! | a part of a file | [`Reader`] |
 //!
 //! The functions in [`crate::file`] encrypt and decrypt files.

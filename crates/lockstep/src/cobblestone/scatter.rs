@@ -16,9 +16,9 @@ use super::random_access::{ReadAt, Reader};
 use crate::error::{Error, Result};
 
 impl<S: ReadAt> Reader<S> {
-    /// Reads plaintext from this offset into buffers, one after the other, until they are full or the message ends. Uses
-    /// all threads of the engine: each writes to a part of the buffers of its own. Returns the number of bytes; the rest
-    /// of the buffers is unchanged. On failure all buffers are zeroed.
+    /// Reads plaintext from this offset into buffers, one after the other, until they are full or the message ends. Uses all
+    /// threads of the engine; each thread writes to its own part of the buffers. Returns the number of bytes; the rest of
+    /// the buffers is unchanged. On failure all buffers are zeroed.
     ///
     /// # Errors
     /// [`Error::Damaged`], [`Error::Read`], [`Error::Interrupted`], [`Error::Core`].

@@ -99,7 +99,7 @@ impl OutputFile {
     /// rest of `path` is used only in error messages.
     ///
     /// # Errors
-    /// As [`OutputFile::create`].
+    /// The errors of [`OutputFile::create`].
     pub fn create_in(folder: OwnedFd, path: &Path, options: OutputOptions) -> Result<OutputFile> {
         OutputFile::start(Place::find_in(folder, path, options)?, path, options)
     }
@@ -116,7 +116,7 @@ impl OutputFile {
     /// will succeed. The check leaves no file behind and does not open a FIFO.
     ///
     /// # Errors
-    /// Those of [`create`](OutputFile::create).
+    /// The errors of [`create`](OutputFile::create).
     pub fn check(path: &Path, options: OutputOptions) -> Result<()> {
         Place::find(path, options)?.check()
     }

@@ -188,7 +188,7 @@ impl TemporaryName {
     /// Removes the file. A program calls this if it ends without dropping its [`OutputFile`](super::OutputFile).
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn remove(&self) -> std::io::Result<()> {
         Ok(self.folder.remove(&self.name)?)
     }

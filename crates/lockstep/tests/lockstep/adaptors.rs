@@ -145,7 +145,7 @@ fn chunks_are_returned_as_soon_as_they_are_complete() {
     let mut first = vec![0; 16384];
     reader.read_exact(&mut first).unwrap();
     assert!(first == plain[..16384]);
-    // Would block, repeatedly, but has not failed.
+    // The reader would block, repeatedly, but has not failed.
     for _ in 0..2 {
         assert_eq!(reader.read(&mut first).unwrap_err().kind(), io::ErrorKind::WouldBlock);
     }

@@ -171,7 +171,7 @@ fn permissions_while_writing_and_afterwards() {
     assert!(!path.exists());
     assert_eq!(output.as_file().metadata().unwrap().mode() & 0o777, 0o600);
     output.commit().unwrap();
-    // As for any new file here, whatever the umask.
+    // The permissions are those of any new file here, whatever the umask is.
     let usual = File::create(folder.path("usual")).unwrap().metadata().unwrap().mode();
     assert_eq!(fs::metadata(&path).unwrap().mode(), usual);
 }

@@ -129,8 +129,8 @@ fn wycheproof() {
                 let mut streamed = Vec::new();
                 let stream = decrypt(engine(3), &key, &test.ctx, &message[..], &mut streamed, Options::new());
                 let random = Reader::open(engine(1), &key, &test.ctx, &message);
-                // For valid vectors the length of the message; for invalid ones, the length of the plaintext that may
-                // be released before.
+                // For valid vectors, this is the length of the message. For invalid vectors, it is the length of the
+                // plaintext that may be released before the error.
                 let len = test.msg_length.unwrap_or(0);
                 if test.result == TestResult::Invalid {
                     assert!(whole.unwrap_err().is_authentication_failure(), "{label}");

@@ -47,7 +47,8 @@ fn failing_readers_are_reported_after_the_previous_pieces() {
             encrypt(engine(threads), &key(SUITE), b"", reader, &mut output, Options::new()).unwrap_err();
         assert!(matches!(&error, Error::Read(source) if source.to_string().contains("on fire")), "{error}");
         assert!(!error.is_authentication_failure());
-        // All full pieces before the failure, for any number of threads; and no reader accepts them as a message.
+        // All full pieces before the failure have been written, for any number of threads. No reader accepts them as a
+        // message.
         assert_eq!(output.len(), 56 + 6 * 32 * 16400);
         assert_eq!(oracle_open(SUITE, b"", &output), None);
 
@@ -132,7 +133,7 @@ fn memory_is_bounded() {
             if self.written > 64 << 20 {
                 return Err(io::ErrorKind::StorageFull.into());
             }
-            // Time for the other threads to read as far ahead as possible.
+            // This gives the other threads time to read as far ahead as possible.
             std::thread::sleep(std::time::Duration::from_millis(2));
             self.most
                 .fetch_max(self.read.load(Ordering::SeqCst).saturating_sub(self.written), Ordering::SeqCst);

@@ -74,7 +74,7 @@ fn truncation_near_the_borders_of_chunks() {
             }
         }
     }
-    // At the boundaries of pieces.
+    // The message is truncated at the boundaries of pieces.
     let plain = plaintext(65 * 16384);
     let message = oracle_seal(SUITE, b"", &plain);
     for chunks in [31, 32, 33, 64, 65] {

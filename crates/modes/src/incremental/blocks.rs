@@ -228,8 +228,8 @@ impl BlockBuffer {
         Ok(out)
     }
 
-    /// Ends the message. Returns the last block, and how many of its first bytes are output. Not for XTS: there, the caller
-    /// processes the [`pending`](BlockBuffer::pending) bytes to end the data unit.
+    /// Ends the message. Returns the last block, and how many of its first bytes are output. This function is not for XTS:
+    /// to end a data unit of XTS, the caller processes the [`pending`](BlockBuffer::pending) bytes.
     ///
     /// # Errors
     /// [`Error::NotWholeBlocks`], with the pending bytes unchanged; [`Error::Padding`]; errors of the executor.

@@ -71,7 +71,8 @@ impl Parts {
         Ok(())
     }
 
-    /// CTR before or after the MAC: the MAC of GCM is computed over the ciphertext, and the MAC of CCM over the plaintext.
+    /// Runs CTR before or after the MAC. The MAC of GCM is computed over the ciphertext, and the MAC of CCM over the
+    /// plaintext.
     fn update(&mut self, data: HostData<'_>, mac_of_ciphertext: bool) -> Result<()> {
         let total = self.data.saturating_add(data.len() as u64);
         self.attempt(|parts| parts.run(data, mac_of_ciphertext))?;
@@ -114,7 +115,7 @@ fn settle(mut tag: Tag<'_>, computed: &Block) -> Result<()> {
 pub struct GcmStream(Parts);
 
 impl GcmStream {
-    /// Starts a message. Nonces of any length except 0; 12 bytes recommended.
+    /// Starts a message. Nonces have any length except 0; 12 bytes are recommended.
     ///
     /// # Errors
     /// [`Error::IvLength`], and errors of devices.

@@ -24,7 +24,8 @@ pub enum Padding {
 /// A cipher for a message in pieces of any length. The total output equals that of a single call.
 ///
 /// The streams of ECB, CBC, PCBC and XTS output whole blocks and hold back a partial block. XTS also holds back the last
-/// whole block, because it may be the end of the message. Decryption with padding does this if there is no partial block.
+/// whole block, because it may be the end of the message. Decryption with padding holds back the last whole block if there
+/// is no partial block.
 pub struct CipherStream {
     executor: Arc<dyn Executor>,
     cipher: Cipher,

@@ -1,4 +1,4 @@
-//! The authenticated modes behind one type: the mode that the key names runs, with the statuses of the messages.
+//! The authenticated modes behind one type: the key selects the mode, and each message gets its status.
 
 use lockstep_core::data::Data;
 use lockstep_core::work::{Status, Tag};
@@ -12,7 +12,7 @@ fn planner() -> Planner {
     Planner::new(vec![std::sync::Arc::new(MockCpu::default())], &Selection::default()).unwrap()
 }
 
-/// Ciphertext and tag by the oracle.
+/// The ciphertext and the tag that the oracle computes.
 fn expected(mode: Aead, key: &[u8], nonce: &[u8], aad: &[u8], plaintext: &[u8]) -> (Vec<u8>, Block) {
     let of_vector = |(text, tag): (Vec<u8>, Vec<u8>)| (text, tag.try_into().unwrap());
     match mode {

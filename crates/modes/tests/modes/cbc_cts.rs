@@ -18,7 +18,7 @@ pub(crate) fn planner() -> Planner {
     Planner::new(vec![device], &Selection { device: Some("mock:0".into()), kernel: None }).unwrap()
 }
 
-/// RFC 3962, appendix B; also the IV of the next message.
+/// The examples of RFC 3962, appendix B, and the IV of the next message.
 #[test]
 fn examples_of_rfc_3962() {
     let planner = planner();
@@ -94,7 +94,7 @@ fn messages_of_every_length_in_every_variant() {
                 let mut next = iv;
                 cbc_cts::encrypt(&planner, &key, variant, &mut next, &mut out).unwrap();
                 assert_eq!(out, expected, "{variant:?}, {len} bytes");
-                // Out of place, with more space than the output.
+                // Out of place, with more space than the output needs.
                 let (mut state, mut room) = (iv, vec![0x77; len + 20]);
                 let mut executor = Planned::new(&planner, &key);
                 let mut io = SliceIo { input: &expected, output: &mut room };

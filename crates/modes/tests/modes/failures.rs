@@ -1,5 +1,5 @@
-//! Authenticated modes on an executor that fails in one of their passes: no message is then done, and no tag and no output looks
-//! like a result.
+//! Authenticated modes on an executor that fails in one of the passes. After the failure, no message has the status of
+//! success, and no tag and no output contains a result.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -17,11 +17,11 @@ use lockstep_testkit::mock::MockCpu;
 static PLANNER: LazyLock<Planner> =
     LazyLock::new(|| Planner::new(vec![Arc::new(MockCpu::default())], &Selection::default()).unwrap());
 
-/// Runs passes, and fails in the pass with a number, counted from 0. Either does not have fused AEADs, or fails in them.
+/// Runs passes, and fails in the pass with the given number, counted from 0. Fused AEADs are either not supported or fail.
 struct Failing {
     passes: AtomicUsize,
     fails_at: usize,
-    /// True if the pass that fails has written its output before.
+    /// True if the pass that fails writes its output first.
     has_written: bool,
     /// True if fused AEADs fail after they have written outputs and tags.
     fails_in_fused: bool,
@@ -82,7 +82,7 @@ struct Batch {
     tags: Vec<Block>,
 }
 
-/// What a call leaves.
+/// The outcome of a call, and the messages after the call.
 struct Left {
     outcome: Result<()>,
     outputs: Vec<Vec<u8>>,
@@ -187,7 +187,7 @@ impl Batch {
             }
             let what = format!("{mode}, pass {fails_at}, opens {}, in place {}", self.opens, self.in_place);
             let is_unchanged = self.assert_no_partial_result(&what, &left, &without_failure);
-            // Only SIV starts with a pass over the data, when it opens.
+            // Only SIV starts with a pass over the data, and only when it opens messages.
             let begins = mode == Aead::Siv && self.opens;
             assert!(is_unchanged || fails_at > 0 || begins, "{what}: {:?}", left.outputs);
         }
@@ -204,7 +204,7 @@ fn batches() -> impl Iterator<Item = Batch> {
             batches.push(Batch::new(mode, &[most, least], nonce));
         }
         if mode == Aead::Gcm {
-            // The first counter is a hash.
+            // With this nonce, the first counter is a hash.
             batches.push(Batch::new(mode, &[most], 16));
         }
         batches

@@ -11,7 +11,8 @@ use lockstep_reference as reference;
 const KEY: [u8; 16] = [7; 16];
 const IV: Block = [0xfe; 16];
 
-/// Runs passes by the oracle, and fails in the call with a number, counted from 0; like a device, it then zeroes the output.
+/// Runs passes with the oracle, and fails in the call with the given number, counted from 0. A call that fails zeroes the
+/// output, as a device does.
 struct Executor {
     calls: usize,
     fails_at: Option<usize>,
@@ -111,7 +112,7 @@ fn padding_may_be_switched_off_while_a_block_is_kept_back() {
     assert!(buffer.pending().is_empty() && output[..48] == [3; 48]);
 }
 
-/// Input and output in one piece of memory, the output `shift` bytes before or behind the input.
+/// Input and output in one buffer. The output starts `shift` bytes before or after the input.
 struct Overlapping<'m> {
     memory: &'m mut [u8],
     input: usize,

@@ -80,8 +80,8 @@ fn lengths_that_the_algorithms_exclude_are_refused() {
     }
 }
 
-/// KW makes the inputs, with every length in the check value and every number of bytes before the zeros. Only a length that
-/// fits the semiblocks, with zeros after it, unwraps.
+/// The inputs are made with KW, with every length in the check value and every number of bytes before the zeros. Unwrapping
+/// succeeds only if the length fits the number of semiblocks, and all bytes after this length are zero.
 #[test]
 fn prefix_length_and_padding_are_checked() {
     let planner = planner();
@@ -134,7 +134,7 @@ fn the_inverse_function_exchanges_the_directions() {
     assert_eq!(data, [5; 16]);
 }
 
-/// Changes nothing, and fails in the last of the calls.
+/// An executor that changes nothing, and fails in the last of this number of calls.
 struct Failing(usize);
 
 impl KeyedExecutor for Failing {

@@ -62,7 +62,7 @@ fn xts_takes_2_to_the_20_blocks() {
     }
 }
 
-/// The longest valid message fails only at the missing device; one more byte is refused before.
+/// The longest valid message fails only because the device is missing. A message of one more byte is refused before that.
 fn check(mode: Mode, seals: bool, nonce: usize, limit: u64) {
     assert!(matches!(outcome(mode, seals, nonce, limit), Error::UnknownDevice { .. }), "{limit} bytes");
     let error = outcome(mode, seals, nonce, limit + 1);

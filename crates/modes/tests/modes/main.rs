@@ -1,4 +1,5 @@
-//! The authenticated modes behind one type, the engine of the incremental modes, the limits of the modes, failures of executors, key wrap, and CBC with ciphertext stealing.
+//! The authenticated modes behind one type, the engine of the incremental modes, the limits of the modes, failures of
+//! executors, key wrap, and CBC with ciphertext stealing.
 
 mod aead;
 mod cbc_cts;

@@ -1,5 +1,5 @@
-//! `lockstep-parquet` reads what arrow-rs encrypts, and arrow-rs reads what `lockstep-parquet` encrypts. arrow-rs has neither AES_GCM_CTR_V1 nor
-//! keys of 192 bits.
+//! `lockstep-parquet` reads what arrow-rs encrypts, and arrow-rs reads what `lockstep-parquet` encrypts. arrow-rs has
+//! neither AES_GCM_CTR_V1 nor keys of 192 bits.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ fn table() -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
-/// What a test varies.
+/// The parameters that a test varies.
 #[derive(Debug, Clone, Copy)]
 struct Setting {
     footer: &'static [u8],
@@ -148,7 +148,7 @@ fn arrow_rs_reads_our_files() {
                 .with_page_index_policy(parquet::file::metadata::PageIndexPolicy::Required)
         };
         assert_eq!(read(file.clone(), options(setting.footer)).unwrap(), batch, "{setting:?}");
-        // The control.
+        // The control: reading with another footer key fails.
         assert!(read(file, options(&[9; 16])).is_err(), "{setting:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Recently decrypted pages that were read in part. Later reads take the other parts from here.
+//! Recently decrypted pages that were read in part. Later reads take the other parts from this cache.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ pub(super) struct Cache {
 
 #[derive(Default)]
 struct Pages {
-    /// By the offset in the view, oldest first.
+    /// The pages with their offsets in the view, the oldest first.
     pages: VecDeque<(u64, Arc<Vec<u8>>)>,
     bytes: usize,
 }

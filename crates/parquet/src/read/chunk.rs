@@ -16,8 +16,8 @@ use crate::modules::{self, Kind, LENGTH, Opening, module_len};
 use crate::page::PageHeader;
 use crate::thrift::Struct;
 
-/// Encrypted bytes that a thread reads and decrypts at once. They stay in the cache of its core until they are decrypted, and so
-/// few bytes are decrypted by one thread. A longer page is a piece of its own.
+/// Number of encrypted bytes that a thread reads and decrypts at once. A piece of this size stays in the cache of the core
+/// until it is decrypted, and the engine does not divide it among threads. A longer page is a piece of its own.
 const PIECE: usize = 1 << 20;
 
 /// An encrypted column chunk.
@@ -35,7 +35,7 @@ pub(super) struct Chunk {
 /// The place of a page.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Page {
-    /// The number in the chunk, with the dictionary.
+    /// The number of the page in the chunk; the dictionary page counts as a page.
     number: usize,
     start: u64,
     /// The lengths of the two modules.
@@ -64,7 +64,8 @@ impl Chunk {
             (false, false) => Module::DataPage,
         };
         let ordinal = page.number - usize::from(self.has_dictionary && page.number > 0);
-        // Writers with more pages than ordinals let the number wrap around or refuse to write; this is checked in `page`.
+        // If there are more pages than ordinals, some writers let the number wrap around, and others refuse to write. `page`
+        // checks this.
         (module, (!is_dictionary).then_some(ordinal as i16))
     }
 
@@ -126,7 +127,7 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// Pages that a thread decrypts: the first `len` bytes of its buffer start with them.
+/// Pages that a thread decrypts. The first `len` bytes of its buffer start with the encrypted pages.
 struct Piece<'a> {
     pages: Vec<Page>,
     len: usize,
@@ -135,10 +136,10 @@ struct Piece<'a> {
     out: &'a mut [u8],
 }
 
-/// A read that is counted as long as it lasts.
+/// A read in progress. It is counted until it is dropped.
 struct Reader<'a> {
     readers: &'a AtomicUsize,
-    /// The number of reads, with this one. They share the processors.
+    /// The number of reads in progress, including this one. All of them share the processors.
     all: usize,
 }
 
@@ -198,7 +199,7 @@ impl<S: ReadAt> PlainView<S> {
         self.keep_buffer(buffer);
     }
 
-    /// Reads the next piece that is to be decrypted. Parts that the cache has are copied.
+    /// Reads the next piece that is to be decrypted. Parts that are in the cache are copied from there.
     fn next_piece<'a>(
         &self,
         region: &Region,
@@ -217,7 +218,7 @@ impl<S: ReadAt> PlainView<S> {
             }
             let end = (offset + rest.out.len() as u64).min(page.start + PIECE as u64).max(page.end());
             let len = (end - page.start) as usize;
-            // The buffer is larger only after a larger page.
+            // The buffer is longer only if an earlier page was longer.
             if buffer.len() < len {
                 buffer.resize(len, 0);
             }

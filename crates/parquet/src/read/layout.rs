@@ -29,7 +29,7 @@ impl Region {
     }
 }
 
-/// What a range of the view has.
+/// The content of a range of the view.
 pub(super) enum Content {
     /// The bytes of the file: a column that is not encrypted.
     Plain,
@@ -91,8 +91,8 @@ pub(super) struct Layout {
     pub(super) pages: Kind,
 }
 
-/// Bytes for a column without a key and without known place, and between such columns and the others, so that a reader that merges
-/// near reads does not touch them.
+/// Number of bytes for each column without a key and without known place, and number of bytes between such columns and the
+/// others. Because of this gap, a reader that merges neighbouring reads does not read such columns.
 const HIDDEN: u64 = 64;
 const HIDDEN_GAP: u64 = 64 << 10;
 
@@ -183,7 +183,7 @@ impl<S: ReadAt> Planner<'_, S> {
                 return Err(Error::Unsupported { what: format!("column {} in another file", leaf.path) });
             }
             match chunk.remove(chunk::CRYPTO_METADATA) {
-                // DuckDB encrypts all columns with the footer key, and does not say so.
+                // DuckDB encrypts all columns with the footer key, but the file does not state this.
                 None if self.aad.is_missing() => {
                     let mut crypto = Struct::new();
                     crypto.set(column_crypto::WITH_FOOTER_KEY, Value::Struct(Struct::new()));
@@ -216,7 +216,7 @@ impl<S: ReadAt> Planner<'_, S> {
         match (meta.int(column::BLOOM_FILTER_OFFSET), meta.int(column::BLOOM_FILTER_LENGTH)) {
             (Some(start), Some(len)) => self.add(start as u64, len as u64, Content::Plain),
             (Some(_), None) => {
-                // Readers can do without a filter, and its end is not known.
+                // The filter is removed, because its end is not known. Readers do not need it.
                 let mut meta = meta.clone();
                 meta.remove(column::BLOOM_FILTER_OFFSET);
                 chunk.set(chunk::META_DATA, Value::Struct(meta));
@@ -283,7 +283,7 @@ impl<S: ReadAt> Planner<'_, S> {
             chunk.set(field, Value::I32(shorter(len, 1)?));
         }
         if self.has_plain_filters {
-            // Nothing authenticates them, so that they could hide rows. Readers can do without them.
+            // The filters are removed, because they are not authenticated and could hide rows. Readers do not need them.
             meta.remove(column::BLOOM_FILTER_OFFSET);
             meta.remove(column::BLOOM_FILTER_LENGTH);
         }
@@ -394,7 +394,7 @@ fn outside() -> Error {
     malformed("a column, index or filter is outside of the file")
 }
 
-/// The indexes of a column chunk: the number of the field, offset and length. Negative numbers become too large ones.
+/// The indexes of a column chunk: the number of the field, offset and length. Negative numbers become numbers that are too large.
 fn indexes(chunk: &Struct) -> impl Iterator<Item = (i16, u64, u64)> + '_ {
     let fields = [
         (chunk::OFFSET_INDEX_OFFSET, chunk::OFFSET_INDEX_LENGTH),

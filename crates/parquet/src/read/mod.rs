@@ -1,9 +1,9 @@
 //! The plain view of an encrypted file.
 //!
-//! The view has the offsets of the encrypted file: a page takes exactly the bytes that its two modules take. The page header is
-//! longer by the overhead of the modules, which is in a field that readers skip. So the layout is known without a look at the pages,
-//! page locations of an offset index remain valid, and each part is decrypted only when it is read. The footer is written anew. Bytes
-//! that belong to no column, index or filter read as zeros.
+//! The view has the offsets of the encrypted file: a page takes exactly the bytes that its two modules take. The page header
+//! is longer by the overhead of the modules. The additional bytes are a field that readers skip. Therefore the layout is
+//! known without reading the pages, page locations of an offset index remain valid, and each part is decrypted only when it
+//! is read. The footer is written anew. Bytes that belong to no column, index or filter are zeros.
 
 mod cache;
 mod chunk;
@@ -33,8 +33,9 @@ const COPIED: u64 = 16 << 20;
 pub struct ReadOptions<'a> {
     /// The AAD prefix: required if the file was written with one and does not store it. If the file stores one, the two must be equal.
     pub aad_prefix: Option<&'a [u8]>,
-    /// Read files whose modules have no associated data, as DuckDB writes them, against the format. In such a file pages and columns
-    /// that are encrypted with the same key can be exchanged without notice. All columns of such a file are taken as encrypted.
+    /// Read files whose modules have no associated data, as DuckDB writes them, against the format. In such a file, an
+    /// exchange of pages or columns that are encrypted with the same key is not detected. All columns of such a file are
+    /// taken as encrypted.
     pub allows_missing_aad: bool,
     /// Read files with [`Algorithm::GcmCtrV1`], whose pages have no authentication: changes in them are not detected. The algorithm is
     /// not authenticated in files with an encrypted footer, so that with this option a file with [`Algorithm::GcmV1`] can be
@@ -52,7 +53,7 @@ pub struct PlainView<S> {
     aad: FileAad,
     /// The mode of pages.
     pages: Kind,
-    /// In the order of their offsets, without overlaps.
+    /// The ranges of the view, in the order of their offsets, without overlaps.
     regions: Vec<Region>,
     /// The offset of `footer`.
     footer_start: u64,
@@ -114,7 +115,8 @@ impl<S: ReadAt> PlainView<S> {
         self.read_part(offset, buffer, true)
     }
 
-    /// [`PlainView::read_at`]. Unless `refuses_hidden`, a column without a key reads as zeros also where the read starts.
+    /// Like [`PlainView::read_at`]. If `refuses_hidden` is false, a column without a key is read as zeros even if the read
+    /// starts in it.
     pub(crate) fn read_part(&self, offset: u64, buffer: &mut [u8], refuses_hidden: bool) -> Result<usize> {
         let count = self.len().saturating_sub(offset).min(buffer.len() as u64) as usize;
         let outcome = self.fill(offset, &mut buffer[..count], refuses_hidden);
@@ -124,10 +126,10 @@ impl<S: ReadAt> PlainView<S> {
         outcome.map(|()| count)
     }
 
-    /// Writes the whole view. What was written before an error is only a part of it.
+    /// Writes the whole view. After an error, only a part of the view has been written.
     ///
     /// # Errors
-    /// Those of [`PlainView::read_at`], and of writing.
+    /// The errors of [`PlainView::read_at`], and of writing.
     pub fn copy_to(&self, output: &mut impl Write) -> Result<()> {
         let mut buffer = Zeroizing::new(vec![0; COPIED.min(self.len()) as usize]);
         let mut offset = 0;
@@ -168,7 +170,7 @@ impl<S: ReadAt> PlainView<S> {
         Ok(())
     }
 
-    /// Reads magic bytes, bytes that belong to nothing, and the footer.
+    /// Reads magic bytes, bytes that belong to no column, index or filter, and the footer.
     fn read_between(&self, offset: u64, buffer: &mut [u8]) {
         if let Some(start) = offset.checked_sub(self.footer_start) {
             let start = start as usize;
@@ -200,7 +202,7 @@ impl<S: ReadAt> PlainView<S> {
                 buffer.copy_from_slice(&plain[start..start + buffer.len()]);
                 Ok(())
             }
-            // A larger read that happens to cover a column without a key, such as a copy of the whole view.
+            // This is a larger read that covers a column without a key, such as a copy of the whole view.
             Content::Hidden(_) => {
                 buffer.fill(0);
                 Ok(())

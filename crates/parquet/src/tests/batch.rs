@@ -64,7 +64,7 @@ impl Setting {
         Setting { engine, file, found }
     }
 
-    /// Statuses and outputs. Outputs are not zeros before the call.
+    /// Decrypts the modules. Returns the outcome, the statuses and the outputs. The outputs are not zeros before the call.
     fn decrypt(&self) -> (crate::Result<()>, Vec<Status>, Vec<Vec<u8>>) {
         let keys = [Key::new(FOOTER).unwrap(), Key::new(COLUMN).unwrap()];
         let len = |found: &Found| ciphertext(found.kind, found.range.len()).unwrap().len();
@@ -101,7 +101,7 @@ fn all_pages_of_a_file_in_one_batch() {
     }
 }
 
-/// One module is damaged: only it is refused.
+/// If one module is damaged, only this module is refused.
 #[test]
 fn a_damaged_module_is_zeroed_and_the_others_are_not() {
     for algorithm in [Algorithm::GcmV1, Algorithm::GcmCtrV1] {
@@ -112,7 +112,7 @@ fn a_damaged_module_is_zeroed_and_the_others_are_not() {
             let (at, kind) = (range.start + place, *kind);
             setting.file[at] ^= 4;
             let (outcome, statuses, outputs) = setting.decrypt();
-            // The length field is checked in both modes, everything else by the tag.
+            // The length field is checked in both modes. Only the tag of GCM protects everything else.
             if kind == Kind::Ctr && place >= 4 {
                 outcome.unwrap();
                 continue;

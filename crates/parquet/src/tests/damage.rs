@@ -11,7 +11,7 @@ fn every_changed_byte_is_refused() {
     let engine = Engine::new().unwrap();
     for plaintext_footer in [false, true] {
         let file = encrypted(&engine, &policy(Algorithm::GcmV1, plaintext_footer));
-        // The control.
+        // The control: the unchanged file is read.
         assert!(read_all(&engine, file.clone(), &keys()).is_ok());
         for at in 0..file.len() {
             let mut changed = file.clone();
@@ -41,7 +41,7 @@ fn changed_bytes_of_ctr_files_are_refused_outside_of_pages() {
     }
     let in_pages: usize = (0..GROUPS * COLUMNS.len())
         .map(|i| {
-            // Nonces without length fields: no page may have any length.
+            // The length fields are not counted, because a page with another length is refused.
             bodies(i / COLUMNS.len(), i % COLUMNS.len())
                 .iter()
                 .map(|body| body.len() + modules::NONCE)
@@ -54,7 +54,7 @@ fn changed_bytes_of_ctr_files_are_refused_outside_of_pages() {
     }
 }
 
-/// Whatever the encryption accepts can be read again, with plain columns too.
+/// Every file that the encryption accepts can be read again, also with plain columns.
 #[test]
 fn damaged_plain_files_are_refused_or_encrypted() {
     let engine = Engine::new().unwrap();

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::*;
 
-/// The digits from a first one on, with another last one.
+/// 31 consecutive digits that start with `first`, followed by `last`.
 fn key(first: u8, last: u8) -> Vec<u8> {
     let digits = (0..31).map(|i| (first + i) % 10).chain([last]);
     digits.map(|digit| b'0' + digit).collect()

@@ -55,7 +55,7 @@ fn stated_lengths_do_not_determine_buffers() {
             let _ = read(&changed, &keys());
             changed.check();
         }
-        // The control.
+        // The control: the unchanged file is read, with buffers of more than 100 bytes.
         let intact = Recording::new(file);
         read(&intact, &keys()).unwrap();
         assert!(intact.longest.load(Ordering::Relaxed) > 100);
@@ -87,7 +87,8 @@ fn file_with_schema(elements: Vec<Struct>) -> Vec<u8> {
     out
 }
 
-/// Each column in a group with a long name has the name in its path, so that paths take much more memory than the file.
+/// If each column is in a group with a long name, the name is in each path, so that paths take much more memory than the
+/// file.
 #[test]
 fn paths_of_columns_are_limited() {
     let engine = Engine::new().unwrap();

@@ -1,5 +1,5 @@
-//! Small files made here: what a view of an encrypted file shows, and that every change of a file is refused. Whole tables are
-//! compared with other implementations by the tests of `crates/python`.
+//! Tests with small files that are made here: the content of a view of an encrypted file, and the refusal of every changed
+//! file. Whole tables are compared with other implementations by the tests of `crates/python`.
 
 mod batch;
 mod damage;
@@ -41,7 +41,8 @@ fn bits(group: usize, column: usize) -> Vec<u8> {
     vec![200 + (group * 10 + column) as u8; 32]
 }
 
-/// A plain file with indexes and a Bloom filter for each chunk. Its pages are not those of a table, which encryption does not notice.
+/// A plain file with indexes and a Bloom filter for each chunk. Its pages are not those of a table, but encryption does not
+/// read the content of pages.
 fn plain_file() -> Vec<u8> {
     plain_file_with(COLUMNS, 0, &bodies)
 }
@@ -132,7 +133,7 @@ fn plain_file_with(
         (file::SCHEMA, Value::Structs(elements)),
         (3, Value::I64(2)),
         (file::ROW_GROUPS, Value::Structs(groups)),
-        // An unknown field survives.
+        // An unknown field is kept.
         (99, Value::Binary(b"unknown".to_vec())),
     ]);
     let footer = footer.encode();
@@ -203,7 +204,7 @@ fn check(plain: &[u8], plain_column: Option<usize>) {
             let (mut at, mut found, mut starts) = (start, Vec::new(), Vec::new());
             while at < end {
                 let (header, used) = Struct::read(&plain[at..end]).unwrap().unwrap();
-                // A checksum of the bytes in the file remains only where the bytes do.
+                // A checksum of a page is kept only if the bytes of the page are unchanged.
                 assert_eq!(header.has(page::CRC), plain_column == Some(number));
                 let size = header.int(page::COMPRESSED_SIZE).unwrap() as usize;
                 assert_eq!(header.int(2), Some(size as i64));
@@ -249,7 +250,7 @@ fn the_view_has_the_pages_of_the_plain_file() {
 #[test]
 fn threads_share_long_chunks() {
     let engine = |threads| Engine::builder().threads(threads).build().unwrap();
-    // A chunk has 3 MB, in pages that are shorter and longer than what a thread takes at once.
+    // A chunk has 3 MB, in pages that are shorter and longer than the number of bytes that a thread takes at once.
     let lengths = [30, 500_000, 700_000, 1, 1_200_000, 300_000, 0, 300_000];
     let page = |group: usize, column: usize, i: usize| {
         (0..lengths[i]).map(|at| (at / 7 + group * 50 + column * 10 + i) as u8).collect()
@@ -271,7 +272,8 @@ fn threads_share_long_chunks() {
         let mut whole = vec![0; expected.len()];
         assert_eq!(view.read_at(0, &mut whole).unwrap(), whole.len());
         assert!(whole == expected);
-        // From the middle of a page to the middle of another one; the second time, both pages are in the cache.
+        // The range is from the middle of a page to the middle of another one. At the second time, both pages are in the
+        // cache.
         let range = 400_000..2_500_000;
         for _ in 0..2 {
             let mut part = vec![0; range.len()];
@@ -279,7 +281,7 @@ fn threads_share_long_chunks() {
             assert!(part == expected[range.clone()]);
         }
         if algorithm == Algorithm::GcmV1 {
-            // A byte of the longest page of the first chunk.
+            // Changes a byte of the longest page of the first chunk.
             file[2_000_000] ^= 1;
             let error = open(3, &file).read_at(0, &mut whole).unwrap_err();
             assert!(matches!(error, Error::NotAuthentic { .. }), "{error}");
@@ -288,13 +290,14 @@ fn threads_share_long_chunks() {
     }
 }
 
-/// Nothing authenticates the algorithm in a file with an encrypted footer.
+/// The algorithm is not authenticated in a file with an encrypted footer.
 #[test]
 fn another_algorithm_is_refused() {
     let engine = Engine::new().unwrap();
     let mut file = encrypted(&engine, &policy(Algorithm::GcmV1, false));
     let union = footer_range(&file).start + 1;
-    // The header of the first field of the union, which is a structure; then of its second field.
+    // The byte is the header of the first field of the union, which is a structure. It becomes the header of the second
+    // field.
     assert_eq!(file[union], 0x1c);
     file[union] = 0x2c;
     assert!(matches!(read_all(&engine, file.clone(), &keys()), Err(Error::UnauthenticatedPages)));
@@ -394,7 +397,7 @@ fn padding_fills_any_length_that_a_header_needs() {
 #[test]
 fn padding_ends_with_the_header() {
     let engine = Engine::new().unwrap();
-    // The type, the size, and a field with a number, which follows them.
+    // The header has the type, the size and then a field with this number.
     for id in [-1, -300, 0, 14, 15, 16, 300, i16::MAX - 1, i16::MAX] {
         let body = [0x5a; 9];
         let mut header = vec![0x15, 0, 0x25, 2 * body.len() as u8, 0x05];

@@ -24,7 +24,7 @@ pub use policy::{ColumnKey, Policy};
 const FILE_UNIQUE: usize = 8;
 
 /// Encrypts a plain Parquet file by a policy. The output is complete only if the call succeeds: write it to an
-/// [`lockstep::OutputFile`], and commit that afterwards.
+/// [`lockstep::OutputFile`], and commit the file afterwards.
 ///
 /// # Errors
 /// [`Error::UnknownColumn`], [`Error::Contradiction`], [`Error::KeyLength`] and [`Error::AadPrefix`] for a policy that cannot be
@@ -82,8 +82,8 @@ struct Writer<'a, S, W> {
     at: u64,
     /// The offset of the footer in the input.
     limit: u64,
-    /// Bytes of the input that were used. Their number is limited, so that a small file that names the same bytes again and again
-    /// has no large output.
+    /// Bytes of the input that were used. Their number is limited, so that a small file that refers to the same bytes
+    /// repeatedly does not cause a large output.
     used: u64,
     aad: FileAad,
     /// The mode of pages.
@@ -142,7 +142,7 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
         let Some(Value::Struct(mut meta)) = chunk.remove(chunk::META_DATA) else {
             return Err(missing("the metadata of a column"));
         };
-        // The policy is applied by the place of a column in the schema, and some readers find columns by this path.
+        // The policy is applied by the position of a column in the schema, but some readers find columns by this path.
         if meta.strings(column::PATH_IN_SCHEMA).is_some_and(|names| names != treatment.names) {
             let what =
                 format!("the column chunk in the place of column {} is of another column", treatment.column);

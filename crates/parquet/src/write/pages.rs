@@ -22,7 +22,7 @@ const PIECE: usize = 4 << 20;
 pub(super) enum Placement {
     /// The pages have moved by this number of bytes.
     Moved(i64),
-    /// By the offset in the input: offset and length in the output.
+    /// For each offset in the input, the offset and the length in the output.
     Pages(HashMap<i64, (i64, i32)>),
 }
 

@@ -82,7 +82,7 @@ impl<'w, S: ReadAt, W: Write> Writer<'w, S, W> {
 
     /// The header and the bits of a Bloom filter.
     fn read_bloom_filter(&mut self, start: u64, len: Option<i64>) -> Result<(Vec<u8>, Vec<u8>)> {
-        /// More than a header takes.
+        /// A header takes fewer bytes than this.
         const HEADER: u64 = 256;
         let available = self.limit.saturating_sub(start);
         let first =
@@ -107,7 +107,7 @@ impl<'w, S: ReadAt, W: Write> Writer<'w, S, W> {
         self.put_index(chunk, fields, treatment, place, Module::ColumnIndex, &index)
     }
 
-    /// The page locations are those of the output.
+    /// Writes an offset index with the page locations of the output.
     fn offset_index(
         &mut self,
         chunk: &mut Struct,

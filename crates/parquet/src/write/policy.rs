@@ -12,7 +12,7 @@ use crate::keys::ModuleKey;
 pub struct ColumnKey {
     /// The column: its names from the root joined by dots. The name of a group stands for all columns in it.
     pub path: String,
-    /// 16, 24 or 32 bytes.
+    /// The key, of 16, 24 or 32 bytes.
     pub key: Zeroizing<Vec<u8>>,
     /// What the file states about the key, for readers.
     pub key_metadata: Option<Vec<u8>>,
@@ -63,7 +63,7 @@ impl std::fmt::Debug for Policy {
 /// A policy for the columns of a file.
 pub(super) struct Plan {
     pub(super) footer_key: Arc<ModuleKey>,
-    /// For each column of the file.
+    /// The treatment of each column of the file.
     pub(super) treatments: Vec<Treatment>,
 }
 

@@ -18,7 +18,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// Its name in files and tables.
+    /// The name of the kind of memory in files and tables.
     pub const fn name(self) -> &'static str {
         match self {
             Place::Host => "host",

@@ -39,8 +39,8 @@ pub(super) struct Store {
     entries: Vec<Entry>,
 }
 
-/// The generation of the kernels. It is increased when a kernel supports another operation: a file of the generation before
-/// lacks its measurement, and a kernel without a measurement is not chosen if others have one.
+/// The generation of the kernels. It is increased when a kernel supports another operation. A file of an earlier generation
+/// lacks the measurement of that operation, and a kernel without a measurement is not chosen if other kernels have one.
 const GENERATION: u32 = 2;
 
 /// A text with everything on which the measurements depend.
@@ -121,7 +121,7 @@ impl Store {
     }
 }
 
-/// Against accidental changes.
+/// A checksum that detects accidental changes.
 fn sum(text: &str) -> String {
     format!("{:016x}", hash(text.as_bytes()))
 }

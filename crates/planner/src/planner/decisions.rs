@@ -14,13 +14,13 @@ use lockstep_core::work::Operation;
 pub struct Considered {
     /// The device.
     pub device: DeviceId,
-    /// Its kernel.
+    /// The kernel of the device.
     pub kernel: &'static str,
     /// The estimated time of the work in nanoseconds.
     pub ns: f64,
     /// True if the time is based on measurements, false if the device states it.
     pub is_measured: bool,
-    /// If the candidate has failed its self-test, or its device has failed too often: a description of this failure.
+    /// A description of the failure, if the candidate has failed its self-test or its device has failed too often.
     pub passed_over: Option<String>,
     /// True for the chosen candidate.
     pub is_chosen: bool,

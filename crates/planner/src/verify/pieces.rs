@@ -10,10 +10,10 @@ use lockstep_core::key::{Block, Key};
 use lockstep_core::ocb::{Masks, first_offset, nonce_block, xor};
 use lockstep_core::work::{Pass, Segment, Tweak};
 
-/// One of this number of blocks is computed again. This is one block in 64 KiB, or 0.02 % of the work.
+/// One in this many blocks is computed again. This is one block in 64 KiB, or 0.02 % of the work.
 const BLOCK_STRIDE: usize = 4096;
 
-/// One of this number of messages is computed again as a whole, to verify its tag or MAC. This is 0.4 % of the work.
+/// One in this many messages is computed again as a whole, to verify its tag or MAC. This is 0.4 % of the work.
 const MESSAGE_STRIDE: usize = 256;
 
 /// Consecutive bytes of a message.
@@ -47,17 +47,18 @@ impl Piece<'_> {
     }
 }
 
-/// One place in each stretch of `stride` places, in ascending order. The places within the stretches differ, because errors of
-/// devices are often periodic: those of one lane are in each block of the same number in a tile.
+/// Chooses one place in each stretch of `stride` consecutive places, in ascending order. The position within the stretch
+/// differs from stretch to stretch, because errors of devices are often periodic: the errors of a lane occur at the same
+/// block number of each tile.
 fn places(seed: usize, stride: usize) -> impl Iterator<Item = usize> {
     (0usize..).map(move |stretch| {
-        // Multiples of the golden ratio, of which the fractional part is a part of the stretch, are spread evenly.
+        // The position is the fractional part of a multiple of the golden ratio. Such positions are spread evenly.
         let multiple = (seed as u64).wrapping_add(stretch as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         stretch * stride + part_of(stride, (multiple >> 32) as usize)
     })
 }
 
-/// A number below `count`: the part `fraction / 2^32` of it.
+/// `count * fraction / 2^32`, rounded down: a number below `count`.
 fn part_of(count: usize, fraction: usize) -> usize {
     ((fraction as u128 * count as u128) >> 32) as usize
 }
@@ -83,7 +84,8 @@ pub(super) fn sampled_blocks(verifier: &Verifier<'_>, lengths: &[usize]) -> Vec<
     samples
 }
 
-/// One in [`MESSAGE_STRIDE`] messages. A message that has more than a 16th of all bytes is left out, so that there may be none.
+/// One in [`MESSAGE_STRIDE`] messages. A message that has more than a 16th of all bytes is left out, so the list may be
+/// empty.
 pub(super) fn sampled_messages(verifier: &Verifier<'_>, lengths: &[usize]) -> Vec<usize> {
     let (total, count) = (lengths.iter().sum::<usize>(), lengths.len());
     let stride = MESSAGE_STRIDE.min(count.max(1));
@@ -161,7 +163,7 @@ pub(super) fn compare(
 struct OcbOffsets(Vec<Option<(Masks, Zeroizing<Block>)>>);
 
 impl OcbOffsets {
-    /// Computes them by the trusted devices.
+    /// Computes the masks and the offsets with the trusted devices.
     fn of(verifier: &Verifier<'_>, pieces: &[Piece<'_>]) -> Result<OcbOffsets> {
         if pieces.iter().all(|piece| piece.ocb_nonce.is_none()) {
             return Ok(OcbOffsets(Vec::new()));

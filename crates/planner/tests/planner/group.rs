@@ -1,4 +1,4 @@
-//! Groups of devices: the shared suite over three devices that share even short work, and work of which one device fails.
+//! Groups of devices: the shared suite over three devices that share even short work, and work in which one device fails.
 
 use std::sync::Arc;
 

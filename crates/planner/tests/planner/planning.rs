@@ -1,4 +1,4 @@
-//! What the planner chooses, and what it chooses only by name.
+//! The choices of the planner, and the devices and kernels that it uses by name only.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,7 +28,7 @@ struct Pretend {
 }
 
 impl Pretend {
-    /// Kernels: name, whether it leaks, cost.
+    /// `kernels` has the name of each kernel, whether it leaks secrets, and its cost.
     fn new(backend: &'static str, kernels: &[(&'static str, bool, Cost)], broken: &[usize]) -> Self {
         let info = |&(name, leaks, _): &(&'static str, bool, Cost)| KernelInfo {
             name,
@@ -161,7 +161,7 @@ fn a_kernel_that_is_always_faster_is_used_unless_it_fails() {
         assert_eq!(run_by([SLOW, faster], &[1], bytes), [0, 0]);
         assert_eq!(run_by([faster, SLOW], &[0], bytes), [1, 1]);
     }
-    // Neither is always faster.
+    // Neither kernel is always faster.
     assert_eq!(run_by([SLOW, FAST], &[], 16), [0, 0]);
     assert_eq!(run_by([SLOW, FAST], &[], 20_000), [1, 1]);
 }
@@ -258,7 +258,7 @@ fn a_group_does_large_work_and_one_device_the_rest() {
     let chosen = |bytes| planner.plan(CTR, KeySize::Aes128, bytes, None).unwrap().device.id().to_string();
     assert_eq!(chosen(1000), "gpu:0");
     assert_eq!(chosen(10_000_000), "gpu:all");
-    // Data on one of them are planned for it.
+    // Work on the memory of one of the devices is planned for this device.
     let second = DeviceId { backend: "gpu", unit: Unit::Number(1) };
     let there = planner.plan(CTR, KeySize::Aes128, 10_000_000, Some(second)).unwrap();
     assert_eq!(there.device.id(), second);
@@ -278,7 +278,7 @@ fn candidates(devices: &[(&'static str, u16, &str, &str, &'static str)]) -> Vec<
 #[test]
 fn hardware_that_several_backends_reach_is_a_candidate_once() {
     let (h100, pci) = ("NVIDIA H100 PCIe", ["0000:01:00.0", "0000:02:00.0", "0000:03:00.0"]);
-    // By address: the third GPU is reached by `wgpu` alone.
+    // Hardware is identified by address: the third GPU is reached only by `wgpu`.
     let all = [
         ("cuda", 0, h100, pci[0], "cuda/fast"),
         ("cuda", 1, h100, pci[1], "cuda/fast"),
@@ -287,7 +287,7 @@ fn hardware_that_several_backends_reach_is_a_candidate_once() {
         ("opengl", 0, h100, pci[2], "opengl/fast"),
     ];
     assert_eq!(candidates(&all), ["cuda:0", "cuda:1", "wgpu:0"]);
-    // By model, where an address is unknown.
+    // Hardware is identified by model if an address is unknown.
     let all = [
         ("cuda", 0, h100, pci[0], "cuda/fast"),
         ("cuda", 1, h100, pci[1], "cuda/fast"),
@@ -296,7 +296,7 @@ fn hardware_that_several_backends_reach_is_a_candidate_once() {
         ("opengl", 0, "NVIDIA T4/PCIe/SSE2", "", "opengl/fast"),
     ];
     assert_eq!(candidates(&all), ["cuda:0", "cuda:1", "wgpu:1"]);
-    // A backend without a kernel for the GPU does not keep others from it.
+    // A backend without a kernel for the GPU does not exclude other backends.
     let all = [("cuda", 0, h100, pci[0], "cuda/missing"), ("wgpu", 0, h100, pci[0], "wgpu/fast")];
     assert_eq!(candidates(&all), ["cuda:0", "wgpu:0"]);
 }

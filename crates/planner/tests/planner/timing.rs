@@ -26,7 +26,7 @@ fn times_are_interpolated_and_extrapolated() {
     let at = |bytes: usize| timing.ns(bytes.into());
     assert_eq!([at(0), at(100), at(150), at(200), at(600)], [10.0, 10.0, 15.0, 20.0, 420.0]);
     assert_eq!(at(2000), 1820.0);
-    // A flat end is not extrapolated as such.
+    // The line beyond a flat end is not flat.
     let timing = self::timing(&[(1.0, 50.0), (1000.0, 100.0), (2000.0, 100.0)], 0.0, None);
     assert_eq!(timing.ns(12_000.into()), 150.0);
 }
@@ -42,7 +42,7 @@ fn each_message_has_a_cost() {
 fn serial_messages_run_in_parallel() {
     let timing = timing(&[(0.0, 100.0), (1000.0, 10_100.0)], 0.0, Some(0.1));
     assert_eq!(timing.ns(1000.into()), 10_100.0);
-    // Many of one length: first the chain of one message limits, then the throughput.
+    // For many messages of one length, the time of one message is the limit at first, and later the throughput.
     assert_eq!(timing.ns(Shape { messages: 50, bytes: 50_000, longest: 1000 }), 10_100.0);
     assert_eq!(timing.ns(Shape { messages: 500, bytes: 500_000, longest: 1000 }), 50_100.0);
     assert_eq!(timing.ns(Shape { messages: 2, bytes: 1016, longest: 1000 }), 10_100.0);

@@ -19,9 +19,9 @@ const WRONG: usize = 1;
 /// The last byte is wrong.
 const ALMOST_RIGHT: usize = 2;
 const FAILS: usize = 3;
-/// The data are right, and the chaining state is not.
+/// The data are right, and the chaining state is wrong.
 const WRONG_STATE: usize = 4;
-/// One block in 32 is wrong, always the same of a tile, as if a lane of the device were broken.
+/// One block in 32 is wrong, at the same place in each tile, as if a lane of the device were broken.
 const BROKEN_LANE: usize = 5;
 
 struct Pretend {
@@ -98,7 +98,7 @@ impl Device for Pretend {
     }
 }
 
-/// A planner over a fast device that may compute wrongly and a slow trusted one; and the behaviour of the first.
+/// A planner over a fast device, which may compute wrongly, and a slow trusted device; and the behaviour of the fast device.
 fn planner(verify: Verify, device: Option<&str>) -> (Planner, Arc<AtomicUsize>) {
     let behaviour = Arc::new(AtomicUsize::new(RIGHT));
     let devices: Vec<Arc<dyn Device>> = vec![
@@ -183,7 +183,7 @@ fn samples_find_periodic_errors() {
     let inputs = [data(1 << 20)];
     run(&planner, Cipher::Ctr, Direction::Encrypt, &inputs, true).unwrap();
     behaviour.store(BROKEN_LANE, Ordering::Relaxed);
-    // Of 16 samples a call. If all had the same place in a tile, one call in 32 would find errors.
+    // A call has 16 samples. If all had the same place in a tile, only one call in 32 would find errors.
     for _ in 0..8 {
         run(&planner, Cipher::Ctr, Direction::Encrypt, &inputs, true).unwrap();
     }
@@ -252,7 +252,7 @@ fn macs_of_single_messages_are_verified_only_fully() {
     }
 }
 
-/// Of many MACs, a sample is computed again.
+/// A sample of many MACs is computed again.
 #[test]
 fn macs_of_many_messages_are_sampled() {
     let (planner, behaviour) = planner(Verify::Sample, None);

@@ -88,7 +88,7 @@ fn run_with(
                     assert!(outcome.is_ok() || state == [9; 16], "the state is as it was");
                     outcome
                 }
-                // The completion alone reports wrong results.
+                // Only the completion reports wrong results.
                 _ => plan.submit(Task::Pass(pass, &mut segments)).and_then(Completion::wait),
             }
         }
@@ -136,7 +136,7 @@ fn wrong_results_are_detected_and_zeroed() {
                 let (outcome, good) = run(&right, operation, len, place);
                 assert_eq!(outcome, Ok(()), "{operation} {place:?}");
                 assert!(good != vec![0; len], "{operation}");
-                // The last work was that one; the self-test came before.
+                // The last submission was that work, and the self-test came before it.
                 let (wrong, _) = planner(verify, Some(device.submitted() - 1));
                 let (outcome, output) = run(&wrong, operation, len, place);
                 assert_eq!(
@@ -269,7 +269,7 @@ fn off_is_off() {
     assert_eq!(run(&wrong, Operation::Pass(Pass::EcbEncrypt), 16, Place::Apart).0, Ok(()));
 }
 
-/// The zeroed output of a refused message is no wrong result; that of a message that was opened is one.
+/// The zeroed output of a refused message is not a wrong result. The zeroed output of an opened message is a wrong result.
 #[test]
 fn only_refused_messages_may_be_zeroed() {
     for (fused, verify) in
@@ -282,7 +282,7 @@ fn only_refused_messages_may_be_zeroed() {
             assert_eq!(run_with(&planner, open, 70_001, place, true), (Ok(()), bytes(70_001)));
         }
     }
-    // One bit of this plaintext is set, and the device loses it.
+    // One bit of this plaintext is set. The device clears this bit, so that the output is all zeros.
     let mut plain = [0; 16];
     plain[0] = 0x40;
     for fused in OPENING {

@@ -103,7 +103,7 @@ fn ccm_example_3() {
     );
 }
 
-/// SP 800-38C, example 4: the additional data have 65536 bytes, so their encoded length has six.
+/// SP 800-38C, example 4: the additional data have 65536 bytes, so their encoded length has six bytes.
 #[test]
 fn ccm_example_4() {
     check_ccm(

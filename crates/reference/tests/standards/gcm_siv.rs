@@ -58,7 +58,7 @@ fn polyval_example() {
     assert_eq!(polyval::polyval(&h, &[]), [0; 16]);
 }
 
-/// Field laws that follow from the definition: x^-128 is the inverse of x^128, so x^128 is the one of dot().
+/// Field laws that follow from the definition: x^-128 is the inverse of x^128, so x^128 is the neutral element of dot().
 #[test]
 fn dot_laws() {
     let one = (1u128 << 127 | 1 << 126 | 1 << 121 | 1).to_le_bytes();

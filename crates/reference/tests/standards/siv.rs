@@ -94,7 +94,7 @@ fn longer_keys() {
     );
 }
 
-/// RFC 5297, section 2.4: S2V of no string is CMAC of one; S2V of an empty string is not.
+/// RFC 5297, section 2.4: S2V of no string is the CMAC of the number one. S2V of an empty string is another value.
 #[test]
 fn no_strings() {
     let aes = Aes::new(&[3; 16]);

@@ -24,7 +24,7 @@ struct Aead {
     open: Run,
     nonce: usize,
     passes: &'static [Pass],
-    /// POLYVAL keys have 16 bytes, whatever the size of the key.
+    /// True if the AEAD uses POLYVAL, whose keys always have 16 bytes.
     polyval: bool,
     sizes: &'static [KeySize],
     oracle: Oracle,

@@ -120,7 +120,7 @@ fn lengths(subject: &Subject, pass: Pass) -> Vec<usize> {
     if slow_pass || subject.slow {
         lengths.retain(|&len| len <= 300);
     } else {
-        // Long enough to be divided among threads, and not a multiple of 8 blocks.
+        // This length is large enough to be divided among threads, and is not a multiple of 8 blocks.
         lengths.push(3 * 1024 * 1024 + 16 * 7);
     }
     lengths
@@ -133,7 +133,8 @@ pub fn every_pass_every_length(subject: &Subject) {
             if !subject.does(pass, size) {
                 continue;
             }
-            // What depends on the length does not depend on the key size: slow devices get all lengths with one size.
+            // Code that depends on the length does not depend on the key size, so slow devices are tested with all lengths
+            // for one size only.
             let is_only_size = KeySize::ALL.iter().all(|&other| other == size || !pass.takes_key(other));
             let gets_all =
                 !subject.slow || is_only_size || KeySize::ALL[pass as usize % KeySize::ALL.len()] == size;

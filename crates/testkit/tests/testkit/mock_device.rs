@@ -1,4 +1,5 @@
-//! The shared suite on `far`: the proof that nothing in core assumes data to be near. And its failures.
+//! The shared suite on the mock device, which proves that shared code does not assume data in host memory; and failures of
+//! the device.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +51,7 @@ fn work_completes_later() {
 
 #[test]
 fn a_failing_device_is_an_error() {
-    // Work 0 to 5 is the self-test of the three key sizes, two calls for each.
+    // Submissions 0 to 5 are the self-test of the three key sizes, with two calls for each.
     let planner = planner(Behaviour { fail_at: Some(6), ..Behaviour::default() });
     let key = CipherKey::new(Cipher::Ctr, &[1; 16]).unwrap();
     let error = Cipher::Ctr.encrypt(&planner, &key, &mut [0; 16], &mut [0; 100]).unwrap_err();
@@ -62,7 +63,8 @@ fn a_failing_device_is_an_error() {
 fn a_stream_does_not_go_on_after_a_failure() {
     use lockstep_modes::Direction;
     use lockstep_modes::stream::GcmStream;
-    // Work 0 to 5 proves Ctr32; 6 is the first piece of data, after which Ghash proves itself.
+    // Submissions 0 to 5 are the self-test of Ctr32. Submission 6 is the first piece of data, and the self-test of Ghash
+    // follows.
     let planner = Arc::new(planner(Behaviour { fail_at: Some(6), ..Behaviour::default() }));
     let key = lockstep_core::Key::new(&[1; 16]).unwrap();
     let mut stream = GcmStream::new(planner, Direction::Encrypt, key, &[0; 12]).unwrap();
@@ -78,7 +80,7 @@ fn gcm_goes_by_passes_if_the_fused_kernel_fails_its_test() {
     use lockstep_core::data::Data;
     use lockstep_core::work::{AeadMessage, Status, Tag};
     use lockstep_modes::gcm;
-    // Work 0 is the fused fused AEAD's first self-test.
+    // Submission 0 is the first self-test of the fused AEAD.
     let planner = planner(Behaviour { corrupt_at: Some(0), ..Behaviour::default() });
     let key = lockstep_core::Key::new(&[1; 16]).unwrap();
     let (mut data, mut tag) = ([7; 40], [0; 16]);

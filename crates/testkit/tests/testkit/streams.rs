@@ -1,4 +1,4 @@
-//! Random splits, batches and positions on the mock device, whose work completes later and in memory of its own.
+//! Random splits, batches and positions on the mock device, whose work completes later, and which has memory of its own.
 
 use std::sync::Arc;
 

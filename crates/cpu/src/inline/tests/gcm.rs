@@ -170,7 +170,7 @@ fn a_new_key_does_not_change_copies() {
             let other = Aes::new(&key);
             let mut copy = gcm.duplicate().unwrap();
             let mut second = copy.duplicate().unwrap();
-            // Of the copy.
+            // Replaces the key of the copy.
             assert!(gcm.copies_in_place() && copy.copies_in_place());
             assert!(!copy.set_key(&key[1..]) && copy.set_key(&key));
             assert_eq!(copy.rekeys_in_place(), gcm.rekeys_in_place());
@@ -178,7 +178,7 @@ fn a_new_key_does_not_change_copies() {
             check_message(&mut copy, &other, what);
             check_message(&mut gcm, aes, what);
             check_message(&mut second, aes, what);
-            // Of the original.
+            // Replaces the key of the original.
             let mut original = copy.duplicate().unwrap();
             assert!(original.set_key(&bytes(len + 60, 16)));
             let mut copies = [original.duplicate().unwrap(), original.duplicate().unwrap()];
@@ -211,7 +211,7 @@ fn copies_outlive_the_original_and_the_original_its_copies() {
     }
 }
 
-/// The first copy computes the shared key: here, several threads make the first one.
+/// The first copy computes the powers of the shared key. Here, several threads make the first copy at the same time.
 #[test]
 fn threads_copy_a_context_at_the_same_time() {
     for kernel in InlineKernel::all() {
@@ -287,7 +287,7 @@ fn calls_out_of_order_are_refused() {
 fn messages_have_a_maximum_length() {
     each_gcm(|_, mut gcm, what| {
         assert!(gcm.start(true, &[0; 12]));
-        // Simulates that much data.
+        // Setting `gcm.data` simulates a long message.
         let mut data = [0; 64];
         assert!(gcm.update(Span::in_place(&mut data[..32])));
         gcm.data = (1 << 36) - 32 - 33;
@@ -303,7 +303,7 @@ fn messages_have_a_maximum_length() {
     });
 }
 
-/// An IV of 16 bytes for which J0 has a value: the inverse of SP 800-38D, 7.1, step 2.
+/// An IV of 16 bytes for which J0 is `first`: the inverse of SP 800-38D, 7.1, step 2.
 fn iv_of_first_counter(aes: &Aes, first: Block) -> Block {
     let h = aes.encrypt([0; 16]);
     // H to the power of 2^128 - 2, which is 1/H.

@@ -1,4 +1,4 @@
-//! The choice compared with brute force, and the choice after failures.
+//! The choice of the planner compared with the choice by brute force, and the choice after failures.
 
 use std::sync::atomic::Ordering;
 
@@ -9,8 +9,8 @@ use lockstep_planner::timing::Shape;
 
 use super::machine::*;
 
-/// Checks that at every length the chosen device takes at most a tenth longer than the fastest. Returns the choices with the length
-/// from which they hold.
+/// Checks that at every length the chosen device takes at most a tenth longer than the fastest. Returns each choice with the
+/// length from which it holds.
 fn chooses_well(cpu: Model, gpu: Model) -> Vec<(usize, String)> {
     let machine = Machine::new(cpu, gpu).warmed(CTR);
     let mut choices: Vec<(usize, String)> = Vec::new();
@@ -29,7 +29,7 @@ fn chooses_well(cpu: Model, gpu: Model) -> Vec<(usize, String)> {
 
 #[test]
 fn the_crossover_is_where_brute_force_finds_it() {
-    // 0.4 GB/s at once against 4 GB/s after a while: about as fast at 1 MiB.
+    // The CPU has 0.4 GB/s without a delay, and the GPU 4 GB/s after a delay. Both take about the same time for 1 MiB.
     let cpu = |_, shape: Shape| line(shape.bytes, 1.0, 400.0);
     let gpu = |_, shape: Shape| line(shape.bytes, 2360.0, 4000.0);
     let choices = chooses_well(cpu, gpu);
@@ -50,7 +50,7 @@ fn a_device_that_is_always_faster_is_always_chosen() {
 
 #[test]
 fn times_need_not_be_linear() {
-    // As caches and threads make them: slower beyond 64 KiB, then twice as fast from 1 MiB on.
+    // The rates change as with caches and threads: lower beyond 64 KiB, then twice as high from 1 MiB on.
     let cpu: Model = |_, shape: Shape| match shape.bytes {
         bytes if bytes <= 65_536 => line(bytes, 0.5, 8000.0),
         bytes if bytes <= 1 << 20 => line(65_536, 0.5, 8000.0) + line(bytes - 65_536, 0.0, 3000.0),
@@ -102,7 +102,7 @@ fn many_messages_are_planned_apart_from_one() {
 
 #[test]
 fn the_cost_of_each_message_counts() {
-    // The GPU has a cost for each call, the CPU one for each message.
+    // The GPU has a cost for each call, and the CPU has a cost for each message.
     let cpu: Model = |_, shape| line(shape.bytes, 2.0 * shape.messages as f64, 1000.0);
     let gpu: Model = |_, shape| line(shape.bytes, 100.0, 1000.0);
     let machine = Machine::new(cpu, gpu).warmed(CTR);
@@ -134,7 +134,7 @@ fn little_work_starts_no_measurement() {
         machine.choice(CTR, 4096);
     }
     assert!(!machine.is_measured(CTR));
-    // By the stated costs.
+    // The choice follows the stated costs.
     assert_eq!(machine.choice(CTR, 4096), "mock");
 }
 
@@ -143,7 +143,7 @@ fn a_device_that_fails_is_given_up() {
     let cpu: Model = |_, shape| line(shape.bytes, 1.0, 100.0);
     let gpu: Model = |_, shape| line(shape.bytes, 1.0, 1000.0);
     let machine = Machine::computing(cpu, gpu);
-    // It passes its self-test, and fails after that.
+    // The device passes its self-test, and fails after that.
     assert_eq!(machine.choice(CTR, 1 << 20), "mock");
     machine.fails.store(true, Ordering::Relaxed);
     let key = Key::new(&[1; 16]).unwrap();
@@ -157,7 +157,7 @@ fn a_device_that_fails_is_given_up() {
         plan.run(Task::Pass(Pass::Ctr, &mut [segment])).unwrap();
         assert!(data == expected);
     }
-    // After three failures it is not used any more.
+    // After three failures the device is not used any more.
     assert_eq!(machine.planner.incidents().len(), 3);
     assert_eq!(machine.choice(CTR, 1 << 20), "mock-cpu");
     let considered = machine.planner.consider(CTR, KEY, 1 << 20, None);
@@ -178,20 +178,20 @@ fn a_device_that_fails_while_it_is_measured_is_not_chosen() {
     let kernels: Vec<_> =
         measured.iter().filter(|choice| choice.is_measured).map(|choice| choice.kernel).collect();
     assert_eq!(kernels, ["mock-cpu/kernel"]);
-    // By its stated cost it would be the fastest; measured times take precedence.
+    // By its stated cost, `mock` would be the fastest device, but measured times take precedence.
     assert_eq!(machine.choice(CTR, 1 << 20), "mock-cpu");
 }
 
-/// Where more threads are used for longer messages, the line between two lengths is flat; beyond them it is not.
+/// If longer messages use more threads, the time is constant between two lengths, but not beyond them.
 #[test]
 fn a_flat_line_is_not_extrapolated() {
-    // 64 threads, of which each takes 1 MiB at least.
+    // There are 64 threads, and each takes at least 1 MiB.
     let cpu: Model = |_, shape| line(shape.bytes / (shape.bytes >> 20).clamp(1, 64), 1.0, 8000.0);
     let gpu: Model = |_, shape| line(shape.bytes, 30.0, 50_000.0);
     let machine = Machine::new(cpu, gpu).warmed(CTR);
     let considered = machine.planner.consider(CTR, KEY, 256 << 20, None);
     let found = considered.iter().find(|choice| choice.kernel == "mock-cpu/kernel").unwrap().ns;
     let truth = cpu(CTR, (256 << 20).into());
-    // Measured up to 16 MiB, it is right within a factor of three.
+    // The estimate is based on measurements up to 16 MiB, and is right within a factor of about three.
     assert!(found > 0.3 * truth && found < 1.1 * truth, "{found} for {truth}");
 }

@@ -13,7 +13,7 @@ fn decisions_follow_measurements() {
     for _ in 0..1000 {
         let _ = planner.plan(CTR, KEY, 1 << 18, None).unwrap();
     }
-    // First by stated costs, then by measurements.
+    // The first choice follows the stated costs, and the second the measurements.
     let recorded: Vec<_> = planner
         .decisions()
         .into_iter()

@@ -38,11 +38,11 @@ fn other_devices_are_discovered_after_enough_work() {
         planner.plan(CTR, KEY, bytes, None).unwrap().device.id().to_string()
     };
     let first = planner();
-    // 2 ms each by the stated cost: less than two seconds in all.
+    // Each call takes 2 ms by the stated cost, so all calls take less than two seconds.
     for _ in 0..900 {
         assert_eq!(chosen(&first, 1 << 20), "mock-cpu");
     }
-    // Short work does not count, however often.
+    // Short calls do not count, whatever their number is.
     for _ in 0..100_000 {
         chosen(&first, 1024);
     }
@@ -57,11 +57,11 @@ fn other_devices_are_discovered_after_enough_work() {
         first.devices().iter().map(|device| device.id()).collect::<Vec<_>>(),
         [id("mock-cpu"), id("mock")]
     );
-    // To list all devices discovers them.
+    // A list of all devices requires their discovery.
     let second = planner();
     assert_eq!(second.devices().len(), 2);
     assert_eq!(discovered.load(Ordering::Relaxed), 2);
-    // Data in the memory of a device that is not discovered yet: it is discovered.
+    // Work on data in the memory of a device that has not been discovered starts the discovery.
     let third = planner();
     assert_eq!(third.plan(CTR, KEY, 16, Some(id("mock"))).unwrap().device.id(), id("mock"));
     assert_eq!(third.device(id("mock")).unwrap().id(), id("mock"));
@@ -79,7 +79,7 @@ fn other_devices_are_discovered_after_enough_work() {
 fn a_busy_device_is_avoided() {
     let (begun, has_begun) = std::sync::mpsc::channel();
     let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
-    /// Works until the test lets it continue.
+    /// A device whose work waits until the test lets it continue.
     struct Busy(Timed, Mutex<std::sync::mpsc::Sender<()>>, Mutex<std::sync::mpsc::Receiver<()>>);
     impl Device for Busy {
         fn id(&self) -> DeviceId {
@@ -109,7 +109,7 @@ fn a_busy_device_is_avoided() {
         vec![Arc::new(cpu), Arc::new(Busy(busy, Mutex::new(begun), Mutex::new(may_go_on)))];
     let planner = Planner::new(devices, &Selection::default()).unwrap().with_verify(Verify::Off);
     let chosen = || planner.plan(CTR, KEY, 1 << 20, None).unwrap().device.id();
-    // By the stated costs: 2 ms on the CPU, half of that on the GPU.
+    // By the stated costs, the work takes 2 ms on the CPU and half of that on the GPU.
     assert_eq!(chosen(), id("mock"));
     std::thread::scope(|scope| {
         scope.spawn(|| ctr(&planner, &clock, 1 << 20));
@@ -121,7 +121,7 @@ fn a_busy_device_is_avoided() {
     assert_eq!(chosen(), id("mock"));
 }
 
-/// No thread waits for one that discovers or measures, and all see the result.
+/// No thread waits for another thread that discovers or measures, and all threads see the result.
 #[test]
 fn many_threads_plan_at_once() {
     let same: Model = |_, shape| line(shape.bytes, 5.0, 500.0);

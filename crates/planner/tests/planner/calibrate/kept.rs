@@ -20,13 +20,13 @@ fn measurements_are_kept_for_the_next_process() {
     for bytes in lengths(8 << 20) {
         assert_eq!(first.choice(CTR, bytes), next.choice(CTR, bytes));
     }
-    // Self-tests only: nothing was measured again.
+    // Only self-tests ran; nothing was measured again.
     let after_self_tests = next.submitted.load(Ordering::Relaxed);
     for _ in 0..200 {
         next.choice(CTR, 1 << 20);
     }
     assert_eq!(next.submitted.load(Ordering::Relaxed), after_self_tests);
-    // The other operations of the files stay when more is measured.
+    // The files keep the measurements of other operations when more operations are measured.
     let both = next.warmed(Operation::Pass(Pass::EcbEncrypt));
     assert!(both.is_measured(CTR));
     let third = Machine::with(CPU, GPU, "driver 1", folder.cache(), None);
@@ -37,7 +37,7 @@ fn measurements_are_kept_for_the_next_process() {
 fn stale_foreign_and_damaged_files_are_replaced() {
     let folder = Folder::new("stale");
     Machine::with(CPU, GPU, "driver 1", folder.cache(), None).warmed(CTR);
-    // Another driver, which is very fast.
+    // The device has another driver, with which it is very fast.
     let fast: Model = |_, shape| line(shape.bytes, 0.1, 50_000.0);
     let newer = Machine::with(CPU, fast, "driver 2", folder.cache(), None);
     assert!(!newer.is_measured(CTR));
@@ -65,7 +65,7 @@ fn stale_foreign_and_damaged_files_are_replaced() {
         let repaired = Machine::with(CPU, GPU, "driver 1", folder.cache(), None);
         assert!(repaired.is_measured(CTR), "the file was replaced");
     }
-    // The file of one device under the name of another.
+    // The file of one device gets the name of the file of another device.
     let (processor, devices): (Vec<_>, Vec<_>) =
         folder.files().into_iter().partition(|file| file.to_string_lossy().contains("processor-"));
     for file in &devices {
@@ -91,7 +91,7 @@ fn everything_is_measured_on_demand() {
     let machine =
         Machine::with(slow, |_, shape| line(shape.bytes, 9.0, 10.0), "driver 1", folder.cache(), None);
     let mut steps = Vec::new();
-    // No permission is needed: it is asked for.
+    // A call of `calibrate` needs no permission for automatic calibration.
     let planner = machine.planner.calibrate_automatically(false);
     let findings = planner.calibrate(&mut |done, of| steps.push((done, of)));
     assert_eq!(steps.first(), Some(&(0, Operation::COUNT)));
@@ -116,7 +116,8 @@ fn everything_is_measured_on_demand() {
     assert!(folder.files().is_empty());
 }
 
-/// A planner that may not calibrate by itself measures and writes nothing, but uses what another one has kept.
+/// A planner that may not calibrate automatically measures and writes nothing, but uses the stored measurements of another
+/// planner.
 #[test]
 fn without_permission_nothing_is_measured_and_nothing_written() {
     let folder = Folder::new("permission");
@@ -130,7 +131,7 @@ fn without_permission_nothing_is_measured_and_nothing_written() {
     }
     machine.planner.settle(CTR, KEY);
     assert!(!machine.is_measured(CTR) && !folder.0.exists());
-    // By the stated costs.
+    // The choice follows the stated costs.
     assert_eq!(machine.choice(CTR, 1024), "mock");
     Machine::with(CPU, GPU, "driver 1", folder.cache(), None).warmed(CTR);
     assert!(silent().is_measured(CTR));

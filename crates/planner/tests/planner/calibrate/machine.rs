@@ -1,4 +1,4 @@
-//! Devices whose work takes a time that the test sets, and a virtual clock that shows it.
+//! Devices whose work takes a time that the test sets, and a virtual clock that shows this time.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ impl Clock for VirtualClock {
 
 pub(crate) type Model = fn(Operation, Shape) -> f64;
 
-/// A device whose work takes the time of a model, and whose stated cost differs from it.
+/// A device whose work takes the time of a model, and whose stated cost differs from this time.
 pub(crate) struct Timed {
     pub(crate) id: DeviceId,
     pub(crate) description: &'static str,
@@ -47,7 +47,8 @@ pub(crate) struct Timed {
     pub(crate) clock: Arc<Virtual>,
     /// Computes the results.
     pub(crate) oracle: MockAsyncDevice,
-    /// It computes everything; else only self-tests, and it returns from other work without a result.
+    /// True if the device computes all results. Otherwise it computes only self-tests, and returns from other work without a
+    /// result.
     pub(crate) computes: bool,
     pub(crate) fails: Arc<AtomicBool>,
     pub(crate) submitted: Arc<AtomicUsize>,
@@ -100,7 +101,7 @@ impl Device for Timed {
         &self.kernels
     }
     fn cost(&self, _: KernelId, operation: Operation, key: KeySize) -> Option<Cost> {
-        // The opposite of the model in most of these tests.
+        // The stated costs are the opposite of the model in most of these tests.
         let cost = if self.is_trusted() { Cost::new(1e6, 1.0) } else { Cost::new(1.0, 2.0) };
         offers(operation, key).then_some(cost)
     }
@@ -116,7 +117,7 @@ impl Device for Timed {
         if self.fails.load(Ordering::Relaxed) {
             return Err(Error::DeviceFailed { device: self.id, reason: "told to".into() });
         }
-        // What calibration measures is a power of two long; the messages of the self-tests are not.
+        // The lengths that calibration measures are powers of two. The lengths of the self-tests are not.
         if self.computes || !shape.bytes.is_power_of_two() {
             return self.oracle.submit(kernel, work);
         }
@@ -157,7 +158,7 @@ impl Machine {
         Machine::made(cpu, gpu, driver, cache, only, false)
     }
 
-    /// With devices that compute, and whose results are verified.
+    /// A machine with devices that compute, and whose results are verified.
     pub(crate) fn computing(cpu: Model, gpu: Model) -> Machine {
         Machine::made(cpu, gpu, "driver 1", None, None, true)
     }
@@ -203,7 +204,7 @@ impl Machine {
     }
 }
 
-/// Nanoseconds of CTR over so many bytes, as the clock has it.
+/// Nanoseconds of CTR over this number of bytes, by the virtual clock.
 pub(crate) fn ctr(planner: &Planner, clock: &Arc<Virtual>, bytes: usize) -> f64 {
     let key = Key::new(&[1; 16]).unwrap();
     let mut data = vec![0; bytes];

@@ -1,4 +1,4 @@
-//! Calibration with a virtual clock: the planner chooses what brute force finds, whatever costs the devices state.
+//! Calibration with a virtual clock: the planner makes the same choices as brute force, whatever costs the devices state.
 
 mod choices;
 mod decisions;
