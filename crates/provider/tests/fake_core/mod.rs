@@ -7,7 +7,7 @@
 //! Used by the test `memory` and by the fuzz target `provider`. This module allocates nothing during a call of the
 //! provider.
 
-// Each of the two users needs only a part of it.
+// Each of the two users needs only a part of this module.
 #![allow(dead_code)]
 
 use std::cell::Cell;
@@ -253,8 +253,8 @@ impl<'c> Provider<'c> {
             ]
         };
         let (mut out, mut context) = (null(), null_mut());
-        // SAFETY: the arguments that provider(7) requires; the core outlives the provider. The provider reads the array
-        // now and does not keep it.
+        // SAFETY: the arguments are those that provider(7) requires, and the core outlives the provider. The provider
+        // reads the array now and does not keep it.
         expect_status(|| unsafe {
             OSSL_provider_init(
                 std::ptr::from_ref(core).cast(),
@@ -341,7 +341,8 @@ impl<'c> Provider<'c> {
 
 impl Drop for Provider<'_> {
     fn drop(&mut self) {
-        // SAFETY: loaded, and unloaded once: contexts borrow the provider.
+        // SAFETY: the provider is loaded, and is unloaded only once. No context is left, because contexts borrow the
+        // provider.
         unsafe { (self.teardown)(self.context) }
     }
 }
@@ -450,7 +451,7 @@ impl<'p> Context<'p> {
 
     /// Processes the next bytes; returns the number of bytes of output.
     pub(crate) fn update(&mut self, output: &mut [u8], input: &[u8]) -> Result<usize, Refused> {
-        // SAFETY: slices.
+        // SAFETY: both arguments are slices, so their pointers are valid for their lengths.
         unsafe { self.update_raw(output.as_mut_ptr(), output.len(), input.as_ptr(), input.len()) }
     }
 
@@ -494,7 +495,7 @@ impl<'p> Context<'p> {
 
     /// Ends the message.
     pub(crate) fn finish(&mut self, output: &mut [u8]) -> Result<usize, Refused> {
-        // SAFETY: a slice.
+        // SAFETY: the output is a slice, so its pointer is valid for its length.
         unsafe { self.finish_raw(output.as_mut_ptr(), output.len()) }
     }
 
@@ -559,7 +560,7 @@ impl Drop for Context<'_> {
 /// A value that no call returns as a length.
 const UNSET: usize = 0x5AA5_5AA5;
 
-/// Checks the length that a call has returned: a failed call has written nothing.
+/// Checks the length that a call has returned: a failed call must return the length 0.
 fn output_len(outcome: Result<(), Refused>, written: usize) -> Result<usize, Refused> {
     assert_ne!(written, UNSET, "the length was not set");
     if outcome.is_err() {

@@ -142,7 +142,7 @@ fn gcm_refuses_calls_out_of_order() {
             &[start_decrypting(name), data.clone(), Final],
         ];
         again.iter().for_each(|script| drop(compare(name, script)));
-        // A new IV length requires a new IV. The default provider of 3.0.2 continues with the old one.
+        // A new IV length requires a new IV. The default provider of 3.0.2 continues with the old IV instead.
         if !subject_is_default("releases differ in IV lengths under an IV") {
             let mut side = Side::new(ours(name));
             assert!(side.run(&init).ok() && side.run(&IvLength(13)).ok());
@@ -166,7 +166,7 @@ fn gcm_by_one_shot_calls() {
     }
 }
 
-/// The calls that set a CCM context up.
+/// The calls that prepare a CCM context for a message.
 fn ccm_setup(name: &str, way: i32, iv: usize, tag: Call) -> Vec<Call> {
     vec![Init(way, None, None), IvLength(iv as i32), tag, Init(-1, key(name), Some(bytes(iv, 2)))]
 }
@@ -275,7 +275,8 @@ fn a_ccm_context_processes_several_messages() {
 #[test]
 fn ccm_copies_are_independent() {
     for name in CCM {
-        // Not after additional data: a default context's copy shares that state in some versions.
+        // A context that is copied after its additional data is not tested: in some versions of the default provider,
+        // the copy shares this state with the original.
         let mut script = ccm_setup(name, ENCRYPT, 12, TagLength(16));
         script.extend([Copy, Update(bytes(50, 1)), Copy, Tag(16)]);
         assert!(compare(name, &script).iter().all(Outcome::ok));

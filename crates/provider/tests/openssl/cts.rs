@@ -44,7 +44,7 @@ fn messages_of_every_length_in_every_variant() {
     }
 }
 
-/// Above the size from which the planner does the work.
+/// Messages longer than this are processed by the planner.
 #[test]
 fn large_messages() {
     for variant in VARIANTS {

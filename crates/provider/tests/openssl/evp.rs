@@ -1,5 +1,5 @@
-//! Thin wrappers that own libcrypto's objects: each is freed once, in the right order, and takes slices where C takes a
-//! pointer and a length. They return the results of the calls unchanged, since the tests compare them.
+//! Thin wrappers that own libcrypto's objects. Each object is freed once, in the right order. A function takes a slice
+//! where C takes a pointer and a length. The results of the calls are returned unchanged, since the tests compare them.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
@@ -101,7 +101,7 @@ impl Library {
     /// Unloads the provider that was loaded last.
     pub(crate) fn unload_last(&self) -> bool {
         let last = self.providers.lock().unwrap().pop().expect("one is loaded");
-        // SAFETY: returned by load, and unloaded once.
+        // SAFETY: the provider was returned by load, and is unloaded once.
         unsafe { OSSL_PROVIDER_unload(last) == 1 }
     }
 
@@ -150,7 +150,7 @@ impl Drop for Library {
         while !self.providers.get_mut().unwrap().is_empty() {
             self.unload_last();
         }
-        // SAFETY: all its objects are freed: each one holds a reference to the library.
+        // SAFETY: no object of the context is left, because each one holds a reference to the library.
         unsafe { OSSL_LIB_CTX_free(self.context) }
     }
 }
@@ -256,7 +256,7 @@ impl Context {
         data: *const u8,
         n: usize,
     ) -> c_int {
-        // SAFETY: the caller passes space for n bytes and a block, or null where the call allows it.
+        // SAFETY: the caller passes space for n bytes and one more block, or null where the call permits null.
         unsafe { EVP_CipherUpdate(self.raw, out, written, data, n as c_int) }
     }
 
@@ -323,7 +323,7 @@ impl Context {
         // SAFETY: a live context, and a list with an end.
         let ok = unsafe { EVP_CIPHER_CTX_get_params(self.raw, params.raw_mut()) } == 1;
         params.returned(0).filter(|_| ok)?;
-        // All bytes, so that tests see whether a NUL was written.
+        // All bytes are returned, so that tests can check whether a NUL was written.
         Some(params.octets[0][..room].to_vec())
     }
 
@@ -409,7 +409,8 @@ impl Params {
     }
 
     fn octet_like(mut self, key: &str, value: &[u8], data_type: u32) -> Self {
-        // One byte more: a NUL after strings, and never the dangling pointer of an empty vector.
+        // The buffer has one more byte: for a NUL after strings, and so that its pointer is not the dangling pointer of
+        // an empty vector.
         let mut owned = value.to_vec();
         owned.push(0);
         let data = owned.as_mut_ptr().cast::<c_void>();

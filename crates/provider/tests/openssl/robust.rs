@@ -128,7 +128,7 @@ fn contexts_move_between_threads() {
     assert!(out == encrypted(&theirs("AES-256-CTR"), "AES-256-CTR", &data));
 }
 
-/// The pattern of Python's cryptography: a copy of one context for each message, in any thread.
+/// Python's cryptography uses contexts in this way: it copies one context for each message, in any thread.
 #[test]
 fn threads_copy_a_context_at_the_same_time() {
     /// A context that threads only copy.
@@ -161,7 +161,7 @@ fn threads_copy_a_context_at_the_same_time() {
     }
 }
 
-/// The pattern of nginx: the master loads the provider, its workers use it.
+/// nginx uses the provider in this way: the master loads the provider, and its workers use it.
 #[test]
 fn a_child_forked_after_loading_encrypts() {
     in_own_process("robust::a_child_forked_after_loading_encrypts", || {
@@ -225,7 +225,7 @@ fn it_can_be_unloaded_and_loaded_again() {
             let out = encrypted(&subject_in(&library, "AES-256-GCM"), "AES-256-GCM", &data);
             assert!(*expected.get_or_insert_with(|| out.clone()) == out);
             assert!(library.unload_last());
-            // Loaded again in the same library context.
+            // The provider is loaded again in the same library context.
             library.load(subject());
             assert_eq!(
                 encrypted(&subject_in(&library, "AES-256-CTR"), "AES-256-CTR", &data).len(),
@@ -327,7 +327,8 @@ fn the_random_generator_runs_on_it() {
                 })
             })
             .collect();
-        // Joined, since a thread frees its generator when it ends, and the library context must still exist then.
+        // The threads are joined, since a thread frees its generator when it ends, and the library context must still exist
+        // then.
         threads.into_iter().for_each(|thread| thread.join().unwrap());
     });
 }

@@ -20,7 +20,7 @@ pub(crate) enum Call {
     Aad(Vec<u8>),
     Length(usize),
     Final,
-    /// EVP_Cipher with data, and without input (the end of a message).
+    /// EVP_Cipher with data. Without input, the call ends the message.
     Cipher(Vec<u8>),
     CipherEnd,
     Padding(bool),
@@ -278,7 +278,8 @@ pub(crate) fn compare(name: &str, script: &[Call]) -> Vec<Outcome> {
     run(name, script, false)
 }
 
-/// The same, but a call that fails on both ends the script: the state of a context after a failure is unspecified.
+/// The same as above, but a call that fails on both providers ends the script: the state of a context after a failure is
+/// unspecified.
 pub(crate) fn compare_until_failure(name: &str, script: &[Call]) -> Vec<Outcome> {
     run(name, script, true)
 }
@@ -290,7 +291,7 @@ fn run(name: &str, script: &[Call], until_failure: bool) -> Vec<Outcome> {
         evp::clear_errors();
         let mut expected = theirs.run(call);
         // The default provider of 3.0.2 cannot copy a context of an AEAD or of key wrap; this provider can in every release.
-        // There the original is used instead.
+        // With 3.0.2, scripts continue with the original instead of the copy.
         if *call == Copy && ["GCM", "CCM", "OCB", "WRAP", "SIV"].iter().any(|mode| name.contains(mode)) {
             expected.returned = 1;
         }

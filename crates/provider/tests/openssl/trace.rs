@@ -26,7 +26,7 @@ const TRACE: &str = "LOCKSTEP_TRACE";
 enum Role {
     /// Nothing.
     Plain,
-    /// The file size limit forbids longer files.
+    /// Its file size limit is 0, so that no file can grow.
     NoFiles,
     /// It reads the FIFO of the trace until the provider is loaded.
     ReaderCloses,
@@ -91,7 +91,7 @@ fn open_in_place_of_stderr(folder: &Path) -> (PathBuf, File) {
     (path, file)
 }
 
-/// Checks that the process ends normally with another standard error.
+/// Checks that the process ends normally if its standard error is another file.
 #[track_caller]
 fn exits_normally(mut program: Command, stderr: impl Into<Stdio>) {
     let child = program.stderr(stderr).stdout(Stdio::piped()).spawn().unwrap();
@@ -100,7 +100,7 @@ fn exits_normally(mut program: Command, stderr: impl Into<Stdio>) {
     assert!(output.status.success() && out.contains("1 passed"), "{program:?}: {}\n{out}", output.status);
 }
 
-/// The same where the trace fails: one line reports it.
+/// The same check for a trace that fails: one line reports the failure.
 #[track_caller]
 fn runs_normally_without_trace(role: Role, trace: impl AsRef<Path>, why: &str) {
     let (_, error) = runs_normally(program(role, trace));
@@ -179,7 +179,8 @@ fn the_program() {
         Role::ReaderCloses => reader = None,
         Role::NoStderr => opened.push(open_in_place_of_stderr(&modules)),
         Role::ClosesAll => {
-            // SAFETY: the usual action of daemons. This process does not need its other descriptors any more.
+            // SAFETY: daemons close all descriptors in this way. This process does not need its other descriptors any
+            // more.
             (3..1000).for_each(|number| unsafe { _ = libc::close(number) });
             opened.extend((0..8).map(|i| {
                 let file = modules.join(format!("theirs-{}-{i}", process::id()));
@@ -332,7 +333,7 @@ fn a_file_and_standard_error_and_output_get_the_trace() {
     assert_eq!(runs_normally(program(Role::Plain, &file)).1, "");
     assert_eq!(runs_normally(program(Role::Forks, &file)).1, "");
     let text = fs::read_to_string(&file).unwrap();
-    // One process, then a parent and a child.
+    // First one process, then a parent and a child.
     for line in ["first use", "100000 bytes in 1 calls"] {
         assert!(text.matches(line).count() >= 2, "{text}");
     }
@@ -416,7 +417,7 @@ fn writes_to_a_full_standard_error_do_not_wait() {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
         exits_normally(program(Role::Plain, trace), writer);
-        // Full and blocking.
+        // The FIFO is full, and writes to it block.
         let (reader, mut writer) = io::pipe().unwrap();
         fill(&mut writer);
         exits_normally(program(Role::Plain, trace), writer);
