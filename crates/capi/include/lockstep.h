@@ -27,7 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// GCM (SP 800-38D). Keys of 16, 24 or 32 bytes, nonces of any length (12 bytes is usual), tags of 4, 8 or 12 to 16 bytes.
+// GCM (SP 800-38D). Keys of 16, 24 or 32 bytes, nonces of at least 1 byte (usually 12), tags of 4, 8 or 12 to 16 bytes.
 #define LOCKSTEP_AEAD_GCM 1
 
 // GCM-SIV (RFC 8452). Keys of 16 or 32 bytes, nonces of 12, tags of 16 bytes.

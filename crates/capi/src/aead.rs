@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::error::{Failure, LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_KEY, Outcome};
 use crate::ffi::{self, MemoryRange};
 
-/// GCM (SP 800-38D). Keys of 16, 24 or 32 bytes, nonces of any length (12 bytes is usual), tags of 4, 8 or 12 to 16 bytes.
+/// GCM (SP 800-38D). Keys of 16, 24 or 32 bytes, nonces of at least 1 byte (usually 12), tags of 4, 8 or 12 to 16 bytes.
 pub const LOCKSTEP_AEAD_GCM: c_int = 1;
 /// GCM-SIV (RFC 8452). Keys of 16 or 32 bytes, nonces of 12, tags of 16 bytes.
 pub const LOCKSTEP_AEAD_GCM_SIV: c_int = 2;

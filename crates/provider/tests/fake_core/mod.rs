@@ -314,7 +314,7 @@ impl<'c> Provider<'c> {
 
     /// Creates a context.
     pub(crate) fn context(&self, cipher: Cipher) -> Result<Context<'_>, Refused> {
-        // SAFETY: this provider's context.
+        // SAFETY: the context belongs to this provider.
         let pointer = checked(|| unsafe { (cipher.new)(self.context) }, |pointer| !pointer.is_null())?;
         Ok(Context { cipher, pointer, provider: PhantomData })
     }
@@ -445,7 +445,7 @@ impl<'p> Context<'p> {
         let split = |bytes: Option<&[u8]>| bytes.map_or((null(), 0), |bytes| (bytes.as_ptr(), bytes.len()));
         let ((key, key_len), (iv, iv_len)) = (split(key), split(iv));
         let init = self.cipher.init[usize::from(encrypts)];
-        // SAFETY: a context of this provider; the rest is guaranteed by the caller.
+        // SAFETY: the context belongs to this provider; the caller guarantees the rest.
         expect_status(|| unsafe { init(self.pointer, key, key_len, iv, iv_len, params) })
     }
 
@@ -467,7 +467,7 @@ impl<'p> Context<'p> {
         len: usize,
     ) -> Result<usize, Refused> {
         let mut written = UNSET;
-        // SAFETY: a context of this provider; the rest is guaranteed by the caller.
+        // SAFETY: the context belongs to this provider; the caller guarantees the rest.
         let outcome = expect_status(|| unsafe {
             (self.cipher.update)(self.pointer, output, &mut written, room, input, len)
         });
@@ -486,7 +486,7 @@ impl<'p> Context<'p> {
         len: usize,
     ) -> Result<usize, Refused> {
         let mut written = UNSET;
-        // SAFETY: a context of this provider; the rest is guaranteed by the caller.
+        // SAFETY: the context belongs to this provider; the caller guarantees the rest.
         let outcome = expect_status(|| unsafe {
             (self.cipher.one_shot)(self.pointer, output, &mut written, room, input, len)
         });
@@ -505,7 +505,7 @@ impl<'p> Context<'p> {
     /// The output is null or valid for its length.
     pub(crate) unsafe fn finish_raw(&mut self, output: *mut u8, room: usize) -> Result<usize, Refused> {
         let mut written = UNSET;
-        // SAFETY: a context of this provider; the rest is guaranteed by the caller.
+        // SAFETY: the context belongs to this provider; the caller guarantees the rest.
         let outcome =
             expect_status(|| unsafe { (self.cipher.finish)(self.pointer, output, &mut written, room) });
         output_len(outcome, written)
@@ -513,7 +513,7 @@ impl<'p> Context<'p> {
 
     /// Returns a copy with the same state.
     pub(crate) fn duplicate(&self) -> Result<Context<'p>, Refused> {
-        // SAFETY: a context of this provider.
+        // SAFETY: the context belongs to this provider.
         let pointer =
             checked(|| unsafe { (self.cipher.duplicate)(self.pointer) }, |pointer| !pointer.is_null())?;
         Ok(Context { cipher: self.cipher, pointer, provider: PhantomData })
@@ -524,7 +524,7 @@ impl<'p> Context<'p> {
     /// # Safety
     /// The array ends with [`Param::END`], and its entries are valid.
     pub(crate) unsafe fn get(&mut self, params: &mut [Param]) -> Result<(), Refused> {
-        // SAFETY: a context of this provider; the rest is guaranteed by the caller.
+        // SAFETY: the context belongs to this provider; the caller guarantees the rest.
         expect_status(|| unsafe { (self.cipher.get)(self.pointer, params.as_mut_ptr()) })
     }
 
@@ -533,7 +533,7 @@ impl<'p> Context<'p> {
     /// # Safety
     /// The array ends with [`Param::END`], and its entries are valid.
     pub(crate) unsafe fn set(&mut self, params: &[Param]) -> Result<(), Refused> {
-        // SAFETY: a context of this provider; the rest is guaranteed by the caller.
+        // SAFETY: the context belongs to this provider; the caller guarantees the rest.
         expect_status(|| unsafe { (self.cipher.set)(self.pointer, params.as_ptr()) })
     }
 
