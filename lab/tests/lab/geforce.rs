@@ -143,7 +143,7 @@ fn text_and_json() {
     assert_eq!(json["model"]["repeated_blocks"].as_array().unwrap().len(), REPEATED.len());
 }
 
-/// `off` notices nothing, `sample` a periodic error at the latest in the next call, `full` each error.
+/// `off` detects nothing, `sample` detects a periodic error at the latest in the next call, and `full` detects each error.
 #[test]
 fn wrong_results_of_a_hot_card_are_noticed() {
     let (devices, _) = lockstep_opengl::OpenGlBackend.find();
