@@ -167,7 +167,7 @@ def main():
     if len(sys.argv) != 2 or sys.argv[1] in ("-h", "--help"):
         print(__doc__.strip())
         return 2
-    # Also in the background of a shell, where a new process ignores SIGINT.
+    # SIGINT is handled even if this script runs in the background of a shell, where a new process ignores it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1):
         sys.exit("orphans cannot be found: prctl fails")

@@ -120,8 +120,8 @@ impl Export {
 impl Drop for Export {
     fn drop(&mut self) {
         if self.is_exported {
-            // SAFETY: the buffer is exported. Values of this type are locals of functions that Python calls, which are attached
-            // when they return.
+            // SAFETY: the buffer is exported. Values of this type are local variables of functions that Python calls. The thread is
+            // attached to the interpreter when such a function returns.
             unsafe { ffi::PyBuffer_Release(self.view.as_mut_ptr()) };
         }
     }

@@ -120,7 +120,7 @@ pub(crate) struct NativeWriter {
 }
 
 impl NativeWriter {
-    /// Calls a function with the place of the writer, detached: the writer may wait for the interpreter.
+    /// Calls a function with the writer. The thread is detached from the interpreter, because the writer may wait for the interpreter.
     ///
     /// # Errors
     /// `RuntimeError` if the file object that the writer writes to makes the call.
@@ -243,8 +243,8 @@ pub(crate) fn encrypt_file(
 /// Decrypts the file at the path source to the path destination, on all cores. The destination appears complete and verified, or
 /// not at all.
 ///
-/// key and context: as for encrypt_file. Instead of a key: identities, a list of paths of age identity files and SSH private keys,
-/// with the passphrase of an identity that is encrypted; or the passphrase of the file. The other arguments and the result
+/// key and context: as for encrypt_file. Instead of a key: the passphrase of the file, or identities, a list of paths of age identity
+/// files and SSH private keys. If an identity is encrypted, passphrase is that of the identity. The other arguments and the result
 /// are those of encrypt_file.
 ///
 /// Raises InvalidTag for a wrong key, context, identity or passphrase, and for a file that was damaged, changed or cut off;

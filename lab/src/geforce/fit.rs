@@ -136,7 +136,7 @@ impl Tuning {
     }
 
     /// The machine whose number of quads in flight yields the time of file 1 that is closest to `target` seconds. If the
-    /// time with [`MOST_QUADS`] is longer, that machine.
+    /// time with [`MOST_QUADS`] is longer, returns the machine with [`MOST_QUADS`].
     pub fn tune(&self, machine: Machine, target: f64) -> Tuned {
         let with = |quads| self.fit(Machine { quads, ..machine });
         let quads = |tuned: &Tuned| f64::from(tuned.fit.machine.quads);

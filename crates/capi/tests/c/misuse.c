@@ -188,7 +188,7 @@ void test_misuse(const lockstep_engine *engine, const char *folder)
     options_and_paths(engine, folder);
 }
 
-/* A child process may use its parent's objects and its engine, if the engine uses only the CPU, on several threads. */
+/* A child process may use the objects of its parent on several threads, and the engine if it uses only the CPU. */
 void test_fork(const lockstep_engine *engine)
 {
     enum { LEN = 3 << 20 };

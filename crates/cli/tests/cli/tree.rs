@@ -288,7 +288,7 @@ fn resume_replaces_only_its_own_outputs() {
         ended.stderr
     );
     assert_eq!(folder.read("enc/in/one.enc"), b"something else");
-    // Another key.
+    // With another key, each file fails.
     let ended = folder.run(["encrypt", "-k", "wrong", "-r", "-O", "enc", "--resume", "in"]);
     assert_eq!(ended.code, 2);
     assert!(ended.stderr.contains("; 9 failed"), "{}", ended.stderr);

@@ -432,7 +432,7 @@ impl Gcm {
             return Err(Reason::TlsIv);
         }
         if self.encrypts && self.iv_is_used {
-            // A message other than those of this function has used this IV.
+            // A message that this function has not started has used this IV.
             self.increment_iv();
         }
         self.start()?;

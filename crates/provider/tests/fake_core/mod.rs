@@ -264,7 +264,7 @@ impl<'c> Provider<'c> {
             )
         })?;
         let table: *const Dispatch = out.cast();
-        // SAFETY: the provider's own table; the numbers determine the types.
+        // SAFETY: the table is that of the provider, and the numbers determine the types.
         Ok(unsafe {
             Provider {
                 context,
@@ -552,7 +552,7 @@ impl<'p> Context<'p> {
 
 impl Drop for Context<'_> {
     fn drop(&mut self) {
-        // SAFETY: a context of this provider, freed once.
+        // SAFETY: the context belongs to this provider, and is freed once.
         unsafe { (self.cipher.free)(self.pointer) }
     }
 }

@@ -16,7 +16,7 @@ fn missing(what: &str, list: List) {
     let mut missing = Vec::new();
     for algorithm in ALGORITHMS {
         let names = |cipher: &evp::Cipher| {
-            // SAFETY: a live cipher; its list is a constant of its provider.
+            // SAFETY: the cipher is live, and its list is a constant of its provider.
             unsafe { evp::names(list(cipher.raw())) }
         };
         let (ours, theirs) = (names(&ours(algorithm.name())), names(&theirs(algorithm.name())));

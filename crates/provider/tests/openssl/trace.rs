@@ -122,10 +122,10 @@ fn encrypts(library: &Arc<Library>) {
 
 fn handler_and_mask() -> [Vec<u8>; 2] {
     let as_bytes = |set: &libc::sigset_t| {
-        // SAFETY: a live set, read as bytes.
+        // SAFETY: the set is live, and is read as bytes.
         unsafe { std::slice::from_raw_parts((&raw const *set).cast::<u8>(), 8) }.to_vec()
     };
-    // SAFETY: places for the results, initialised with zeros, which are valid values; nothing is changed.
+    // SAFETY: the arguments are places for the results, initialised with zeros, which are valid values; nothing is changed.
     unsafe {
         let mut mask = std::mem::zeroed();
         libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut mask);
@@ -155,7 +155,7 @@ fn the_program() {
     match role {
         Role::NoFiles => {
             let none = libc::rlimit { rlim_cur: 0, rlim_max: libc::RLIM_INFINITY };
-            // SAFETY: a limit that any process may set.
+            // SAFETY: any process may set this limit.
             assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &none) }, 0);
         }
         Role::ReaderCloses | Role::ReaderSleeps => {
@@ -258,7 +258,7 @@ fn enter_sandbox() {
         libc::SYS_writev,
     ];
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a limit for this process only, which is a child of the test's process.
+    // SAFETY: the limit is for this process only, which is a child of the test's process.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &none) }, 0);
     refuse(&REFUSED, &ALLOWED, libc::SECCOMP_RET_KILL_PROCESS);
 }
@@ -289,7 +289,7 @@ fn refuse(refused: &[libc::c_long], allowed: &[libc::c_long], others: u32) {
     rule(libc::SYS_poll, libc::SECCOMP_RET_ALLOW);
     filter.push(action(others));
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: a filter for this process only, which is a child of the test's process.
+    // SAFETY: the filter is for this process only, which is a child of the test's process.
     unsafe {
         assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
         assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program), 0);
@@ -317,7 +317,7 @@ fn fill(pipe: &mut (impl Write + AsRawFd)) {
 
 fn fifo(path: &Path) {
     let name = CString::new(path.as_os_str().as_bytes()).unwrap();
-    // SAFETY: a C string.
+    // SAFETY: the argument is a C string.
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
 }
 
@@ -413,7 +413,7 @@ fn writes_to_a_full_standard_error_do_not_wait() {
         return;
     }
     for trace in ["stderr", "/nowhere/trace"] {
-        // Closed by the reader.
+        // The pipe is closed by its reader.
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
         exits_normally(program(Role::Plain, trace), writer);

@@ -175,7 +175,7 @@ fn evp_cipher_returns_a_status() {
             let mut side = Side::new(cipher);
             assert!(side.run(&with_standard_icv(name, ENCRYPT)).ok());
             let mut out = vec![0; 64];
-            // SAFETY: a live context, and enough space.
+            // SAFETY: the context is live, and there is enough space.
             let returned = unsafe { EVP_Cipher(side.context.raw, out.as_mut_ptr(), data.as_ptr(), 32) };
             (returned, out, side.run(&CipherEnd))
         };

@@ -78,7 +78,7 @@ macro_rules! class {
                 generate_key(py, $mode, bit_length)
             }
 
-            /// Encrypts and authenticates data; authenticates associated_data (None: nothing).
+            /// Encrypts and authenticates data; authenticates associated_data (None for no data).
             ///
             /// Returns ciphertext and tag: len(data) bytes and the tag.
             /// Raises ValueError for a nonce of a wrong length or data that are too long.
@@ -242,7 +242,7 @@ impl AESSIV {
         generate_key(py, Aead::Siv, bit_length)
     }
 
-    /// Encrypts and authenticates data; authenticates the list of at most 126 buffers associated_data (None: no buffer).
+    /// Encrypts and authenticates data; authenticates the list of at most 126 buffers associated_data (None for no buffers).
     ///
     /// Returns the tag of 16 bytes and the ciphertext. Raises ValueError for more buffers.
     fn encrypt<'py>(
