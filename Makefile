@@ -26,9 +26,9 @@ help:
 # All crates, with the emulator and the simulators in the provider too. All tests use the same features, so that nothing is
 # compiled twice.
 WORKSPACE = --workspace --locked --features lockstep-provider/lab,lockstep-provider/opengl,lockstep-python/lab
-# Many tests wait for programs and devices: two for each core.
+# Two tests run for each core, because many tests wait for programs and devices.
 export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
-# Without the examples: `make lint` compiles them.
+# The examples are not in this list, because `make lint` compiles them.
 TESTS = $(WORKSPACE) --lib --bins --tests
 # `lockstep --version --json` prints the commit of the build.
 export LOCKSTEP_COMMIT = $(shell git describe --always --abbrev=40 --dirty --exclude '*' 2>/dev/null)
@@ -122,7 +122,7 @@ test: tools-present
 		"tools/pyca_interop.py $(TESTED) && tools/page_check.py $(TESTED)" \
 		"tools/provider-test/all.sh $(TESTED_PROVIDER) $(TESTED) openssl device lifecycle" tools/gpu_check/self_test.py
 
-## make test-release      the scripts of make test, nginx, Apache and Python, on the release builds of the command and of both modules
+## make test-release      the scripts of make test, and those with nginx, Apache and Python, with the release builds of the command and of both modules
 test-release: build provider provider-lab
 	@tools/run.sh $(LOCKSTEP)
 	@! grep -q LOCKSTEP_TEST_FAULTS $(PROVIDER) || { echo '$(PROVIDER) has the faults of tests: see crates/cuda/src/machine/failing.rs' >&2; exit 1; }
@@ -137,14 +137,14 @@ test-packages: build provider
 	tools/deb.sh $(TARGET)/release $(TARGET)/packages
 	tools/deb_check.sh $(TARGET)/packages/lockstep_*_$$(dpkg --print-architecture).deb
 
-## make test-packages-arm64  wheel and Debian package for 64-bit Arm, used under QEMU, with files of the command of make dist
+## make test-packages-arm64  the wheel and the Debian package for 64-bit Arm under QEMU: they exchange files with the command of make dist
 test-packages-arm64: dist
 	$(call build-arm64,release)
 	tools/arm64.sh tools/deb.sh $(ARM64_BUILT)/release $(TARGET)/packages
 	tools/arm64.sh --system tools/deb_check.sh $(TARGET)/packages/lockstep_*_arm64.deb $(DIST)/lockstep
 	tools/wheel.sh $(TARGET)/packages --arm64
 
-## make test-provider     the tests of the provider: loaded by OpenSSL, and real programs on it
+## make test-provider     the tests of the provider, loaded by OpenSSL and used by real programs
 test-provider: build provider-lab
 	$(CARGO) test -p lockstep-provider --features lab,opengl --locked
 	tools/provider-test/all.sh $(PROVIDER_LAB) $(LOCKSTEP)
@@ -232,7 +232,7 @@ lint: tools-present
 bench: build
 	$(LOCKSTEP) bench $(SUITE)
 
-## make bench-files       speed of files: lockstep compared with openssl, age, pyca and cp
+## make bench-files       speed of encrypting files, compared with openssl, age, pyca and cp
 bench-files: build
 	tools/bench_files.sh $(LOCKSTEP)
 
@@ -260,7 +260,7 @@ asan:
 miri:
 	tools/miri.sh
 
-## make fuzz              each parser and stream for some seconds (nightly toolchain)
+## make fuzz              fuzz each parser and stream for some seconds (nightly toolchain)
 fuzz:
 	tools/fuzz.sh 10
 
@@ -280,12 +280,12 @@ arm64-test-all:
 kernel-report:
 	tools/kernel_report.py
 
-## make kernel-check      check that page, the bars, and that no address or branch depends on a secret
+## make kernel-check      check that docs/kernels.md is up to date, the required figures, and that no address or branch depends on a secret
 kernel-check:
 	tools/kernel_report.py --self-test
 	tools/kernel_report.py --check
 
-## make lab-pages         write docs/papers: the papers' tables compared with ours, with pictures
+## make lab-pages         write docs/papers: the papers' tables compared with Lockstep's results, with pictures
 lab-pages: build
 	$(LOCKSTEP) lab cell --page docs/papers/cell.md
 	$(LOCKSTEP) lab geforce --page docs/papers/geforce-engine.md

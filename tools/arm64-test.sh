@@ -14,7 +14,7 @@ export LOCKSTEP_ARM64_TEST=1
 
 arguments=("$@")
 [ ${#arguments[@]} -gt 0 ] || arguments=(-p lockstep-core -p lockstep-modes -p lockstep-cpu)
-# By default all tests except documentation tests, which would require a cross rustdoc.
+# By default, all tests run except documentation tests, which would require a rustdoc for Arm.
 case " ${arguments[*]} " in
     *' --lib '* | *' --test '* | *' --tests '* | *' --bin '* | *' --bins '* | *' --all-targets '*) ;;
     *) arguments=(--tests "${arguments[@]}") ;;

@@ -116,7 +116,7 @@ unpack_rust() {
     rm -rf "$work"
 }
 
-# Makes the packages for arm64 known to apt.
+# Adds the architecture arm64 to the package lists of apt.
 add_architecture() {
     if ! dpkg --print-foreign-architectures | grep -qx arm64; then
         as_root dpkg --add-architecture arm64 || die "missing architecture: run as root: dpkg --add-architecture arm64"
@@ -189,7 +189,7 @@ if [ -n "$system" ]; then
 fi
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=${CROSS_COMPILE}gcc
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=$EMULATOR
-# For C dependencies.
+# The compiler for C dependencies.
 export CC_aarch64_unknown_linux_gnu=${CROSS_COMPILE}gcc CXX_aarch64_unknown_linux_gnu=${CROSS_COMPILE}g++
 export AR_aarch64_unknown_linux_gnu=${CROSS_COMPILE}ar
 exec "$@"

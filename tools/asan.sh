@@ -29,6 +29,6 @@ if [ $# -gt 0 ]; then
 else
     asan -p lockstep-cpu --lib
     asan -p lockstep-cpu --test cpu -- x86_kernels:: soft_kernel:: threads:: streams:: wycheproof::
-    # Of the shared suite only the narrowest vectors, and the widest ones on several threads, since it takes the longest.
+    # The shared suite takes the longest, so it runs only with the narrowest vectors, and with the widest ones on several threads.
     asan -p lockstep-cpu --test cpu -- suite::aesni:: suite::vaes512_threads::
 fi

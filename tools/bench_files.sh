@@ -8,7 +8,7 @@
 #   --dir      folder of the files: a tmpfs with room for three times the size (default /dev/shm)
 #   --threads  number of threads of lockstep (default: all)
 #
-# Every round runs every contender once, and each round begins with another one. Times are those of the whole program, except
+# Every round runs every contender once, and each round begins with a different contender. Times are those of the whole program, except
 # pyca's, which exclude the start of Python. The table is Markdown: medians, with minimum and maximum. Contenders that are not
 # installed are named and omitted; age is Debian's package `age`.
 set -euo pipefail
@@ -155,7 +155,7 @@ file_lockstep
 "$lockstep" decrypt -q -k "$key" "$destination" | cmp - "$input" || die "lockstep does not give back what was encrypted"
 measure file file_lockstep file_lockstep_stdout file_cp
 
-# A table of contenders: the first one compared with each.
+# A table in which the first contender is compared with each of the others.
 table() {
     local one
     echo "| $1 | seconds, median (least to most) | GB/s | lockstep takes |"

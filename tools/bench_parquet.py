@@ -4,9 +4,9 @@
     tools/bench_parquet.py PACKAGE [MIB]    PACKAGE: a wheel of `make wheel`, or a folder with the package; MIB: size (256)
 
 The file has eight columns of random 64-bit integers, uncompressed, encrypted by AES_GCM_V1 with a key of 256 bits. It is in memory
-(the page cache). All sides take turns, and the best time of each counts. Where both read by pyarrow, the better of its two ways of
-reading counts. CPU time is that of all threads: on a machine with other work it says more than the time. Prints tables in Markdown
-with the bar of each figure.
+(the page cache). The measurements alternate, and the best time of each is reported. If lockstep and its peer both read by pyarrow, the
+faster of the two ways in which pyarrow reads is reported. CPU time is that of all threads; on a machine with other work it is more reliable
+than the elapsed time. Prints tables in Markdown with the bar (the required value) of each figure.
 """
 
 import os

@@ -61,7 +61,7 @@ class Bench:
         return float(rate.rstrip("k")) * 1000
 
     def turns(self, measure):
-        """Measures both, the default provider and ours, round by round."""
+        """Measures the default provider and the provider under test alternately."""
         rounds = []
         for i in range(self.options.rounds):
             order = [False, True] if i % 2 == 0 else [True, False]

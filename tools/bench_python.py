@@ -3,8 +3,8 @@
 
     tools/bench_python.py WHEEL [MIB]    WHEEL: of `make wheel`; MIB: the size of the file in MiB (1024)
 
-The wheel is unpacked, not installed. Both sides take turns, and the best time of each counts. Prints a table in Markdown with
-the bar of each figure.
+The wheel is unpacked, not installed. The measurements of the two packages alternate, and the best time of each is reported. Prints a
+table in Markdown with the bar (the required value) of each figure.
 """
 
 import os
@@ -21,7 +21,7 @@ import python_venv
 
 
 def best(*functions, seconds=1.0, most=2000, before=lambda: None):
-    """The best time of each function in seconds; they take turns. `before` is called before each call and not timed."""
+    """The best time of each function in seconds. The calls of the functions alternate. `before` is called before each call and not timed."""
     times = [[] for _ in functions]
     for function in functions:
         before()

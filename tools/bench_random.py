@@ -3,8 +3,8 @@
 
     PYTHONPATH=FOLDER tools/bench_random.py    FOLDER has the package lockstep
 
-Prints GB/s (10^9 bytes per second) of each, the best of several rounds in which all take turns. PyTorch is left out if it is not
-installed.
+Prints GB/s (10^9 bytes per second) of each, the best of several rounds; each round measures all of them. PyTorch is omitted if it is
+not installed.
 """
 
 import secrets

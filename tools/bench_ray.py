@@ -7,13 +7,13 @@
     LOCKSTEP  the command
     --files   number of files (20000), in folders of 1000
     --size    length of a file in bytes (65536)
-    --rounds  counted rounds (5); the sides take turns
+    --rounds  counted rounds (5); both are measured in each round
     --dir     folder of the files (/dev/shm)
 
-Both sides use all processors. The start of the cluster and of the workers does not count: a run with other files precedes. What counts
-is the call of `encrypt_files`, with its manifest, and the whole process of the command. CPU time is that of the command, and that of the
-driver, the workers and Ray's own processes: on a machine with other work it says more than the time. Prints tables in Markdown with the
-bar, and the load of the machine, which should be low.
+Both sides use all processors. The start of the cluster and of the workers is not timed: a run with other files precedes the measurement.
+The times are those of the call of `encrypt_files`, with its manifest, and of the whole process of the command. CPU time is that of the
+command, and that of the driver, the workers and Ray's own processes; on a machine with other work it is more reliable than the elapsed
+time. Prints tables in Markdown with the bar (the required value), and the load of the machine, which should be low.
 """
 
 import argparse

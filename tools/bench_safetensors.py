@@ -4,9 +4,9 @@
     tools/bench_safetensors.py [MIB]    MIB: the size of the model in MiB (512)
 
 Run it with a Python that has lockstep, safetensors and numpy. It also measures cryptotensors, tensorizer (with PyTorch) and PyTorch
-if they are installed. All read cached files and take turns; the best time of each counts. Each load ends with all tensors in memory
-of their own, so PyTorch's plain load, which maps the file, is followed by a copy. Prints a table in Markdown with the bar of each
-figure: the overhead over the plain load at most 25 %, and at least twice as fast as the other programs.
+if they are installed. The files are cached, the loads alternate, and the best time of each is reported. After each load all tensors are
+in separate memory, so PyTorch's plain load, which maps the file, is followed by a copy. Prints a table in Markdown with the bar (the
+required value) of each figure: at most 25 % slower than the plain load, and at least twice as fast as the other programs.
 """
 
 import base64
@@ -114,7 +114,7 @@ def loads(folder, tensors):
 
 
 def check(name, loaded, tensors):
-    """The loads are the same, and complete."""
+    """Checks that all loads return the same, complete tensors."""
     for key, value in tensors.items():
         if numpy.asarray(loaded[key]).tobytes() != value.tobytes():
             sys.exit(f"{name} loads another tensor {key}")

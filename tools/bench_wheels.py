@@ -3,8 +3,9 @@
 
     tools/bench_wheels.py LOCKSTEP_SO [ROUNDS]
 
-One process runs on the OpenSSL of the package alone, and one on our provider, which only OPENSSL_CONF selects. They take turns, 15 times
-or ROUNDS. A time is the CPU time of all threads, of which a machine with other work changes less than of the time. Prints a table in
+One process uses only the OpenSSL of the package, and another one our provider, which OPENSSL_CONF selects. They are measured alternately,
+15 times or ROUNDS times. A time is the CPU time of all threads, because other work on the machine changes CPU
+time less than elapsed time. Prints a table in
 Markdown with the medians, and the ratio of both with the range of the middle half of the rounds. Packages: tools/python_venv.py.
 """
 
@@ -90,8 +91,8 @@ def serve():
 def start(configuration):
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("LOCKSTEP_", "OPENSSL_"))}
     environment["OPENSSL_CONF"] = configuration
-    # The allocator of the C library returns large blocks to the system at different sizes in processes that have done the same, and
-    # the pages of new blocks then cost more than their encryption.
+    # Fixed limits: otherwise the allocator of the C library may return blocks to the system in one process and not in the other, and
+    # allocating their pages again takes more time than their encryption.
     environment |= {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     return subprocess.Popen([sys.executable, __file__, "serve"], env=environment, **pipes)

@@ -5,7 +5,7 @@
 #
 # Writes FOLDER/include and FOLDER/LIBDIR. PREFIX is the path at which a program will find FOLDER.
 #
-# The shared library is linked from the static one: rustc passes the linker a version script of its own for a shared library, and
+# The shared library is linked from the static one. For a shared library, rustc passes its own version script to the linker, and
 # GNU ld and LLD refuse a second one that names a version. cargo-c would set the soname and write the file for pkg-config,
 # but no symbol version, and compiling it takes longer than compiling this library, since it contains cargo.
 #
@@ -31,7 +31,7 @@ cc=cc
 mkdir -p "$folder/include" "$folder/$libdir/pkgconfig"
 install -m 644 "$root/crates/capi/include/lockstep.h" "$folder/include/"
 install -m 644 "$static" "$folder/$libdir/liblockstep.a"
-# The functions of the header, and nothing else, are exported. A function of a later version needs a node of its own.
+# The functions of the header, and nothing else, are exported. A function of a later version needs a separate node.
 map=$(mktemp)
 trap 'rm -f "$map"' EXIT
 functions=$(grep -o '\blockstep_[a-z0-9_]*(' "$root/crates/capi/include/lockstep.h" | sort -u | tr '(\n' '; ')

@@ -5,7 +5,8 @@
 
 Compiles each module of crates/cuda/kernels into FOLDER as MODULE.sm_NN.cubin for each architecture, and as MODULE.ptx for later
 architectures. With --carry-less, also compiles the modules *_carry_less by the newest compiler (tools/cuda_toolchain.py --newest), for
-compute capability 8.0 and later and not as PTX, which only newer drivers load. Without it, such files are removed.
+compute capability 8.0 and later. They are not compiled as PTX, which only newer drivers would load. Without --carry-less, such files are
+removed.
 
 Then: LOCKSTEP_CUDA_KERNELS=FOLDER cargo build --release. Files that are newer than all sources are not compiled again.
 """

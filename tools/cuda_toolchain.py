@@ -3,9 +3,9 @@
 
     tools/cuda_toolchain.py [FOLDER] [--newest]
 
-Installs the pinned wheels below into FOLDER (default: ${XDG_CACHE_HOME:-~/.cache}/lockstep/cuda-<hash of the pins>),
-with --newest those of the newest compiler, unless they are installed already, and prints the folder of the toolkit, which contains bin/nvcc, bin/cuobjdump,
-bin/nvdisasm and lib/libnvrtc.so.13. nvcc also requires a C++ compiler for the host (g++).
+Installs the pinned wheels below into FOLDER (default: ${XDG_CACHE_HOME:-~/.cache}/lockstep/cuda-<hash of the pins>), unless they are
+installed already; with --newest, installs those of the newest compiler. Prints the folder of the toolkit, which contains bin/nvcc,
+bin/cuobjdump, bin/nvdisasm and lib/libnvrtc.so.13. nvcc also requires a C++ compiler for the host (g++).
 """
 
 import argparse
@@ -51,7 +51,7 @@ def main():
     if (platform.system(), platform.machine()) not in [("Linux", "x86_64"), ("Linux", "aarch64")]:
         give_up(f"there are no wheels for {platform.system()} on {platform.machine()}: run this on Linux, x86_64 or aarch64")
     os.makedirs(os.path.dirname(folder), exist_ok=True)
-    # One at a time: parallel builds may install the compiler at the same time.
+    # A lock, because parallel builds may install the compiler at the same time.
     with open(folder + ".lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not is_complete(folder, wheels):
@@ -83,7 +83,7 @@ def is_complete(folder, wheels):
 
 
 def works(folder, tool):
-    """None if the tool starts, else what is wrong."""
+    """Returns None if the tool starts, otherwise a message about the problem."""
     try:
         done = subprocess.run(
             [os.path.join(toolkit(folder), "bin", tool), "--version"], capture_output=True, text=True, timeout=60

@@ -4,7 +4,7 @@
 #
 #   tools/cuda_tsan.sh [PART OF A KERNEL'S NAME]
 #
-# Requires GCC's libtsan. Without it, it prints NOT TESTED and succeeds.
+# Requires GCC's libtsan. Without libtsan the script prints NOT TESTED and succeeds.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -15,7 +15,7 @@ if ! [ -e "$(${CXX:-c++} -print-file-name=libtsan.so)" ]; then
 fi
 
 export LOCKSTEP_EMULATOR_TSAN=1 LOCKSTEP_TEST_KERNEL="${1:-}"
-# The compiler's own folder, where the library is.
+# The folder of the compiler, which contains the library.
 RUSTFLAGS="-L native=$(dirname "$(${CXX:-c++} -print-file-name=libtsan.so)")${RUSTFLAGS:+ $RUSTFLAGS}"
 export RUSTFLAGS
 unset RUSTC_WRAPPER CARGO_ENCODED_RUSTFLAGS

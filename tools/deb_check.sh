@@ -30,7 +30,7 @@ command=("${emulator[@]}" "$folder/root/usr/bin/lockstep")
 head -c 100000 /dev/urandom >plain
 "${command[@]}" keygen -o key
 
-# The command: its kernels, and files and raw modes that the other command reads and writes too.
+# The command: its kernels, and files and outputs of raw modes that it exchanges with the other command.
 "${command[@]}" selftest --device cpu >selftest || fail "the self-test failed: $(cat selftest)"
 if [ -n "$other" ]; then
     "${command[@]}" encrypt -k key plain -o here.enc

@@ -43,7 +43,7 @@ for name in "${targets[@]}"; do
     mkdir -p "fuzz/corpus/$name" "fuzz/artifacts/$name" "fuzz/seeds/$name"
     echo "fuzz: $name for $seconds s"
     log=$(mktemp)
-    # Inputs of some KiB: a length that a file states must not be allocated.
+    # Inputs have only some KiB, so that the limit on memory detects an allocation of a length that is only stated in a file.
     limit=2048
     [ "$name" != parquet ] || limit=64
     if ! "$folder/$target/release/$name" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -malloc_limit_mb="$limit" -print_final_stats=1 \

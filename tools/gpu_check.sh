@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks and measurements on a machine with a GPU, which needs only a driver.
+# Checks and measurements on a machine with a GPU. The machine needs only a driver.
 #
 #   tools/gpu_check.sh build FOLDER [ARCHITECTURES]            the folder with everything in it, and FOLDER.tar.gz to carry; ARCHITECTURES: 90
 #   tools/gpu_check.sh rehearsal FOLDER                        the same from debug builds with emulators, for a rehearsal without a GPU
@@ -30,7 +30,7 @@ copy_scripts() {
     local folder=$1 library path
     install -m 755 "$root"/tools/gpu_check/{run.sh,parts.sh} "$root/tools/gpu_ratio.py" "$folder/"
     mkdir -p "$folder/provider-test" "$folder/loaders" "$folder/python"
-    # Beside the package, which it imports.
+    # The script is placed next to the package, which it imports.
     install -m 755 "$root/tools/gpu_check/tensors.py" "$folder/python/"
     install -m 755 "$root"/tools/provider-test/{device,common,provider_configuration,servers}.py "$folder/provider-test/"
     install -m 644 "$root/crates/provider/lockstep.cnf" "$folder/"
@@ -67,7 +67,7 @@ build() {
     mkdir -p "$folder/python/lockstep"
     copy_scripts "$folder"
     cd "$root"
-    # One by one: in one build, the provider would get the features of the command.
+    # Built one by one, because in a common build the provider would get the features of the command.
     "$cargo" build --release --locked -p lockstep-cli
     "$cargo" build --release --locked -p lockstep-aes --features wgpu --example device_speed
     for backend in cuda wgpu opengl; do

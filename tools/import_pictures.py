@@ -38,7 +38,7 @@ def short(name):
 
 
 def reduced(edges):
-    """The edges that no longer path implies."""
+    """The edges that are not implied by a longer path."""
 
     def reaches(start, end, without):
         seen, todo = set(), [start]
@@ -63,7 +63,7 @@ def without_tests(text):
 
 
 def modules(folder):
-    """Which top-level module of a crate names which other one."""
+    """The pairs of top-level modules of a crate of which the first names the second."""
     source = folder / "src"
     files = [path for path in source.rglob("*.rs") if "tests" not in path.relative_to(source).parts]
     top = lambda path: path.relative_to(source).parts[0].removesuffix(".rs")
@@ -79,7 +79,7 @@ def modules(folder):
             flat = re.sub(r"\{[^{}]*\}", "", group)
             flat = re.sub(r"\{[^{}]*\}", "", flat)
             found |= {part.strip().split("::")[0] for part in flat.split(",")}
-        # A file at the top reaches its neighbours by `super`, too.
+        # A file at the top level can also name its neighbours by `super`.
         if path.parent == source:
             found |= set(re.findall(r"\bsuper::(\w+)", text))
         imports[here] |= (found & names) - {here}
@@ -96,7 +96,7 @@ def diagram(edges, every=()):
 
 
 def cycles(edges):
-    """Groups of modules that reach each other."""
+    """Groups of modules that import each other, directly or indirectly."""
     reach = {}
     for start in edges:
         seen, todo = set(), [start]

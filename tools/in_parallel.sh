@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs shell commands at the same time and prints the output of each when it has ended, in the order of the arguments.
-# Fails if one failed, after all have ended; a signal ends all of them.
+# If a command fails, the script fails after all commands have ended. A signal ends all commands.
 #
 #   tools/in_parallel.sh COMMAND...     each COMMAND is one argument
 set -euo pipefail

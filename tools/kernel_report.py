@@ -5,7 +5,7 @@
     tools/kernel_report.py --check      fails if those differ, or a kernel misses a requirement
     tools/kernel_report.py --taint [NAME...]   where addresses and branches depend on secrets
     tools/kernel_report.py --arch sm_86        registers and local memory on another architecture
-    tools/kernel_report.py --carry-less        the same of the modules that only the newest compiler compiles; prints, writes no file
+    tools/kernel_report.py --carry-less        prints the same report of the modules that only the newest compiler compiles
     tools/kernel_report.py --self-test  tests this tool
 
 No GPU is required. tools/cuda_toolchain.py installs the compiler.

@@ -37,7 +37,7 @@ version=${version##*+}
 
 # The path contains the version: cargo links again when the path changes, but not when the library changes.
 install=$target/openssl-$version
-# Written last, so that an interrupted build does not count as complete.
+# This file is written last, so that an interrupted build does not count as complete.
 marker=$install/complete
 if [ ! -e "$marker" ]; then
     build=$install-build
@@ -67,8 +67,8 @@ if [ $# -eq 0 ]; then
     echo "$install"
     exit
 fi
-# OPENSSL_DIR with the prefix of this platform, which only the crate openssl-sys reads. Without the prefix, aws-lc-sys would be
-# rebuilt too, and with it all of Lockstep. The tests fail if they are linked to a release other than LOCKSTEP_TEST_OPENSSL.
+# The variable OPENSSL_DIR has the prefix of this platform; only the crate openssl-sys reads it. Without the prefix, aws-lc-sys
+# would be rebuilt too, and then all of Lockstep. The tests fail if they are linked to a release other than LOCKSTEP_TEST_OPENSSL.
 platform=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
 export "${platform}_OPENSSL_DIR=$install" PATH="$install/bin:$PATH" LOCKSTEP_TEST_OPENSSL="$version"
 exec "$@"

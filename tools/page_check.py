@@ -27,7 +27,7 @@ import zlib
 BROWSERS = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"]
 # Time limits in seconds for an answer of the browser and for the measurements of the program.
 ANSWER, MEASURED = 120, 1200
-# Width, height and whether it is a phone.
+# Width and height of the window, and whether it is that of a phone.
 WINDOWS = {"desktop": (1280, 900, False), "phone": (390, 844, True)}
 
 
@@ -37,7 +37,7 @@ class Browser:
     def __init__(self, program):
         self.profile = tempfile.TemporaryDirectory(prefix="lockstep-browser.")
         to_us, to_it = os.pipe(), os.pipe()
-        # It reads from descriptor 3 and writes to 4.
+        # The browser reads from descriptor 3 and writes to descriptor 4.
         script = f'exec 3<&{to_it[0]} 4>&{to_us[1]}; exec "$@"'
         arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--hide-scrollbars",
                      "--no-first-run", f"--user-data-dir={self.profile.name}", "about:blank"]
@@ -134,8 +134,8 @@ def pixels(png):
     return width, height, {bytes(row[i:i + 3]) for row in rows for i in range(0, line, size)}
 
 
-# Where each plot is, and the colours of its series (lines by their stroke, bars by their fill), each with the place in the plot
-# where its series are: the legend, which has the same colours, is elsewhere.
+# The position of each plot, and the colours of its series (the stroke of lines, the fill of bars), each with the area in which the series is
+# drawn. The legend, which has the same colours, is outside of this area.
 PLOTS = """const colour = one => one.getAttribute('stroke') || one.getAttribute('fill');
 function around(series, box) {
   const all = series.map(one => one.getBoundingClientRect());

@@ -5,7 +5,7 @@
     tools/publish_check.py --release    also that placeholders have been replaced, for the release itself
 
 For each crate without `publish = false`: the fields that crates.io shows; dependencies on crates of the workspace are published and
-have a version, development dependencies on them have none (cargo leaves such ones out); the package has the licences and the
+have a version, development dependencies on them have no version (cargo omits such dependencies); the package has the licences and the
 README, and every file that its sources include. `make publish-check` also compiles the packages.
 """
 

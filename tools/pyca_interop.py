@@ -97,7 +97,7 @@ class Lockstep:
 
 def pyca_encrypt(bits, key, context, data):
     encryptor = SUITES[bits][0](key, context.encode())
-    # In uneven pieces: pyca cuts the chunks.
+    # The pieces are uneven: pyca divides the data into chunks.
     pieces = [encryptor.update(data[at : at + 70_001]) for at in range(0, len(data), 70_001)]
     return b"".join(pieces) + encryptor.finalize()
 
@@ -113,7 +113,7 @@ def pyca_decrypt(bits, key, context, message):
 
 
 def files(lockstep, tally):
-    """Cobblestone both ways."""
+    """Tests Cobblestone in both directions."""
     for bits in SUITES:
         file, key = lockstep.key(bits, f"key-{bits}")
         _, other_key = lockstep.key(bits, f"other-{bits}")
@@ -158,10 +158,10 @@ def files(lockstep, tally):
 
 
 def raw(lockstep, tally):
-    """The raw modes both ways."""
+    """Tests the raw modes in both directions."""
 
     def both_ways(name, mode, options, data, sealed):
-        """`sealed` is what pyca made of `data`."""
+        """`sealed` is the result of pyca for `data`."""
         plain = lockstep.write("plain", data)
         code, output = lockstep.run("cipher", "--mode", mode, *options, plain)
         tally.check((code, output) == (DONE, sealed), f"{name}: the same ciphertext: {lockstep.said}")

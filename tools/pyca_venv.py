@@ -25,8 +25,8 @@ def has_cryptography():
 
 
 def ensure(what):
-    """Returns if this interpreter has the package. Otherwise goes on, from the start, with one that has it: installed
-    if need be. If that cannot be, says so loudly and ends: with success, but not where `CI` is set."""
+    """Returns if this interpreter has the package. Otherwise starts the script again with an interpreter that has it, and installs the
+    package if necessary. If that is not possible, prints a message and ends: with success, or with a failure if `CI` is set."""
     if has_cryptography():
         return
     if os.path.realpath(sys.prefix) == os.path.realpath(FOLDER):
@@ -68,6 +68,6 @@ def install(what):
 
 
 def give_up(what, why):
-    """Ends, loudly."""
+    """Prints a message and ends the script."""
     print(f"NOT TESTED: {what}: {why}", file=sys.stderr)
     sys.exit(1 if os.environ.get("CI") else 0)

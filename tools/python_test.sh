@@ -3,7 +3,7 @@
 #
 #   tools/python_test.sh [--cluster] EXTENSION [ARGUMENT...]    EXTENSION: liblockstep_native.so; ARGUMENT...: for pytest
 #
-# With --cluster, the tests of tests/cluster instead, which need Ray.
+# With --cluster, runs the tests of tests/cluster instead, which need Ray.
 #
 # The package is put together under the build folder, as in a wheel. The packages that the tests need are installed in a virtual
 # environment there; if that is not possible, this prints NOT TESTED and succeeds, or fails if the environment variable CI is set.
@@ -32,12 +32,12 @@ export PYTHONPATH=$package PYTHONDONTWRITEBYTECODE=1
 
 cd "$root/crates/python"
 if [ "$cluster" ]; then
-    # Ray's own warnings are no errors.
+    # Warnings in Ray's own code are not treated as errors.
     exec "$python" -m pytest -W default tests/cluster "$@"
 fi
 types() {
     "$python" -m mypy --cache-dir "$package/mypy"
-    # The stubs against the extension.
+    # Compares the stubs with the extension.
     "$python" -m mypy.stubtest --ignore-disjoint-bases --mypy-config-file pyproject.toml --allowlist tests/stubtest.txt lockstep._native
     # pyright's package installs the program itself when it is called first.
     if timeout 120 "$python" -m pyright --version >/dev/null 2>&1; then

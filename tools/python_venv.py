@@ -66,7 +66,7 @@ def is_current(path=STAMP, packages=PACKAGES):
 def run(command, problem):
     done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     if done.returncode != 0:
-        # Not current: the next call installs what is missing.
+        # Without these files, the next call installs the packages again.
         for path in (STAMP, CLUSTER_STAMP):
             with contextlib.suppress(OSError):
                 os.remove(path)
@@ -88,7 +88,7 @@ def install():
 
 def install_cluster():
     print(f"installing {', '.join(CLUSTER)} in {FOLDER}", file=sys.stderr)
-    # Together with the first list, so that its conditions still hold.
+    # Installed together with the first list, so that the versions in it are kept.
     run([*PIP, *PACKAGES, *CLUSTER], "pip cannot install the packages: is there a network?")
     write(CLUSTER_STAMP, CLUSTER)
 

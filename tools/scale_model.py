@@ -2,7 +2,7 @@
 """Computes how time and cost grow with the work: the tables of docs/scale.md and docs/scale/figures.md, and docs/scale/time.svg.
 
     tools/scale_model.py              writes the two pages (between their markers) and the plot
-    tools/scale_model.py --check      fails if they are not what the figures give
+    tools/scale_model.py --check      fails if they differ from what the figures yield
     tools/scale_model.py --figures FILE   prints the tables of another file of figures; writes nothing
     tools/scale_model.py --self-test  tests this tool
 

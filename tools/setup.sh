@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks for the programs that the build and the tests call. Installs missing ones from Debian's packages if it is permitted to;
-# otherwise names them in one line.
+# otherwise prints their names in one line.
 #
 #   tools/setup.sh              for `make` and `make run`
 #   tools/setup.sh programs     for tools/provider-test: servers and clients as well
@@ -18,7 +18,7 @@ wanted="cc:gcc c++:g++ make:make openssl:openssl python3:python3 valgrind:valgri
     pkg-config:pkgconf"
 case ${1:-} in
 "" | browser) ;;
-# Programs that the tests of the command compare with, or trace system calls with.
+# Programs for the tests of the command: peers for comparison, and a program that traces system calls.
 gpus) wanted+=" age:age strace:strace" ;;
 # apache2-bin has Apache's program without a service.
 programs) wanted+=" setpriv:util-linux nginx:nginx-light apache2:apache2-bin ab:apache2-utils wrk:wrk curl:curl" ;;
@@ -62,7 +62,7 @@ root=()
 if command -v apt-get >/dev/null && { [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }; then
     echo "installing ${missing[*]}"
     "${root[@]}" apt-get update -q >/dev/null
-    # The tests start their own servers, so nginx must not start as a service. Debian's packages obey this file.
+    # The tests start their own servers, so nginx must not start as a service. Debian's packages check this file.
     policy=/usr/sbin/policy-rc.d
     if [[ " ${missing[*]} " == *" nginx-light "* ]] && ! [ -e $policy ]; then
         trap '"${root[@]}" rm -f "$policy"' EXIT

@@ -34,7 +34,7 @@ def programs(arguments):
 
 
 def size(program):
-    """The size of the program's sources: programs with many tests start first, so that none of them is alone at the end."""
+    """The size of the program's sources: programs with many tests start first, so that none of them runs alone at the end."""
     name, _, package = program
     sources = os.path.join(package, "tests", name.split(": ")[1])
     return sum(

@@ -3,7 +3,7 @@
 #
 #   tools/torch_test.sh EXTENSION [ARGUMENT...]    EXTENSION: liblockstep_native.so; ARGUMENT...: for pytest
 #
-# They are installed by tools/torch_packages.py. If that is not possible, this prints NOT TESTED and succeeds, or fails if the
+# tools/torch_packages.py installs PyTorch and JAX. If that is not possible, this prints NOT TESTED and succeeds, or fails if the
 # environment variable CI is set.
 set -euo pipefail
 
@@ -21,7 +21,7 @@ if ! python=$("$root/tools/python_venv.py") || ! torch=$("$root/tools/torch_pack
 fi
 package=$(dirname "$torch")/torch-test
 "$root/tools/python_package.sh" "$extension" "$package"
-# The tests that need them fail without them.
+# If this variable is set, tests that need these libraries fail without them.
 export PYTHONPATH=$package:$torch LOCKSTEP_TEST_TORCH=1
 # Several processes import PyTorch: its modules are compiled once, and the checkout gets no compiled files.
 export PYTHONPYCACHEPREFIX=$torch/pycache

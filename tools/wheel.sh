@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the Python package as a wheel, and tests it: installed in a clean folder, with nothing else.
+# Builds the Python package as a wheel, installs it in a clean folder without other packages, and tests it there.
 #
 #   tools/wheel.sh FOLDER              one wheel for Python 3.11 and later; earlier wheels in FOLDER are removed
 #   tools/wheel.sh FOLDER PYTHON       a wheel for this free-threaded Python
@@ -10,7 +10,7 @@ set -euo pipefail
     sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2
     exit 2
 }
-# In bytes: the limit for a wheel without machine code for GPUs.
+# The maximum size of a wheel without machine code for GPUs, in bytes.
 most=$((8 << 20))
 root=$(cd "$(dirname "$0")/.." && pwd)
 folder=$(realpath -m "$1")
@@ -25,7 +25,7 @@ case ${2:-} in
         ;;
     --arm64)
         rm -f "$folder"/lockstep_aes-*-abi3-*_aarch64.whl
-        # The stable ABI needs no interpreter of the other processor.
+        # With the stable ABI, no interpreter for the other processor is needed.
         "$root/tools/arm64.sh" "${build[@]}"
         ;;
     *)
@@ -48,7 +48,7 @@ size=$(stat -c %s "$wheel")
 pip=(-m pip --disable-pip-version-check --quiet install --no-index --no-deps)
 if [ "${2:-}" = --arm64 ]; then
     platform=${wheel##*-abi3-}
-    # By pip of this machine, since Debian's Python has none. pip refuses a wheel whose tags do not match.
+    # Installed by the pip of this machine, since Debian's Python has no pip. pip refuses a wheel whose tags do not match.
     "$python" "${pip[@]}" --target "$clean/packages" --platform "${platform%%.*}" --python-version 3.11 --only-binary :all: "$wheel"
     used=(env PYTHONPATH="$clean/packages" "$root/tools/arm64.sh" --system python3)
 else

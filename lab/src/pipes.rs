@@ -14,7 +14,8 @@ const LEGEND_COLUMNS: usize = 5;
 /// One column.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct Column {
-    /// The colours of both pipes, as indices of [`Picture::colours`]. `None` for a pipe that is idle beside a busy one.
+    /// The colours of both pipes, as indices of [`Picture::colours`]. `None` for a pipe that is idle while the other
+    /// one is busy.
     pub(crate) lanes: [Option<usize>; 2],
     /// The bar between the pipes.
     pub(crate) bar: Option<Bar>,

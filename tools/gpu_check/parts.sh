@@ -62,7 +62,7 @@ step() {
     return $rc
 }
 
-# The same, with standard output in a file that has its name only when it is complete.
+# Runs a step, with standard output in a file that gets its name only when it is complete.
 step_to() {
     local file=$1
     shift
@@ -118,12 +118,12 @@ other_device() {
         not_tested "$name: $("$lockstep" devices 2>&1 | grep "^$backend" || echo "no driver for $backend")"
         return 1
     fi
-    # Software devices need longer.
+    # Software devices need more time.
     step "self-tests of $name" $((${QUICK:+200} + 100)) "$lockstep" selftest --device "$name"
     step "the shared suite on $name" 240 env LOCKSTEP_TEST_DEVICE="$name" "$here/tests-$backend" "${SUITES:-suite::}"
 }
 
-# What the programs need of the system, by the file `requires` of the folder.
+# Checks what the programs need of the system, which the file `requires` of the folder lists.
 part_requirements() {
     local kind value glibc libraries missing=0
     glibc=$(getconf GNU_LIBC_VERSION 2>/dev/null | sed 's/.* //')
@@ -246,7 +246,7 @@ part_opengl() {
     [ -z "${QUICK:-}" ] || scale=1048576
     use_loaders
     other_device "$opengl" opengl || return
-    # The backend has no memory for programs: from host to host.
+    # Programs cannot use the device memory of this backend, so data are copied from and to the host.
     step_to "$out/opengl.throughput.json" 'host to host by OpenGL' 120 "$lockstep" bench throughput ${QUICK:+--quick} --json --quiet \
         --device "$opengl" --mode ctr --mode ecb
     step_to "$out/opengl.gems.json" 'Figure 36-9 of GPU Gems 3' 150 "$lockstep" lab opengl --device "$opengl" --json --force \
@@ -255,7 +255,7 @@ part_opengl() {
         --cuda "$device" --json --scale $scale ${QUICK:+--edges 16 --runs 1}
 }
 
-# `openssl enc` of a file by the default provider, by the provider's CPU and by the device: seconds, and CPU seconds.
+# Measures `openssl enc` of a file with the default provider, and with our provider on the CPU and on the device: seconds, and CPU seconds.
 enc() {
     set -o pipefail
     local expected='' digest who file=$XDG_CACHE_HOME/openssl.data conf=$XDG_CACHE_HOME/openssl.cnf size=${QUICK:+1}

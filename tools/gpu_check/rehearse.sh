@@ -34,7 +34,7 @@ export PATH=$temporary/bin:$PATH
 export PORTABLE=wgpu:software OPENGL=opengl:software QUICK=1 MEASURE_SECONDS=0.01 LARGEST=16384 PORTABLE_LARGEST=16384
 export SUITES=it_does_something
 
-# An interruption, after which the measurement continues.
+# The measurement is interrupted, and then continues.
 LIMIT_TOTAL=900 "$folder/run.sh" "$out" cuda:emu machine host messages &
 running=$!
 until [ "$(grep -c '"seconds"' "$out/messages.jsonl" 2>/dev/null || true)" -ge 5 ] 2>/dev/null; do
@@ -57,7 +57,7 @@ done
 grep -q '"sm_mhz":1980.0' "$out/rates.jsonl" || fail 'the rows have no clocks'
 grep -q '"watts":312.45' "$out/rates.jsonl" || fail 'the rows have no power'
 
-# The control: a device that copies wrong bytes must not pass, and what was complete stays.
+# The control: a device that copies wrong bytes must not pass, and the results that were complete are kept.
 code=0
 LOCKSTEP_TEST_FAULTS=copy:5 LIMIT_TOTAL=900 "$folder/run.sh" "$out" cuda:emu carry-less || code=$?
 [ $code -eq 1 ] && grep -q WRONG "$out/carry-less.jsonl" || fail 'wrong results were not found'

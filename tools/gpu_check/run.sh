@@ -141,7 +141,7 @@ run() {
         3) state='unfinished' ;;
         124 | 137)
             state='failed'
-            # The limit of the call, not that of the part.
+            # The limit of the call has ended the part, not the limit of the part.
             [ "$limit" -ge "$3" ] || state='unfinished'
             echo "FAILED: the part was ended after $limit seconds" >>"$out/$part.log.part"
             ;;
@@ -166,7 +166,7 @@ summary() {
     publish "$out/summary.txt.part" "$out/summary.txt"
     ! grep -q -e ' unfinished$' -e ' not run$' "$out/summary.txt" || return 3
     ! grep -q ' failed$' "$out/summary.txt" || return 1
-    # A summary that could not be written proves nothing.
+    # If the summary could not be written completely, the call fails.
     [ "$(wc -l <"$out/summary.txt")" -ge 15 ] || cannot_write "$out/summary.txt"
 }
 

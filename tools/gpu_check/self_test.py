@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests run.sh of the GPU check with parts that do nothing: states, repetition, limits, signals, disks that are full. Takes some seconds.
+"""Tests run.sh of the GPU check with parts that do nothing: states, repetition, limits, signals, full disks. Takes some seconds.
 
     tools/gpu_check/self_test.py
 """
@@ -53,7 +53,7 @@ class Folder:
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
 
     def run(self, code, *arguments, **environment):
-        """Runs to the end; returns the output. The exit code must be the given one."""
+        """Runs run.sh to its end; returns its output. The exit code must be the given one."""
         running = self.start(*arguments, **environment)
         output, _ = running.communicate(timeout=60)
         assert running.returncode == code, f"exit code {running.returncode}, not {code}:\n{output}"

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The Python package on the arrays of a GPU, in libraries that are installed. Part of the GPU check (tools/gpu_check).
+"""Tests the Python package with arrays on a GPU, of the libraries that are installed. Part of the GPU check (tools/gpu_check).
 
     tensors.py interface|torch|cupy|numba|jax DEVICE OUT.json
 
 `interface` needs no library: memory of the CUDA driver, by ctypes, with __cuda_array_interface__. All results are compared with those
-of the CPU. Rates are written to OUT.json, beside those of the library's own random generators. Exit code: 0; 1 something is wrong;
+of the CPU. Rates are written to OUT.json, with those of the library's own random generators for comparison. Exit code: 0; 1 something is wrong;
 77 the library is not installed, or it has no GPU.
 """
 
@@ -21,15 +21,15 @@ from lockstep import aead, tensor
 from lockstep.random import Generator
 
 RANDOM = random.Random(18)
-# Messages and bytes of each, in tests.
+# In tests: the number of messages, and the bytes of each.
 COUNT, EACH = 64, 5003
-# Bytes in measurements, and of a message there.
+# In measurements: the number of bytes, and the bytes of a message.
 LARGE, MESSAGE = 1 << 30, 1 << 20
 RESULTS = {"checks": 0, "rates": []}
 
 
 class NotTested(Exception):
-    """What is missing here."""
+    """A library or a device is missing; the message names it."""
 
 
 def check(good, what):
@@ -40,7 +40,7 @@ def check(good, what):
 
 
 class Expected:
-    """Messages, and their results by the CPU. Made before a device is selected."""
+    """Messages, and the results of the CPU for them. They are computed before a device is selected."""
 
     def __init__(self):
         self.keys = [RANDOM.randbytes(32) for _ in range(COUNT)]
@@ -59,7 +59,7 @@ class Expected:
 
 
 def check_library(expected, to_device, to_host, stream=None):
-    """Everything that takes arrays. `to_device(bytes, shape)` makes an array, `to_host(array)` its bytes."""
+    """Tests all functions that take arrays. `to_device(bytes, shape)` makes an array, `to_host(array)` its bytes."""
     keys = to_device(b"".join(expected.keys), (COUNT, 32))
     nonces = to_device(expected.rows, (COUNT, 16))
     plain = to_device(expected.plain, (COUNT, EACH))
@@ -87,7 +87,7 @@ def check_library(expected, to_device, to_host, stream=None):
 
 
 def measure(name, size, call, wait):
-    """Median seconds of seven calls, after two that are not counted."""
+    """Returns the median of the seconds of seven calls, after two calls that are not counted."""
     times = []
     for turn in range(9):
         begun = time.perf_counter()
@@ -101,7 +101,7 @@ def measure(name, size, call, wait):
 
 
 def measure_library(library, zeros, wait, peers):
-    """Rates of the package beside `peers`, a list of names, sizes and calls. `zeros(shape)` makes an array of bytes."""
+    """Measures the rates of the package and of `peers`, a list of names, sizes and calls. `zeros(shape)` makes an array of bytes."""
     size = LARGE
     key = RANDOM.randbytes(32)
     array, nonces = zeros((size // MESSAGE, MESSAGE)), zeros((size // MESSAGE, 16))
@@ -147,7 +147,7 @@ class EmulatedArray:
 
 
 class Driver:
-    """As much of the CUDA driver as a test needs."""
+    """The functions of the CUDA driver that a test needs."""
 
     def __init__(self, number):
         try:
@@ -190,7 +190,7 @@ class Driver:
 
 
 class DriverArray:
-    """Memory of the driver, zeroed and never freed: a test ends soon."""
+    """Memory of the driver, zeroed. It is never freed, because a test ends soon."""
 
     def __init__(self, driver, shape):
         self.size = 1
@@ -328,7 +328,7 @@ def numba(device, expected):
 
 
 def jax(device, expected):
-    """Arrays of JAX, which are inputs only."""
+    """Arrays of JAX. They can only be inputs."""
     jax = library("jax")
     numpy = library("numpy")
     if not any(found.platform in ("gpu", "cuda") for found in jax.devices()):

@@ -65,7 +65,8 @@ def mixed(block, row):
 
 
 def schedule(key):
-    """Round keys for encryption, then for decryption in the order of use; InvMixColumns is applied to all but the outer ones."""
+    """Round keys for encryption, then for decryption in the order of use. InvMixColumns is applied to those for decryption, except the
+    first and the last one."""
     keys = expand(key)
     back = [keys[-1]] + [mixed(k, (14, 11, 13, 9)) for k in keys[-2:0:-1]] + [keys[0]]
     return b"".join(keys), b"".join(keys) + b"".join(back)
@@ -95,7 +96,7 @@ def decrypt(keys, block):
 
 
 def expected(name, key, reg, data, before, block):
-    """Block number `block` of the results of a pass; `before` is the ciphertext before the first one."""
+    """Block number `block` of the results of a pass; `before` is the ciphertext before the first block."""
     keys = expand(key)
     here = data[16 * block : 16 * block + 16]
     previous = data[16 * block - 16 : 16 * block] if block else before

@@ -7,7 +7,7 @@ R_CUDA_64 = 2
 
 
 class Image:
-    """banks(name) gives {number: bytes}; `variables` is what lies at GLOBALS."""
+    """banks(name) gives {number: bytes}; `variables` has the bytes at GLOBALS."""
 
     def __init__(self, data):
         if data[:4] != b"\x7fELF":

@@ -24,8 +24,8 @@ EXPAND = re.compile(r"(?P<family>\w+?)_expand_(?P<bits>128|192|256)$")
 
 
 class Family:
-    """The shape of a launch: see src/kernel.rs. `marginal`: a thread block processes one tile after the other, so what it does
-    once is left out: the count is what a further tile adds."""
+    """The shape of a launch: see src/kernel.rs. `marginal`: a thread block processes one tile after the other, and only the
+    instructions that a further tile adds are counted, without those that run once."""
 
     def __init__(self, tile, threads, shared=0, marginal=False, option=0, default=False, table=False, block_tiles=1):
         self.tile, self.threads, self.shared, self.marginal, self.option = tile, threads, shared, marginal, option
@@ -34,7 +34,7 @@ class Family:
         self.table = table  # has lookups by secrets, which the taint analysis must find
 
 
-# The papers' kernels with 64 threads a block; their tile follows from that.
+# The papers' kernels, with 64 threads in a block. The number of threads determines the tile.
 FAMILIES = {
     "bitslice": Family(16384, 32, default=True),
     "bitslice_lane": Family(512, 32, default=True, block_tiles=32),
@@ -55,11 +55,11 @@ HELPERS = {"edges", "set_registers", "table_segments", "table_results", "zero_re
 SERIAL = {"chain_keys", "chain_encrypt", "chain_decrypt", "ghash_powers", "ghash_tiles", "ghash_each", "ghash_matrices", "ghash_tensor_tiles",
           "ghash_carry_less_powers", "ghash_carry_less_tiles", "ghash_carry_less_each"}  # fmt: skip
 
-# Structures of common/work.cuh and common/aead.cuh: bytes, where pointers to secrets lie, and where registers do.
+# Structures of common/work.cuh and common/aead.cuh: size, offsets of pointers to secrets, and offsets of registers (chaining states).
 STRUCTURES = {"segments": (SEGMENT_BYTES, [(0, 16)], [(48, 80)]), "extras": (64, [(0, 8), (16, 40)], []), "addresses": (8, [(0, 8)], [])}
 
-# Parameters by offset. `secret`: a pointer to secrets (keys, schedules, data). `public`: a pointer to what anybody may
-# know. `segments`, `extras`, `addresses`: a pointer to an array of those structures.
+# Parameters by offset. `secret`: a pointer to secrets (keys, schedules, data). `public`: a pointer to
+# public data. `segments`, `extras`, `addresses`: a pointer to an array of those structures.
 LAUNCH = {0: "segments", 8: "public", 16: "secret", 24: "secret"}
 PARAMETERS = [
     (re.compile(r"\w+_expand_\d+$"), {0: "secret", 8: "secret"}),
@@ -77,15 +77,15 @@ PARAMETERS = [
     (re.compile(r"ocb_keys$"), {0: "secret", 8: "secret"}),
     (re.compile(r"ocb_(begin|sum|tags)$"), {0: "segments", 8: "extras", 16: "secret", 24: "public", 32: "secret", 40: "public"}),
     (re.compile(r"zero_refused$"), {0: "segments", 8: "public"}),
-    # Only offsets, counts and IVs.
+    # These parameters point only to offsets, counts and IVs.
     (re.compile(r"gcm_messages$"), {0: "segments", 8: "extras", 16: "public", 24: "segments", 32: "public"}),
     (re.compile(r"uniform_tiles$"), {0: "public"}),
     (re.compile(r"carry_less_products$"), {0: "public", 8: "public"}),
     (re.compile(r"gather$"), {0: "addresses", 8: "public", 16: "public", 24: "secret"}),
 ]
-# Segment.reg and next of these are IVs, counters and ciphertext; elsewhere an encrypted tweak or a hash.
+# In these kernels Segment.reg and Segment.next are IVs, counters and ciphertext. In other kernels they are an encrypted tweak or a hash.
 PUBLIC_REGISTERS = re.compile(r"\w+_(ecb_encrypt|ecb_decrypt|ctr|ctr32|ctr_little32|cbc_decrypt|cfb_decrypt)_\d+$|edges$|set_registers$|table_")
-# Kernels whose shared memory is an array of structures of so many bytes, one a thread, that hold pointers as well.
+# Kernels whose shared memory is an array with a structure of this many bytes for each thread. The structures contain pointers too.
 SHARED_STRUCTURES = {"chain_encrypt": 40, "chain_decrypt": 40}
 
 
@@ -117,7 +117,7 @@ def family_of(name):
 
 
 class Measured:
-    """Counts for `units` (bytes, or keys). `seen`: where in a Segment which instruction loaded. `moved`: bytes read and written
+    """Counts for `units` (bytes, or keys). `seen`: the offsets in a Segment from which each instruction loaded. `moved`: bytes read and written
     for each byte of data."""
 
     def __init__(self, counts, unit, units, text, seen, moved=2):
@@ -132,7 +132,7 @@ def program_of(name, functions, image):
 
 
 def measure(name, functions, image):
-    """Runs an entry point. None for one that is not counted."""
+    """Runs an entry point. Returns None if it is not counted."""
     if name in HELPERS:
         return None
     if name in SERIAL:
@@ -181,7 +181,7 @@ def run_pass(name, program, image, match, family, tiles, only_block=None):
     length = family.tile * tiles
     each = length
     if what.startswith("xts"):
-        # A tweak deep in a unit costs a power of x; units of one tile begin at x^0. Small tiles share a sector.
+        # A tweak at a later position of a data unit requires a power of x. Units of one tile begin at x^0. Several small tiles are in one sector.
         each = max(family.tile, SECTOR)
         text = f"data units of {each} bytes"
     units = range(length // each)
@@ -194,7 +194,7 @@ def run_pass(name, program, image, match, family, tiles, only_block=None):
         memory[SEGMENTS] += reg + bytes(16)
     first_tile = [i * tiles // len(units) for i in range(len(units) + 1)]
     memory[FIRST_TILE] = bytearray(struct.pack(f"<{len(first_tile)}Q", *first_tile))
-    # What `edges` leaves: the ciphertext block before each tile.
+    # What `edges` has stored: the ciphertext block before each tile.
     edges = [before] + [data[family.tile * i - 16 : family.tile * i] for i in range(1, tiles)]
     memory[SCRATCH] = bytearray(b"".join(edges))
     places = [number << REGION for number in (SEGMENTS, FIRST_TILE, SCHEDULES, SCRATCH)]

@@ -39,7 +39,7 @@ class Block:
     # Sources
 
     def value(self, one, high=0):
-        """The source of a 32-bit operand (of a pair the word `high`), by lane variables where there are lanes."""
+        """The source of a 32-bit operand; of a pair, the word `high`. If the operand has a value for each lane, the source is a lane variable."""
         number = one.number + high
         if one.kind == "R":
             if one.number == RZ:
@@ -61,7 +61,7 @@ class Block:
         return text
 
     def pair(self, one):
-        """64 bits."""
+        """The source of a 64-bit operand, which is a pair of registers."""
         if one.kind == "I":
             return str(one.number & 0xFFFFFFFFFFFFFFFF)
         if one.number in (RZ if one.kind == "R" else 63,) and one.is_register():
@@ -80,7 +80,7 @@ class Block:
     # Destinations
 
     def compute(self, expression):
-        """Lines that evaluate for all lanes; the name of the list, or of the one value where there are no lanes."""
+        """Adds lines that evaluate an expression for all lanes. Returns the name of the list, or of the single value if there are no lanes."""
         self.serial += 1
         name = f"n{self.serial}"
         if not self.lanes:
@@ -179,7 +179,7 @@ def lop3(b, one):
     expression = logic(operands[4].number, a0, a1, a2)
     name, is_list = b.compute(expression)
     if truth is not None:
-        # The predicate is "the result is not 0", joined with the last operand: by OR, or by AND with PAND.
+        # The predicate is "the result is not 0", combined with the last operand: with PAND by AND, otherwise by OR.
         word = "and" if "PAND" in one.mods else "or"
         found = b.compute(f"(({expression})!=0 {word} {b.truth(operands[5])})")
     b.store(operands[0], name, is_list)
@@ -272,7 +272,7 @@ def lea(b, one):
     elif "HI" in one.mods:
         a = f"((({b.value(numbers[0])}<<32|{b.value(x)})<<{numbers[1].number})>>32&{FULL})"
     else:
-        # The sign applies to the shifted value: the carry is that of a subtraction.
+        # The sign applies to the shifted value, so the carry is that of a subtraction.
         is_negated, x.negated = x.negated, False
         a = f"({b.value(x)}<<{numbers[0].number}&{FULL})"
         x.negated = is_negated

@@ -10,7 +10,7 @@ from lift import LANES, compiled
 from sass import PT, Problem, blocks, pipe
 
 REGION = 36  # an address is region << 36 | offset
-SHARED_BASE = 0x400  # the system uses the part below
+SHARED_BASE = 0x400  # the system uses the addresses below
 
 
 class Cost(Counter):
@@ -109,7 +109,7 @@ class Warp:
         key = bank << 32 | at
         if key not in self.words:
             if bank not in self.banks or at + 4 > len(self.banks[bank]):
-                # The driver's values follow the parameters; kernels only pass descriptors from there on.
+                # The driver's values follow the parameters. Of these, kernels only pass descriptors on to other instructions.
                 if bank == 0 and at < self.program.parameters:
                     return 0
                 raise Problem(f"nothing at c[{bank:#x}][{at:#x}]")
@@ -148,7 +148,7 @@ class Warp:
                 return
 
     def jump(self, last, mask):
-        """Moves the lanes on; True at a barrier."""
+        """Moves the lanes to their next addresses. Returns True at a barrier."""
         behind = self.program.order[last.address]
         taking = mask
         if ends(last):

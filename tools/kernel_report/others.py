@@ -25,7 +25,8 @@ def segments(sizes, registers, keys):
 
 
 def chain(name, functions, image):
-    """AES-128, a warp's 1024 messages: what two further blocks of each add; of chain_keys, what one message costs."""
+    """AES-128 with the 1024 messages of a warp: the instructions that two further blocks of each message add. For chain_keys: the
+    instructions of one message."""
     option = (PCBC_DECRYPT if name == "chain_decrypt" else CBC_ENCRYPT) | ROUNDS << 8
     counts = []
     for blocks in (1, 3):
@@ -115,7 +116,7 @@ def matrices(name, functions, image):
     """ghash_matrices and ghash_tensor_tiles, with the powers that Python makes."""
     secret = random.Random(name)
     key = secret.randbytes(16)
-    # The first row: what lane j multiplies its sum with, and H^32; x^-1 times as `field.cuh` has them.
+    # The first row: the factors by which the lanes multiply their sums, and H^32, in the form that `field.cuh` uses.
     powers = [int.from_bytes(key, "big")]
     for _ in range(31):
         powers.append(product(powers[-1], powers[0]))

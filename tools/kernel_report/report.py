@@ -18,7 +18,7 @@ KERNELS = os.path.join(toolkit.ROOT, "crates", "cuda", "kernels")
 JSON = os.path.join(KERNELS, "report.json")
 MARKDOWN = os.path.join(toolkit.ROOT, "docs", "kernels.md")
 
-# An H100 SXM: multiprocessors, clock, bytes a second of memory.
+# An H100 SXM: number of multiprocessors, clock rate, and bytes per second of memory.
 MULTIPROCESSORS, CLOCK, MEMORY = 132, 1.755e9, 3.35e12
 LANES = 32
 # Warp instructions or passes of a multiprocessor per clock.
@@ -28,7 +28,7 @@ RATES = {
     # mma.m16n8k256 for bits: 2 clocks of a multiprocessor on an A100 (4992 TOPS at 1.41 GHz and 108 multiprocessors). No rate
     # is published for later architectures; this is taken for them too.
     "tensor": ("pipe:tensor", 1 / 2),
-    # Not published. The compiler issues one in 4 clocks of a scheduler, for sm_80 to sm_100.
+    # This rate is not published. For sm_80 to sm_100, the compiler schedules one such instruction in 4 clocks of a scheduler.
     "carry-less products": ("pipe:carry_less", 32 / LANES),
     "shared memory": ("wavefronts:shared", 1),
     "load/store": ("pipe:mem", 1),
@@ -37,7 +37,7 @@ RATES = {
     "constants": ("wavefronts:constant", 1),
 }
 
-# Kernel, quantity, maximum: the bars, in instructions of one thread per byte.
+# The bars (required values): kernel, quantity and maximum, in instructions of one thread per byte.
 BARS = [
     ("bitslice_ctr_128", "alu", 33),
     ("bitslice_ctr_256", "alu", 45),
@@ -47,7 +47,7 @@ BARS = [
     ("table_ctr_128", "alu", 18),
 ]
 
-# The kernels of modes, one after the other, and the rate in GB/s that their bounds must allow together.
+# The kernels that a mode runs one after the other, and the rate in GB/s that their bounds must allow together.
 MODES = [
     ("GCM-128", ["bitslice_ctr32_128", "ghash_tensor_tiles"], 300),
     ("GCM-256", ["bitslice_ctr32_256", "ghash_tensor_tiles"], None),
@@ -68,15 +68,15 @@ def together(facts, kernels):
 
 
 def cache():
-    """The folder of cached results: they are valid as long as neither the sources nor this tool change."""
+    """The folder of cached results: they are valid until the sources or this tool change."""
     place = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "lockstep", "kernel-report")
     os.makedirs(place, exist_ok=True)
     return place
 
 
 def kernels(arch=ARCH, keep=None, say=lambda text: None, carry_less=False):
-    """Everything about every entry point: {name: facts}. With `carry_less`, of the modules that the newest compiler compiles; else of
-    all others."""
+    """The facts of each entry point: {name: facts}. With `carry_less`, those of the modules that only the newest compiler compiles, otherwise
+    those of all others."""
     folder = toolkit.folder(newest=carry_less)
     keep = keep or cache()
     result, problems = {}, []
@@ -128,7 +128,7 @@ def functions_of(compiled, image):
 
 
 def is_known_set(compiled):
-    """Whether the code is of the architecture that this tool reads."""
+    """True if the code is for the architecture that this tool can analyse."""
     return ARCH.replace("_", "").upper() in compiled.disassembly[:100000].upper().replace("_", "")
 
 

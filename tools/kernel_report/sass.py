@@ -152,7 +152,7 @@ def address(result, inside):
 
 LINE = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
 def resolve(code, tables):
-    """Determines the targets of jumps by a register: those of its table in constant bank 2, which ends where the next table begins."""
+    """Determines the targets of jumps by a register: the targets are in its table in constant bank 2, which ends where the next table begins."""
     begins = {}
     for index, one in enumerate(code):
         if one.op != "BRX":
@@ -253,8 +253,9 @@ def successors(code):
     return result
 
 
-# What issues where on Hopper. `alu`: 64 lanes a multiprocessor and clock; `fma`: the multiplier's pipe, 64 lanes (the
-# heavy half); `tensor`: the tensor units; `carry_less`: carry-less products; `mem`: loads and stores; `uniform`: one value a warp, beside; `control`: the rest.
+# The execution unit of each instruction on Hopper. `alu`: 64 lanes per multiprocessor and clock; `fma`: the multiplier's pipe, 64 lanes (the
+# heavy half); `tensor`: the tensor units; `carry_less`: carry-less products; `mem`: loads and stores; `uniform`: one value
+# per warp, on a separate unit; `control`: the rest.
 ALU = (
     "LOP3 SHF PRMT IADD3 SEL ISETP LEA MOV VIADD VIADDMNMX VIMNMX IMNMX PLOP3 BREV SGXT BMSK FLO IABS LOP IADD FSEL ISCADD "
     "FMNMX P2R R2P VIMNMX3 POPC I2F F2I MUFU VABSDIFF VABSDIFF4"

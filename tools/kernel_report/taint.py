@@ -1,12 +1,12 @@
 """Data flow from secrets to addresses and branches in the machine code, over all paths.
 
-A value is a set of labels. SECRET: it depends on a key or on data. TO_SECRET, TO_PUBLIC, SEGMENTS: it was made from a
-pointer to such, so it may be an address there. A loaded value gets its labels from the address: only the labels
-distinguish secret memory from public memory. A load whose address has none of them counts as secret. Shared and local memory are one value each, into
-which every store adds.
+A value is a set of labels. SECRET: it depends on a key or on data. TO_SECRET, TO_PUBLIC, SEGMENTS: it was computed from a
+pointer to secret data, to public data or to segments, so it may be an address of them. A loaded value gets its labels from the labels of the
+address. A load from an address without such a label counts as secret. Shared memory and local memory are one value each, to which every
+store adds its labels.
 
 Findings are: addresses of loads and stores that depend on secrets, including indexed constants and shuffles; branches and
-exits that do; and loads and stores whose predicate does. A selection by a secret without a branch is no finding.
+exits that depend on secrets; and loads and stores whose predicate depends on secrets. A selection by a secret without a branch is no finding.
 """
 
 from math import gcd
@@ -15,11 +15,11 @@ from inputs import STRUCTURES, has_public_registers, parameters_of, shared_struc
 from sass import CARRY_LESS, PT, RZ, TENSOR, Problem, blocks, successors
 
 SECRET, TO_SECRET, TO_PUBLIC = "secret", "to_secret", "to_public"
-# Only some bytes of a register are written: the compiler keeps small variables in parts of registers.
+# Labels of single bytes of a register, because the compiler keeps small variables in parts of registers.
 BYTES = ("byte 0", "byte 1", "byte 2", "byte 3")
 KINDS = {"secret": TO_SECRET, "public": TO_PUBLIC, **{name: name for name in STRUCTURES}}
-# Beside the labels: (m, r) if the value, less the pointer it was made from, is r modulo m. m = 0: it is r; (1, 0): not
-# known. By this an address has its place in a structure.
+# In addition to the labels: (m, r) if the value minus the pointer from which it was computed is r modulo m. With m = 0 the difference is r;
+# (1, 0) means unknown. The analysis uses this to find the offset of an address in a structure.
 UNKNOWN = (1, 0)
 NOTHING = (frozenset(), UNKNOWN)
 
@@ -63,7 +63,7 @@ def byte_of(labels, index):
 
 
 class Analysis:
-    """`findings`: {(address, what)}. `fields`: instruction -> offset in a Segment that it was taken to load from."""
+    """`findings`: {(address, what)}. `fields`: instruction -> offset in a Segment from which it loads, according to the analysis."""
 
     def __init__(self, name, code, parameter_base):
         self.code = {one.address: one for one in code}
@@ -163,7 +163,7 @@ class Analysis:
                 if guard != opposite:
                     known.pop(key, None)
             if one.kind in ("P", "UP"):
-                # Facts that held where the old predicate was true are dropped.
+                # Facts that were valid only if the old predicate is true are dropped.
                 self.under = {g: known for g, known in self.under.items() if g[:2] != key}
             if guarded is None:
                 state[key] = value
@@ -251,7 +251,7 @@ class Analysis:
             self.write(state, result, value, parts, guarded)
 
     def tensor(self, state, to, left, right, sums, guard, guarded):
-        """All of the results depend on all lanes' parts of both matrices."""
+        """All results depend on the parts of both matrices in all lanes."""
         labels = guard[0]
         for source, count in ((left, 4), (right, 2), (sums, 4)):
             labels = labels | whole(self.read(state, source, count))[0]
@@ -265,7 +265,7 @@ class Analysis:
         self.write(state, to, (labels, UNKNOWN), 2, guarded)
 
     def by_bytes(self, one, results, sources, state, guard, guarded):
-        """Permutations, logic and moves keep bytes apart. True if this was one of them, with secrets."""
+        """Processes permutations, logic and moves, which do not mix bytes. Returns True if the instruction was one of them and had secrets."""
         name = one.op.lstrip("U")
         is_move = name == "MOV" or (name == "IMAD" and "MOV" in one.mods)
         if name not in ("PRMT", "LOP3") and not is_move or is_secret(guard[0]):
@@ -395,7 +395,7 @@ def remainder(one, reads):
 
 
 def matters(table, index, zero):
-    """Whether a logic function with some inputs 0 depends on input `index`."""
+    """True if a logic function, some of whose inputs are 0, depends on input `index`."""
     bit = 4 >> index
     for i in range(8):
         if i & bit or any(zero[k] and i & 4 >> k for k in range(3)):

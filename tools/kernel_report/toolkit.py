@@ -32,13 +32,13 @@ class Compiled:
 
 
 def sources(kernels, carry_less=False):
-    """The modules that the default compiler compiles, or with `carry_less` those that only the newest one compiles."""
+    """The modules that the default compiler compiles, or with `carry_less` those that only the newest compiler compiles."""
     found = [os.path.join(path, name) for path, _, names in os.walk(kernels) for name in names]
     return sorted(name for name in found if name.endswith(".cu") and name.endswith("_carry_less.cu") == carry_less)
 
 
 def included(source):
-    """The file and all that it includes."""
+    """The file and all files that it includes."""
     found, work = [], [os.path.normpath(source)]
     while work:
         name = work.pop()

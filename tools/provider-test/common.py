@@ -1,4 +1,4 @@
-"""Shared code of the tests of the provider with real programs: settings, configurations, processes, the proof by trace.
+"""Shared code of the tests of the provider with real programs: settings, configurations, processes, and traces, which prove who did the work.
 
 Imported by the scripts in this folder; not run directly.
 """
@@ -67,7 +67,7 @@ class Trace:
         return {int(found[1]) for found in self._find(self.FIRST, algorithm, direction)}
 
     def bytes(self, algorithm, direction=None, without=()):
-        """The bytes that ended processes handed over, except those processes in `without`."""
+        """The number of bytes that ended processes passed to the subject, except the processes in `without`."""
         found = self._find(self.TOTAL, algorithm, direction)
         return sum(int(each[4]) for each in found if int(each[1]) not in without)
 
@@ -153,7 +153,7 @@ class Test:
         return environment
 
     def run(self, *command, subject=True, trace=None, data=b"", **more):
-        """Runs a program to its end. `more` is environment."""
+        """Runs a program to its end. `more` has additional environment variables."""
         environment = self.environment(subject, trace, **more)
         wait_if_ending()
         try:
@@ -175,7 +175,7 @@ class Test:
         return False
 
     def ran(self, done, name):
-        """Checks that a program ended well; returns its output, or None."""
+        """Checks that a program ended with exit code 0; returns its output, or None."""
         why = done.said
         if done.returncode < 0:
             why = f"ended by signal {-done.returncode}: {why}"
@@ -189,7 +189,7 @@ class Test:
         self.check(done.returncode == 1 and reported, name, f"exit code {done.returncode}: {done.said}")
 
     def proved(self, trace, algorithm, direction, name, at_least=0, not_by=()):
-        """Checks by its trace that our provider did the work, in a process that is none of `not_by`."""
+        """Checks by the trace that our provider did the work, in a process that is not one of `not_by`."""
         if not self.proof:
             return
         by = trace.users(algorithm, direction) - set(not_by)
@@ -219,8 +219,8 @@ class Test:
 def ending_with_us(command):
     """The command line of a program that SIGTERM ends when this process, or the thread that has started it, ends.
 
-    So nothing stays behind if a script is killed: a server ends its workers on SIGTERM. The shell does not start the
-    program if this process ended before setpriv was at work. A preexec_fn would need no other programs, but is unsafe in a
+    So no process remains if a script is killed: a server ends its workers on SIGTERM. The shell does not start the
+    program if this process ended before setpriv took effect. A preexec_fn would need no other programs, but is unsafe in a
     process with threads.
     """
     guard = '[ "$PPID" = "$0" ] && exec "$@"'
@@ -275,7 +275,7 @@ class Process:
         return self.err.decode(errors="replace").strip()
 
     def send(self, data):
-        """Writes to its standard input; false if it reads no more."""
+        """Writes to the standard input of the program; returns false if the program has stopped reading."""
         try:
             self.running.stdin.write(data)
             self.running.stdin.flush()
@@ -321,7 +321,7 @@ def child_processes():
 def end_by_signal(number, folder):
     """A handler of signals that ends the child processes, removes the folder and exits.
 
-    It raises no exception: one that is raised within `subprocess` or `threading` can leave a lock of theirs held, and the
+    The handler raises no exception: an exception within `subprocess` or `threading` can leave one of their locks held, and the
     code that then ends the processes would wait for that lock forever.
     """
     signal.signal(number, signal.SIG_IGN)
@@ -330,7 +330,7 @@ def end_by_signal(number, folder):
     sent = {}
     while (seconds := time.monotonic() - begun) < ENDING_SECONDS and (children := child_processes()):
         for child in children:
-            # Again after each second: a server that is starting may miss the first one.
+            # The signal is sent again each second, because a server that is starting may miss the first signal.
             if sent.get(child) != int(seconds):
                 sent[child] = int(seconds)
                 with contextlib.suppress(OSError):

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""OpenSSL with its AES on a device, by the provider, like the engines for GeForce in the literature.
+"""Tests OpenSSL with its AES on a device, through the provider, like the engines for GeForce in the literature.
 
     tools/provider-test/device.py LOCKSTEP_SO
 
 The devices are cuda:emu, opengl:software and qpu, which a provider with the features lab and opengl has, or the one named by
-LOCKSTEP_TEST_DEVICE, such as cuda:0. If LOCKSTEP_TEST_OPTIONAL is set, nginx and curl may be missing. `openssl enc` encrypts and decrypts in every mode by the device and, for comparison, by
-the default provider; with CUDA, nginx serves an object over TLS; on qpu, `openssl speed` measures ECB. The counters of the device in the trace prove that it did the work, and that the CPU did not repeat it.
+LOCKSTEP_TEST_DEVICE, such as cuda:0. If LOCKSTEP_TEST_OPTIONAL is set, nginx and curl may be missing. `openssl enc` encrypts and decrypts in every
+mode on the device and, for comparison, with the default provider. With CUDA, nginx serves an object over TLS. On qpu, `openssl speed` measures
+ECB. The counters of the device in the trace prove that the device did the work, and that the CPU did not repeat it.
 """
 
 import sys
@@ -23,18 +24,18 @@ import servers
 
 KEY = "00112233445566778899aabbccddeeff0123456789abcdeffedcba9876543210"
 IV = "f0e0d0c0b0a09080706050403020fffe"
-# `openssl enc` hands over 4096 bytes at a time, and of these CBC decryption keeps a block back.
+# `openssl enc` passes 4096 bytes at a time. CBC decryption keeps the last block of them for the next call.
 SETTINGS = {"threshold": "2048", "ahead": "off"}
 MODES = ("ecb", "cbc", "cfb", "cfb8", "ofb", "ctr")
-# The modes that each kind of device encrypts and decrypts. The CPU does the rest. OpenGL has no kernels for serial passes, and
-# none has the passes of CFB8 but CUDA.
+# The modes that each kind of device encrypts and decrypts. The CPU does the rest. OpenGL has no kernels for serial passes,
+# and only CUDA has the passes of CFB8.
 SUPPORTED = {
     "cuda": (MODES, MODES),
     "opengl": (("ecb", "ctr"), ("ecb", "ctr", "cbc", "cfb")),
     "qpu": (("ecb", "cbc", "cfb", "ofb", "ctr"), ("ecb", "cbc", "cfb", "ofb", "ctr")),
 }
 SIZE = 40_000
-# CBC records go to the device as they come; GCM stays with the CPU (docs/provider.md).
+# The device processes each CBC record; the CPU processes the records of GCM (docs/provider.md).
 SUITE, ENTRY = "ECDHE-RSA-AES256-SHA384", "chain_encrypt"
 OBJECT = 150_000
 
@@ -68,7 +69,7 @@ def enc(test, openssl, device):
                 test.check(back.stdout == data, f"{name}, decrypted", "the plaintexts differ")
             done = sum(device_bytes(trace, device).values())
             directions = sum(mode in modes for modes in SUPPORTED[device.split(":")[0]])
-            # In each direction, except the last bytes, which are less than a call of 4096 bytes; and the self-tests.
+            # The bytes in each direction, except the last bytes, which are less than a call of 4096 bytes; and those of the self-tests.
             if directions:
                 test.check(done >= directions * (SIZE - 8192), f"{name}: the device did it", f"it did {done} bytes")
             else:

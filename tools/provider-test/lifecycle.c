@@ -1,9 +1,9 @@
-/* Programs that begin, fork, thread and end in every way that OpenSSL bears: one case each, named by the first
- * argument.
+/* Starts, forks, uses threads and ends in every way that OpenSSL supports. The first argument names the case that
+ * is run.
  *
  *   lifecycle CASE EXPECTED_PROVIDER [LOCKSTEP_SO]
  *
- * The configuration comes from OPENSSL_CONF. EXPECTED_PROVIDER is who must do AES when nobody is asked for by name.
+ * The configuration comes from OPENSSL_CONF. EXPECTED_PROVIDER must do AES if no provider is named.
  * Every result is compared with the default provider's. Exit code 0, or 1 and a line.
  */
 #include <dlfcn.h>
@@ -49,7 +49,7 @@ static EVP_CIPHER_CTX *begin(OSSL_LIB_CTX *library, const char *name, const char
     return context;
 }
 
-/* Encrypts zeros, a part here and a part there, and adds up the ciphertext. */
+/* Encrypts zeros in pieces of different lengths, and adds up the bytes of the ciphertext. */
 static unsigned long work(EVP_CIPHER_CTX *context, int length) {
     static const int pieces[] = {1, 15, 4096, 16384, LENGTH};
     unsigned char *buffer = calloc(1, LENGTH + 16);
@@ -93,7 +93,7 @@ static void forks(void) {
         DEMAND(pipe(ends[i]) == 0);
         DEMAND((children[i] = fork()) >= 0);
         if (children[i] == 0) {
-            /* What was begun before the fork goes on in the child, and what begins in the child works. */
+            /* Messages that were started before the fork continue in the child, and the child can start messages. */
             EVP_CIPHER_CTX *copy = EVP_CIPHER_CTX_new(), *fresh = ours("AES-256-CTR");
             DEMAND(copy != NULL && EVP_CIPHER_CTX_copy(copy, context) == 1);
             unsigned long sum = work(context, LENGTH);
@@ -101,7 +101,7 @@ static void forks(void) {
             draw(drawn[0]);
             DEMAND(write(ends[i][1], drawn[0], 32) == 32 && write(ends[i][1], &sum, sizeof sum) == sizeof sum);
             EVP_CIPHER_CTX_free(copy);
-            /* Three ends: with the handlers of exit and contexts alive, the same without contexts, without handlers. */
+            /* A process ends in three ways: with exit handlers and live contexts, with exit handlers and no contexts, without exit handlers. */
             if (i % 3 == 0) kept = fresh;
             else EVP_CIPHER_CTX_free(fresh), EVP_CIPHER_CTX_free(context);
             if (i % 3 == 2) _exit(0);
@@ -129,7 +129,7 @@ static void at_exit_work(void) {
     EVP_CIPHER_CTX_free(context);
 }
 
-/* After OPENSSL_cleanup a context that is still held may be used, and no more: it holds its provider. */
+/* After OPENSSL_cleanup only contexts that still exist may be used. Each of them holds a reference to its provider. */
 static void after_cleanup(void) {
     work(kept, LENGTH);
 }
@@ -172,7 +172,7 @@ static void outlives(void) {
     DEMAND(pthread_join(running, NULL) == 0);
 }
 
-/* Library contexts of their own, in which our provider is loaded, used and unloaded, again and again. */
+/* Repeatedly creates a library context, and loads, uses and unloads our provider in it. */
 static void reloads(int times) {
     unsigned long sum = reference("AES-192-CTR", 100000);
     for (int i = 0; i < times; i++) {
@@ -185,7 +185,7 @@ static void reloads(int times) {
         const char *query = module != NULL ? "provider=lockstep" : NULL;
         EVP_CIPHER_CTX *context = begin(library, "AES-192-CTR", query, NULL);
         DEMAND(work(context, 50000) != 0);
-        /* Unloaded while in use: the context holds its provider. */
+        /* The provider is unloaded while it is in use: the context holds a reference to it. */
         if (i % 2 == 1 && both[1] != NULL) DEMAND(OSSL_PROVIDER_unload(both[1]) == 1);
         EVP_CIPHER_CTX *again = EVP_CIPHER_CTX_new();
         DEMAND(EVP_CIPHER_CTX_copy(again, context) == 1);
@@ -207,7 +207,7 @@ int main(int count, char **arguments) {
     unsigned char random[32];
 
     if (strcmp(what, "dlopen") == 0) {
-        /* The file itself, without OpenSSL knowing. */
+        /* Loads the file of the module directly, without OpenSSL. */
         for (int i = 0; module != NULL && i < 3; i++) {
             void *opened = dlopen(module, RTLD_NOW | RTLD_LOCAL);
             if (opened == NULL) fprintf(stderr, "%s\n", dlerror());
@@ -215,7 +215,7 @@ int main(int count, char **arguments) {
         }
         return 0;
     }
-    /* Registered before OpenSSL registers its cleanup, so called after it. */
+    /* Registered before OpenSSL registers its cleanup, and therefore called after the cleanup. */
     if (strcmp(what, "atexit-after") == 0) DEMAND(atexit(after_cleanup) == 0);
     draw(random);
     if (strcmp(what, "plain") == 0) {

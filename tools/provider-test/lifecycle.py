@@ -7,7 +7,7 @@ Runs `openssl rand`, since the library's own random generator uses the preferred
 in this folder) with contexts that live to the end, exit handlers, forks, threads that outlive OPENSSL_cleanup, and
 library contexts that load and unload the module; some of it under valgrind. residue.c tests that no keys remain in memory.
 
-LOCKSTEP_TEST_SUBJECT=default runs the same on the default provider alone, without the proofs: a check of this script.
+LOCKSTEP_TEST_SUBJECT=default checks this script: it runs the same tests on the default provider alone, without checks of traces.
 """
 
 import sys
@@ -22,9 +22,9 @@ import xml.etree.ElementTree
 import common
 
 CASES = ("plain", "kept", "atexit-before", "atexit-after", "forks", "threads", "outlives", "reloads", "dlopen")
-# Programs that end without freeing are not checked for leaks. Few reloads, since each one reads the module's symbols again.
+# Programs that end without freeing memory are not checked for leaks. There are few reloads, since each one reads the module's symbols again.
 UNDER_VALGRIND = ("plain", "atexit-before", "forks", "threads", "reloads-few")
-# Kernels to check under valgrind. It does not support AVX-512, so auto selects no wider one.
+# Kernels to check under valgrind. valgrind does not support AVX-512, so `auto` never selects kernels that need it.
 KERNELS = ("auto", "cpu/aesni", "cpu/soft") if platform.machine() in ("x86_64", "AMD64") else ("auto",)
 REPEATS = 3
 

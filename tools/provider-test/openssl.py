@@ -7,7 +7,7 @@ list, enc, speed, cms, pkcs12, private keys, mac, and TLS between s_server and s
 must be readable with the other, and a trace of our provider proves that it did the work. With LOCKSTEP_COMMAND also
 `lockstep openssl-conf`.
 
-LOCKSTEP_TEST_SUBJECT=default runs the same on the default provider alone, without the proofs: a check of this script.
+LOCKSTEP_TEST_SUBJECT=default checks this script: it runs the same tests on the default provider alone, without checks of traces.
 """
 
 import sys
@@ -22,7 +22,7 @@ import re
 import common
 
 BITS = (128, 192, 256)
-# What enc offers; all but the first two make ciphertexts as long as their plaintexts.
+# The modes of enc. In all but the first two, a ciphertext is as long as its plaintext.
 MODES = ("ecb", "cbc", "cfb", "cfb8", "cfb1", "ofb", "ctr")
 SIZES = (0, 1, 15, 16, 17, 4095, 4096, 4097, 100_000, 10 << 20)
 # CFB1 is one call of AES for each bit.
@@ -30,9 +30,9 @@ CFB1_SIZES = (*SIZES[:-1], 1 << 20)
 
 GCM128, GCM256, CBC128, CBC256, CCM128 = "AES-128-GCM", "AES-256-GCM", "AES-128-CBC", "AES-256-CBC", "AES-128-CCM"
 # The default provider has CBC stitched with SHA-1 and SHA-256, which TLS prefers and we do not replace. They need
-# AES-NI: libcrypto is told that this processor has none, which does not concern our provider.
+# AES-NI. A setting tells libcrypto that this processor has no AES-NI; our provider ignores the setting.
 UNSTITCHED = {"OPENSSL_ia32cap": "~0x200000000000000"} if platform.machine() in ("x86_64", "AMD64") else {}
-# Protocol, cipher suite, what our provider does for it, further options of both programs, environment.
+# Protocol, cipher suite, the cipher of our provider that is used, further options of both programs, environment.
 SUITES = (
     ("tls1_2", "ECDHE-RSA-AES128-GCM-SHA256", GCM128, (), {}),
     ("tls1_2", "AES256-GCM-SHA384", GCM256, (), {}),
@@ -117,7 +117,7 @@ def enc(test, openssl, mode, bits, plains):
         output = test.ran(run("-d", *secret, subject=True, data=theirs or b""), f"{name}: decrypts default's")
         test.check(output == plain, f"{name}: the default provider's comes back")
 
-    # Random salts: the ciphertexts differ, and each provider reads the other's. Base64 has lines of 64 characters.
+    # Salts are random, so the ciphertexts differ. Each provider decrypts the ciphertext of the other one. Base64 has lines of 64 characters.
     for size in (0, 17, 4096, 100_000):
         for more in ((), ("-a",)):
             for subject in (True, False):
@@ -145,7 +145,7 @@ def enc(test, openssl, mode, bits, plains):
             )
         fixed = ("-pbkdf2", "-iter", "50", "-S", "0123456789abcdef")
         sealed = run("-e", *fixed, "-pass", "pass:right", subject=False, data=plains[100_000]).stdout
-        # One wrong password in 256 yields good padding: take one that the default provider refuses.
+        # One wrong password in 256 yields valid padding, so a password is chosen that the default provider refuses.
         wrong = next(
             each for each in ("wrong", "bad", "false")
             if run("-d", *fixed, "-pass", f"pass:{each}", subject=False, data=sealed).returncode
@@ -174,7 +174,7 @@ def enc(test, openssl, mode, bits, plains):
 
 
 def by_command_line(test, openssl, plains, certificate):
-    """The provider named on the command line instead of in a configuration."""
+    """Tests the provider named on the command line instead of in a configuration."""
     if not test.proof:
         return
     # `-provider lockstep` looks for a file of that name.
@@ -224,7 +224,7 @@ def speed(test, openssl, arguments, algorithm, direction):
 
 
 def seals(test, openssl, name, algorithm, seal, open_, plain, damage=False):
-    """`seal` and `open_` are arguments of openssl: what either provider sealed the other opens."""
+    """`seal` and `open_` are arguments of openssl. Each provider must open what the other one has sealed."""
     for subject in (True, False):
         way = f"{name}, sealed by {'default ours'.split()[subject]}"
         trace = test.trace()
@@ -276,7 +276,7 @@ def cms(test, openssl, plains, key, certificate):
 
 
 def keys(test, openssl, key, certificate):
-    """Private keys under a password, and PKCS 12."""
+    """Tests private keys that are encrypted with a password, and PKCS 12."""
     with open(key, "rb") as file:
         plain = file.read()
     right = ["-passin", "pass:over the hills"]
@@ -331,7 +331,7 @@ def keys(test, openssl, key, certificate):
 
 
 def macs(test, openssl, plains):
-    """CMAC and GMAC: the same as the default provider's."""
+    """Tests that CMAC and GMAC are the same as with the default provider."""
     for bits in BITS:
         key = f"hexkey:{RANDOM.randbytes(bits // 8).hex()}"
         file = test.path("mac-input")
@@ -364,7 +364,7 @@ def macs(test, openssl, plains):
 
 
 def tls(test, openssl, identity, suite, server_is_ours):
-    """One connection: data both ways, other keys, data both ways."""
+    """Tests one connection: data in both directions, a key change, and data in both directions again."""
     protocol, cipher, algorithm, options, more = suite
     name = (
         f"{protocol} {cipher} {' '.join([*options, *more])}".rstrip()
@@ -375,7 +375,7 @@ def tls(test, openssl, identity, suite, server_is_ours):
     trace = test.trace()
     datagrams = protocol.startswith("dtls")
     size = DATAGRAM_TRANSFER if datagrams else TRANSFER
-    # The programs interpret the first letter of each piece that they read as a command: use other letters.
+    # The programs interpret some letters at the start of a piece of input as commands, so the data contain other letters.
     source = random.Random(name)
     there, back = (source.randbytes(size // 2).hex().encode() + b"\n" for _ in range(2))
     common_options = [f"-{protocol}", *options]
@@ -421,7 +421,7 @@ def tls(test, openssl, identity, suite, server_is_ours):
             used = re.search(rb"CIPHER is (\S+)", server.out)
             test.check(used and used[1].decode() == cipher, f"{name}: the cipher suite", used and used[1])
             test.check(client.end() == 0, f"{name}: the client ends well", client.said)
-            # After datagrams s_server waits for more.
+            # With datagrams s_server does not end, but waits for more.
             if not datagrams:
                 code = server.wait_for(lambda it: b"CONNECTION CLOSED" in it.out) and server.end()
                 test.check(code == 0, f"{name}: the server ends well", f"{code}: {server.said}")
@@ -467,7 +467,7 @@ def snippet(test, openssl, command):
 
 
 def key_objects(test, openssl):
-    """An EVP_SKEY reaches our ciphers: a cipher takes keys of its own provider only (OpenSSL 3.5 and later)."""
+    """Tests that our ciphers accept an EVP_SKEY. A cipher accepts only key objects of its own provider (OpenSSL 3.5 and later)."""
     options = test.run(openssl, "enc", "-help", subject=False).said
     if "-skeyopt" not in options:
         print("left out, this OpenSSL has none: keys as objects")

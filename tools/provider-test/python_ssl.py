@@ -8,7 +8,7 @@ thread for each, send each other messages of random lengths, with TLS 1.2 and 1.
 between two processes on ours. Then processes that were forked with open connections and a used random generator continue. All
 must end with exit code 0.
 
-LOCKSTEP_TEST_SUBJECT=default runs the same on the default provider alone, without the proofs: a check of this script.
+LOCKSTEP_TEST_SUBJECT=default checks this script: it runs the same tests on the default provider alone, without checks of traces.
 """
 
 import sys
@@ -27,7 +27,7 @@ import threading
 CONNECTIONS = 16
 MESSAGES = 12
 LONGEST = 200_000
-# Version, cipher suite (with TLS 1.3 the library's first), what our provider does for it.
+# Version, cipher suite (in TLS 1.3 the first one of the library), and the cipher of our provider that is used.
 SUITES = (
     ("TLSv1_2", "ECDHE-RSA-AES128-GCM-SHA256", "AES-128-GCM"),
     ("TLSv1_2", "ECDHE-RSA-AES256-SHA384", "AES-256-CBC"),
@@ -57,7 +57,7 @@ def main():
 
 
 def pair(test, common, name, arguments, server_is_ours, client_is_ours, algorithm):
-    """A process that serves and one that connects."""
+    """Runs a process that serves and one that connects."""
     server_trace, client_trace = test.trace(), test.trace()
     command = [sys.executable, __file__]
     environment = test.environment(server_is_ours, server_trace)
@@ -86,7 +86,7 @@ def forks(test, identity):
         test.check(len(users) >= 5, "forked processes: five used our provider", "\n".join(trace.lines()))
 
 
-# What follows runs in processes of its own, with OPENSSL_CONF set.
+# The rest of this file runs in separate processes, with OPENSSL_CONF set.
 
 
 def contexts(version, suite, certificate, key):
@@ -102,7 +102,7 @@ def contexts(version, suite, certificate, key):
 
 
 def send(connection, message):
-    """Length, digest and message, in one piece."""
+    """Sends the length, the digest and the message, in one piece."""
     connection.sendall(struct.pack(">I", len(message)) + hashlib.sha256(message).digest() + message)
 
 
@@ -146,7 +146,7 @@ def in_threads(count, function):
 
 
 def lengths(number):
-    """Of the messages of a connection: the longest, none, and random ones."""
+    """The lengths of the messages of a connection: the maximum, 0, and random lengths."""
     source = random.Random(number)
     return [LONGEST, 0, 1, *(source.randrange(LONGEST) for _ in range(MESSAGES - 3))]
 
@@ -188,7 +188,7 @@ def connect(version, suite, key, certificate, port):
 
 
 def connection_in_memory(settings, client_settings):
-    """Both ends of a connection in this process."""
+    """Creates both ends of a connection in this process."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     server = settings.wrap_bio(to_server, to_client, server_side=True)
     client = client_settings.wrap_bio(to_client, to_server, server_hostname="localhost")
@@ -202,7 +202,7 @@ def connection_in_memory(settings, client_settings):
 
 
 def exchange(server, client, length):
-    """A message each way."""
+    """Sends a message in each direction."""
     for sender, receiver in ((server, client), (client, server)):
         message = os.urandom(length)
         got = b""
@@ -225,7 +225,7 @@ def forks_(key, certificate):
         child = os.fork()
         if child == 0:
             os.close(reading)
-            # The connection of the parent, made before the fork, and one of its own, in threads.
+            # In threads, uses the connection of the parent, made before the fork, and a new connection.
             exchange(*ends, 100_000)
             in_threads(4, lambda _: exchange(*connection_in_memory(*settings), 100_000))
             os.write(writing, ssl.RAND_bytes(32) + hashlib.sha256(b"").digest())
@@ -248,7 +248,7 @@ def forks_(key, certificate):
 
 
 def exits(key, certificate):
-    # Module level: alive when the interpreter ends.
+    # A global variable, which still exists when the interpreter ends.
     global alive
     alive = connection_in_memory(*contexts("TLSv1_2", "AES256-GCM-SHA384", certificate, key))
     exchange(*alive, 100_000)

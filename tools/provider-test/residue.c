@@ -1,4 +1,4 @@
-/* Do keys stay behind in memory: on the stack after a call, in blocks that are given back to the heap?
+/* Tests whether keys remain in memory: on the stack after a call, or in blocks that are freed.
  *
  *     residue PROVIDER [FOLDER]
  *
@@ -6,8 +6,8 @@
  * every block at the moment of its free(), are searched for the key, its first and last round keys, and the secrets of GCM: the
  * hash key H (SP 800-38D, 6.4: the encrypted zero block) and its powers in the forms in which kernels store them, the counter
  * of an IV of 16 bytes, which reveals H, and the right tag of a forged message. After that, all memory of the process is
- * searched, with the stacks of the provider's threads. A control puts a round key in both places itself and must find it. Prints
- * a line for each find; exits 1 if there is one.
+ * searched, with the stacks of the provider's threads. As a control, the program itself puts a round key in both places and must find it.
+ * Prints a line for each secret that is found; the exit code is 1 if there is one.
  */
 #define _GNU_SOURCE
 #include <alloca.h>
@@ -37,7 +37,7 @@ static unsigned char secrets[SECRETS][16] = {
 static const char *secret_names[SECRETS] = { "the key", "the first round key", "the last round key", "H of GCM",
     "H with its bytes reversed", "H as multiplied by (x86)", "H^2 as multiplied by (x86)", "H^4 as multiplied by (x86)",
     "the counter", "the counter with its bytes reversed", "the right tag of a forged message" };
-/* Of a counter, the last 32 bits change. */
+/* The last 32 bits of a counter change, so they are not compared. */
 static const int starts[SECRETS] = { [9] = 4 }, ends[SECRETS] = { 16, 16, 16, 16, 16, 16, 16, 16, 12, 16, 16 };
 
 static const unsigned char iv[16] = { 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 121, 98, 219, 61 };
@@ -48,7 +48,7 @@ static unsigned char text[LONG + 37], ciphertext[sizeof(text)];
 /* Number of secrets that are searched for. */
 static int known = FIXED;
 
-/* The compiler thinks that free() reads neither. */
+/* volatile, because the compiler assumes that free() reads neither of them. */
 static volatile int watching, finds;
 static const char *doing = "";
 
@@ -61,7 +61,7 @@ static int holds(const unsigned char *from, const unsigned char *to, int which)
     return 0;
 }
 
-/* Stands before the C library's; Rust's and AWS-LC's memory goes through it as well. */
+/* Replaces free() of the C library. Rust and AWS-LC call this function too. */
 void free(void *block)
 {
     static void (*next)(void *);
@@ -75,7 +75,7 @@ void free(void *block)
                 printf("%s: %s in freed memory\n", doing, secret_names[i]);
                 watching = 1;
                 finds++;
-                /* Otherwise it would be found again. */
+                /* Otherwise the secret would be found again. */
                 memset(bytes, 0, malloc_usable_size(block));
             }
     }
@@ -89,7 +89,7 @@ __attribute__((noinline)) static void clear_stack(void)
         below[i] = 0;
 }
 
-/* Other calls' remains: everything below this frame. */
+/* Searches the stack below this frame for secrets that other calls have left there. */
 __attribute__((noinline)) static void search_stack(void)
 {
     volatile unsigned char here = 0;

@@ -8,7 +8,7 @@ separate configurations and folders. curl, on the default provider, fetches 35 K
 cipher suite and sends some megabytes; wrk and ab send parallel requests, once while the server reloads its configuration.
 No byte may differ, no request may fail, and a trace proves that the workers used our AES.
 
-LOCKSTEP_TEST_SUBJECT=default runs the same on the default provider alone, without the proofs: a check of this script.
+LOCKSTEP_TEST_SUBJECT=default checks this script: it runs the same tests on the default provider alone, without checks of traces.
 """
 
 import sys
@@ -33,7 +33,7 @@ OBJECTS = {"35k": 35_000, "150k": 150_000, "100m": 100 << 20}
 UPLOAD = 5_000_000
 # The user of the workers if this script runs as root.
 USERS = ("www-data", "nobody")
-# TLS version, suite, what our provider does for it.
+# TLS version, suite, and the cipher of our provider that is used.
 # The servers' first port offers encrypt-then-MAC, the second does not.
 SUITES = (
     ("1.2", "ECDHE-RSA-AES128-GCM-SHA256", "AES-128-GCM"),
@@ -176,7 +176,7 @@ def listens(port):
 
 
 def started(test, make, values, trace):
-    """A running server that listens. Another program may take a port before the server does: then again."""
+    """Starts a server and waits until it listens. If another program takes the port first, tries again."""
     for _ in range(3):
         values.update(port=common.free_port(), second=common.free_port())
         with contextlib.ExitStack() as stack:
@@ -207,7 +207,7 @@ def log(test):
 
 
 def fetch(test, curl, server, values, expected):
-    """Each object over each suite from each port; the bytes that workers sent and received, by algorithm."""
+    """Fetches each object over each suite from each port. Returns the bytes that workers sent and received, by algorithm."""
     sent, received = {}, {}
     for version, suite, algorithm in SUITES:
         for which in ("port", "second"):
@@ -252,7 +252,7 @@ def fetch(test, curl, server, values, expected):
 
 
 def load(test, server, running, values):
-    """Parallel requests, without and with a reload in the middle, with no error."""
+    """Sends parallel requests, without and with a reload in the middle. No request may fail."""
     address = f"https://127.0.0.1:{values['port']}"
     wrk, ab = common.program("wrk"), common.program("ab")
     name = f"{server}, wrk"
@@ -268,7 +268,7 @@ def load(test, server, running, values):
         ("ECDHE-RSA-AES128-GCM-SHA256", ["-k"], 3000),
         ("ECDHE-RSA-AES256-SHA384", ["-k"], 1500),
         ("AES128-CCM", ["-k"], 1500),
-        # A kept connection may be closed by a reload while it is asked: new ones may not be.
+        # A reload may close a kept-alive connection while a request is sent on it. It must not close new connections.
         ("AES256-GCM-SHA384", [], 1500),
     ):
         name = f"{server}, ab, {suite}{'' if kept else ', reloading'}"
@@ -288,7 +288,7 @@ def load(test, server, running, values):
         ]
         with common.Process(*command, environment=test.environment(False)) as asking:
             if not kept:
-                # In the middle, more or less.
+                # Approximately in the middle of the load.
                 time.sleep(0.3)
                 running.running.send_signal(signal.SIGHUP if server == "nginx" else signal.SIGUSR1)
             code = asking.end()
@@ -341,7 +341,7 @@ def serve(test, server, make, values, expected):
     test.check(not crashes, f"{server}: no worker crashed", "\n".join(crashes))
     for direction, sums in (("encrypt", sent), ("decrypt", received)):
         for algorithm, size in sums.items():
-            # Apache's workers end without freeing their ciphers, so OpenSSL never unloads us: no totals, only first
+            # Apache's workers end without freeing their ciphers, so OpenSSL never unloads our provider. The trace has no totals, only first
             # uses.
             least = size if server == "nginx" else 0
             test.proved(trace, algorithm, direction, f"{server}'s workers", at_least=least, not_by=(master,))

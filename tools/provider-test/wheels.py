@@ -7,7 +7,7 @@ Only OPENSSL_CONF selects our provider. What one process encrypts on our provide
 alone, and the reverse: AESGCM and Cobblestone of pyca, and encrypted Parquet files of pyarrow. A trace of our provider proves that
 it did the work. The packages are those of tools/python_venv.py; if they cannot be installed, this fails.
 
-LOCKSTEP_TEST_SUBJECT=default runs the same on the default provider alone, without the proofs: a check of this script.
+LOCKSTEP_TEST_SUBJECT=default checks this script: it runs the same tests on the default provider alone, without checks of traces.
 """
 
 import sys
@@ -26,7 +26,7 @@ SIZES = (0, 1, 1000, 100_000)
 CONTEXT = b"backups/monday"
 ROWS = 50_000
 ALGORITHMS = ("AES_GCM_V1", "AES_GCM_CTR_V1")
-# What a process must have handed to our provider: the bytes of all messages of a size of keys, or of a file.
+# The bytes that a process must have passed to our provider: those of all messages with one key length, or of a file.
 PYCA_BYTES, PYARROW_BYTES = sum(SIZES), 8 * ROWS
 
 
@@ -46,7 +46,7 @@ def main():
 
 
 def exchange(test, python, package, writer_is_ours, reader_is_ours):
-    """A process that encrypts, and one that decrypts."""
+    """Runs a process that encrypts, and one that decrypts."""
     folder = test.path(f"{package}-{writer_is_ours}-{reader_is_ours}")
     os.mkdir(folder)
     for step, is_ours in (("encrypt", writer_is_ours), ("decrypt", reader_is_ours)):
@@ -66,7 +66,7 @@ def exchange(test, python, package, writer_is_ours, reader_is_ours):
                 test.proved(trace, f"AES-{bits}-CTR", step, name, at_least=PYARROW_BYTES)
 
 
-# What follows runs in processes of its own, with OPENSSL_CONF set.
+# The rest of this file runs in separate processes, with OPENSSL_CONF set.
 
 
 def refuses(function, error):

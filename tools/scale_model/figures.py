@@ -29,7 +29,7 @@ KINDS = ("measured", "published", "bound", "assumption")
 
 
 class Problem(Exception):
-    """The file of figures is wrong: what, and where."""
+    """An error in the file of figures; the message says what is wrong, and where."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Stage:
-    """A resource that every byte uses. Times of the figures in `rate` add up, as they do on one processor."""
+    """A resource that every byte uses. The times of the figures in `rate` are added, as for work in sequence on one processor."""
 
     name: str
     rate: float

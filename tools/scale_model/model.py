@@ -59,6 +59,6 @@ def error(point):
 
 
 def units_to_match(target, one):
-    """How many units of the rate `one` reach the rate `target`: the least whole number."""
+    """The least number of units with the rate `one` that together reach the rate `target`."""
     count = int(target // one)
     return count if count * one >= target else count + 1

@@ -107,7 +107,7 @@ def store(model):
 
 
 def gpu(model):
-    """How many cores do what a GPU does, by the path of the data to the GPU."""
+    """The number of cores that are as fast as a GPU, by the path of the data to the GPU."""
     rows = []
     for name in ("gpu-memory", "gpu-nvlink", "gpu-c2c", "gpu-pcie"):
         one = model.configuration(name)
@@ -148,7 +148,7 @@ def spread(model):
 
 
 def findings(model):
-    """Where the bottleneck moves, in sentences."""
+    """Sentences about the amounts at which the bottleneck changes."""
     value = model.value
     core, memory = value("gcm_core"), value("memory_socket") / value("moved_in_place")
     by_core = min(core, value("memory_core") / value("moved_in_place"))

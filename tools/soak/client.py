@@ -26,8 +26,8 @@ FLAWED = 5
 UPLOADS, FETCHES = 1, 4
 LEAK = 4 << 20
 UPLOAD = 120_000
-# To a server whose device fails: within one record, which is rarely aborted, or in two, of which a third is. Most of the
-# longer ones would be.
+# Requests to a server whose device fails fit into one record, and are rarely aborted, or into two records, and a third of them is
+# aborted. Most of the longer requests would be aborted.
 UPLOADS_TO_FAILING = (15_000, 30_000)
 
 
@@ -48,7 +48,7 @@ class Deadline:
         self.end = time.monotonic() + seconds
 
     def set(self, connection):
-        """The next call on a socket may take what is left."""
+        """Sets the time limit of the next call on a socket to the time that is left."""
         left = self.end - time.monotonic()
         if left <= 0:
             raise Hung
@@ -66,7 +66,7 @@ def context(settings, version, suite):
 def converse(made, port, request, deadline, cut):
     """Sends a request on a connection of its own; the status and the body of the answer.
 
-    `cut` is a flaw: the connection ends after the handshake.
+    `cut` injects a flaw: the connection ends after the handshake.
     """
     try:
         plain = socket.create_connection(("127.0.0.1", port), timeout=max(0.001, deadline.end - time.monotonic()))
@@ -102,7 +102,7 @@ def exchange(connection, request, deadline):
     except TimeoutError:
         raise
     except ssl.SSLError as problem:
-        # Found by this client. An alert of the server has another reason.
+        # This client has detected the error. An alert of the server would have another reason.
         if problem.reason == "DECRYPTION_FAILED_OR_BAD_RECORD_MAC":
             raise WrongBytes(f"a record after {len(answer)} bytes is not authentic") from problem
         raise Ended(repr(problem)) from problem
@@ -191,7 +191,7 @@ class Client:
             self.kept.append(b"x" * LEAK)
 
     def fetch(self, made, port, name, deadline, cut):
-        """Whether the object arrived."""
+        """Fetches an object. Returns true if it has arrived."""
         _, expected = self.settings["objects"][name]
         if self.flaw("wrong"):
             expected = hashlib.sha256(b"another").hexdigest()
@@ -206,7 +206,7 @@ class Client:
         return True
 
     def upload(self, made, folder, port, size, deadline, cut):
-        """Whether the data arrived."""
+        """Uploads data. Returns true if they have arrived."""
         data = self.random.randbytes(size)
         name = f"client-{self.settings['seed']}"
         head = f"PUT /upload/{name} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {size}\r\n\r\n"

@@ -62,7 +62,7 @@ static void stop(int number) {
     stopped = 1;
 }
 
-/* A generator without libcrypto: the data of a round. */
+/* Generates the data of a round without libcrypto. */
 static void fill(unsigned char *to, size_t n) {
     static unsigned long long state = 0x10c57e9;
     for (size_t i = 0; i < n; i++) {
@@ -98,7 +98,7 @@ static int half(EVP_CIPHER_CTX *context, int which, int in_place) {
     return memcmp(out, expected + which * HALF, HALF) == 0 ? RIGHT : WRONG;
 }
 
-/* A message of its own, from its start to its end. */
+/* Processes a complete message of this process. */
 static int whole(const struct mode *mode, const char *provider) {
     EVP_CIPHER_CTX *context = begin(mode, NULL, provider);
     int result = half(context, 0, 0);
@@ -166,7 +166,7 @@ static int round_of(const char *provider, unsigned patience, const char *flaw) {
             if (flawed && i == 1 && strcmp(flaw, "hang") == 0) pause();
             if (flawed && i == 1 && strcmp(flaw, "code") == 0) _exit(UNKNOWN);
             int code = child(i, mode, context, provider, in_place);
-            /* With the handlers of exit and without. */
+            /* Ends the child with exit handlers, or without them. */
             if (i % 2 == 0) exit(code);
             _exit(code);
         }
@@ -202,7 +202,7 @@ int main(int count, char **arguments) {
     DEMAND(count == 4);
     unsigned patience = (unsigned)atoi(arguments[2]);
     time_t told = time(NULL);
-    /* Ends with the soak, should that be killed. */
+    /* This program ends if the soak is killed. */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     signal(SIGTERM, stop);
     refuses = strcmp(arguments[3], "refused") == 0;

@@ -2,7 +2,7 @@
 
 import statistics
 
-# Growth that is not a leak: allocators and caches reach their size late.
+# Growth up to this size is not a leak, because allocators and caches grow for some time.
 TOLERANCE_BYTES = 2 << 20
 TOLERANCE_SHARE = 0.05
 # A run of less than this many seconds is still warming up in its second quarter.
@@ -27,7 +27,7 @@ class Series:
 
     def __init__(self, name, pids):
         self.name = name
-        # A function: the processes at the moment.
+        # A function that returns the current processes.
         self.pids = pids
         self.samples = []
 

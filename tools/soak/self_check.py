@@ -31,7 +31,7 @@ import time
 import soak
 
 SECONDS = "8"
-# Requests on the emulator take seconds on a loaded machine, so the patience is not less. One client waits for it in vain.
+# Requests on the emulator take seconds on a loaded machine, so the time limit is not shorter. One client waits until this limit is exceeded.
 FLAWED_SECONDS, FLAWED_PATIENCE = "12", "12"
 CLIENT, FORKS = "client that must fail: ", "forks that must fail: "
 FLAWS = {
@@ -50,7 +50,7 @@ FLAWS = {
     ("soak", "idle"),
 }
 
-# What nginx logs of a worker, and whether it is a crash.
+# Messages that nginx logs about a worker, and whether they mean a crash.
 LOGGED = {
     "[alert] 8#8: worker process 9 exited on signal 11 (core dumped)": True,
     "[alert] 8#8: worker process 9 exited with fatal code 2 and cannot be respawned": True,
@@ -58,7 +58,7 @@ LOGGED = {
     "[notice] 8#8: worker process 9 exited with code 0": False,
     "[notice] 9#9: exiting": False,
 }
-# How many processes a soak has at least: three servers with two workers, clients, forking programs.
+# The minimum number of processes of a soak: three servers with two workers, clients, forking programs.
 PROCESSES = 12
 PATIENCE = 60
 # A soak has started all of its processes after some two seconds.
@@ -107,7 +107,7 @@ def name(pid):
 
 
 def interrupted(module, number, seconds):
-    """What is wrong after a soak is ended by a signal, after some seconds or when it has started all of its processes."""
+    """Ends a soak by a signal, after some seconds or when it has started all of its processes. Returns what is wrong afterwards."""
     environment = {**os.environ, "SOAK_SECONDS": "600"}
     with subprocess.Popen(command(module), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
         try:
@@ -132,7 +132,7 @@ def interrupted(module, number, seconds):
 
 
 def interruptions(module):
-    """Whether nothing is left of interrupted soaks, whenever that happens."""
+    """True if no process remains of interrupted soaks, at any time of the interruption."""
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
     cases = [(number, None) for number in signals]
     cases += [(signals[run % 3], random.uniform(0, EARLY_SECONDS)) for run in range(EARLY_RUNS)]
@@ -154,7 +154,7 @@ def short(module, **more):
         try:
             out, err = running.communicate()
         except BaseException:
-            # It ends its own processes.
+            # The soak ends its own processes.
             running.terminate()
             raise
     lines = out.splitlines()
@@ -167,7 +167,7 @@ def main():
     if len(sys.argv) != 2 or sys.argv[1] in ("-h", "--help"):
         print(__doc__.strip())
         return 2
-    # Also in the background of a shell, where a new process ignores SIGINT.
+    # SIGINT is handled even if this script runs in the background of a shell, where a new process ignores it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1):
         sys.exit("orphans cannot be found: prctl fails")

@@ -15,10 +15,10 @@ injects the faults that LOCKSTEP_TEST_FAULTS describes. These run at the same ti
 The soak fails if a byte is wrong, a request fails or takes longer than SOAK_PATIENCE seconds (60), a process crashes or
 ends early, memory grows (memory.py has the tolerance), or something that it tests did not happen: no reload, no
 fork, no fault, a suite without a fetch or an upload. A connection with a CBC suite may be ended, after the handshake, by
-a server whose device failed within a record: that is counted as `aborted`, and no more than ABORTED_SHARE of these
-connections may be. Only loopback is used. Prints the figures; the last line is all of them as JSON.
+a server whose device failed within a record: that is counted as `aborted`, and at most the share ABORTED_SHARE of these
+connections may be aborted. Only loopback is used. Prints the figures; the last line is all of them as JSON.
 
-LOCKSTEP_TEST_SUBJECT=default runs the same on the default provider alone, without faults: a check of this script.
+LOCKSTEP_TEST_SUBJECT=default checks this script: it runs the same tests on the default provider alone, without faults.
 SOAK_FLAWS=1 starts faulty clients and injects no faults; the soak must report each of them, see self_check.py.
 """
 
@@ -46,8 +46,8 @@ import memory
 import servers
 
 OBJECTS = {"1k": 1000, "35k": 35_000, "150k": 150_000, "2m": 2_000_000}
-# Version, suite, and whether its records go to the device, so that a failing one may end a connection: those of CBC do,
-# those of AEADs stay with the processor (docs/provider.md).
+# Version, suite, and whether the device processes its records, so that a failing device may end a connection. The device processes the
+# records of CBC; the processor processes those of AEADs (docs/provider.md).
 SUITES = (
     ("TLSv1_2", "ECDHE-RSA-AES128-GCM-SHA256", False),
     ("TLSv1_2", "AES256-GCM-SHA384", False),
@@ -57,7 +57,7 @@ SUITES = (
 )
 # All results are compared, because a comparison of samples can miss a wrong byte (docs/provider.md).
 DEVICE = {"device": "cuda:emu", "threshold": "2048", "verify": "full"}
-# Of two servers and of two programs (crates/cuda/src/machine/failing.rs). Three failures make a process give up its device,
+# The faults of two servers and of two programs (crates/cuda/src/machine/failing.rs). Three failures make a process give up its device,
 # so workers have new ones after each reload.
 FAULTS = ("launch:23,copy:41", "wait:19,allocation:37,lost:200", "copy:17,wait:29", "launch:31,lost:90")
 RELOAD_SECONDS = 3
@@ -65,7 +65,7 @@ PROBLEMS = ("failed", "wrong", "hung")
 # The largest accepted share of aborted requests, and of refused rounds in place. In most runs 12 % of the fetches and 20 % of the
 # uploads are aborted, and 4 % of the rounds are refused.
 ABORTED_SHARE = 0.6
-# With fewer tries the share is not significant.
+# With fewer requests or rounds, the share is not significant.
 LEAST_TRIES = 20
 # Settings of a server: see servers.py.
 WORKERS = 3
@@ -74,7 +74,7 @@ CRASH = re.compile(r"exited on signal|exited with (?:fatal )?code [1-9]|core dum
 
 
 class Server:
-    """An nginx with a folder of its own."""
+    """An nginx with a separate folder."""
 
     def __init__(self, test, number, values, traced, faults, lasts):
         self.test = copy.copy(test)
@@ -85,7 +85,7 @@ class Server:
         self.trace = test.trace() if traced else None
         self.values = {**values, "folder": self.test.folder}
         self.faults = faults
-        # Whether its workers live as long as the soak, on a device that does not fail.
+        # True if the device does not fail and the workers live as long as the soak.
         self.lasts = lasts
         self.reloads = 0
         self.workers = None
@@ -293,7 +293,7 @@ class Soak:
             self.problem(name, kind, f"{ended} of {tries}, more than {ABORTED_SHARE:.0%}")
 
     def add_kinds(self, name, kinds):
-        """Of a client with a flaw the shares are its own; else they are those of all clients."""
+        """Adds the counts of a client to those of all clients. If the clients have flaws, the shares of each client are checked separately."""
         for kind, counts in kinds.items():
             self.kinds[kind] = [sum(pair) for pair in zip(self.kinds.get(kind, (0, 0, 0)), counts)]
             if self.flawed:
@@ -324,7 +324,7 @@ class Soak:
         return counts
 
     def faults(self):
-        """What the traces say of the devices: faults, and the bytes of the device that does not fail."""
+        """Reads from the traces the number of faults, and the number of bytes of the device that does not fail."""
         found = {"failures": 0, "wrong_results": 0, "lasting_device_bytes": 0}
         for line in self.traces[2].lines():
             total = re.search(r"cuda:emu \w+: (\d+) bytes in \d+ launches", line)

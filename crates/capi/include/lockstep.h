@@ -6,15 +6,15 @@
  * lockstep_strerror gives the text of a number. lockstep_last_error_message gives the message of the last
  * failure on this thread, with details.
  *
- * Pointers. A pointer to data may be NULL if its length is 0. Other pointers must not be NULL unless this is
- * stated; NULL is then LOCKSTEP_ERROR_NULL. Pointers must be aligned and valid for their length during the
- * call. Input and output of a call are the same pointer or separate memory; all other memory that a call
- * writes is separate from all memory that it uses. Overlap is LOCKSTEP_ERROR_OVERLAP.
+ * Pointers. A pointer to data may be NULL if its length is 0. Another pointer may be NULL only where this is
+ * stated; otherwise the call returns LOCKSTEP_ERROR_NULL. Pointers must be aligned and valid for their length
+ * during the call. Input and output of a call are the same pointer or separate memory; all other memory that a
+ * call writes is separate from all memory that it uses. Otherwise the call returns LOCKSTEP_ERROR_OVERLAP.
  *
  * Objects. A function that makes an object stores its pointer, or NULL after an error. Each object is freed by
  * its own function, once. An object has copies of the keys, contexts and paths that it was made from, and keeps the
- * engine that it needs: these may be freed before it. It uses memory of the caller only where this is stated: the
- * callback of a reader with its argument, and memory that lockstep_device_wrap was given.
+ * engine that it needs: these may be freed before the object. An object uses memory of the caller only in two
+ * cases: the argument of the callback of a reader, and memory that was passed to lockstep_device_wrap.
  *
  * Callbacks may call functions of this library, also with the objects of the call. They must not free these
  * objects, must not leave by longjmp, and must not throw exceptions of C++: an exception ends the program.
@@ -27,7 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// GCM (SP 800-38D). Keys of 16, 24 or 32 bytes, nonces of 12 or any other number of bytes, tags of 16 (4, 8, 12 to 15) bytes.
+// GCM (SP 800-38D). Keys of 16, 24 or 32 bytes, nonces of at least 1 byte (usually 12), tags of 4, 8 or 12 to 16 bytes.
 #define LOCKSTEP_AEAD_GCM 1
 
 // GCM-SIV (RFC 8452). Keys of 16 or 32 bytes, nonces of 12, tags of 16 bytes.
@@ -96,7 +96,7 @@
 // Ciphertext to plaintext.
 #define LOCKSTEP_DECRYPT 2
 
-// Verification as set in the environment; samples if it is not set.
+// The verification that LOCKSTEP_VERIFY in the environment sets; LOCKSTEP_VERIFY_SAMPLE if it is not set.
 #define LOCKSTEP_VERIFY_DEFAULT 0
 
 // No verification of the results of devices.
@@ -312,8 +312,8 @@ typedef struct lockstep_message {
   uint8_t *tag;
   // Bytes of the tag.
   size_t tag_len;
-  // The outcome, written by the call: one of the numbers LOCKSTEP_STATUS_. After an error other than
-  // LOCKSTEP_ERROR_AUTHENTICATION it is LOCKSTEP_STATUS_PENDING for all messages.
+  // The outcome, written by the call: one of the numbers LOCKSTEP_STATUS_. If the call fails with an error other than
+  // LOCKSTEP_ERROR_AUTHENTICATION, the outcome of all messages is LOCKSTEP_STATUS_PENDING.
   int status;
 } lockstep_message;
 
@@ -387,8 +387,8 @@ typedef struct lockstep_engine_options {
   int verify;
 } lockstep_engine_options;
 
-// Receives the number of plaintext bytes so far. A result other than 0 cancels the call before the next piece of the input
-// is processed; if there is no next piece, the call succeeds. The calls do not run at the same time, but they run on any
+// Receives the number of plaintext bytes so far. A result other than 0 cancels the call before the next piece of the input is
+// processed; if there is no next piece, the call succeeds. The calls do not run at the same time, but they may run on any
 // thread.
 typedef int (*lockstep_progress_fn)(void *user, uint64_t bytes);
 
@@ -445,11 +445,11 @@ typedef struct lockstep_parquet_column {
   size_t key_metadata_len;
 } lockstep_parquet_column;
 
-// Finds a key of a Parquet file: the footer key if `column` is NULL, otherwise the key of the column with this path (its names from the
-// root, joined by dots). `key_metadata` is what the file states about the key, in the form of its writer; NULL if it states nothing.
-// Writes the key to `key`, which has 32 bytes, and its length of 16, 24 or 32 bytes to `key_len`; a length of 0 means that there
-// is no key, and the column then cannot be read. Returns 0, or another number for an error. Calls run on the calling thread, one
-// after the other.
+// Finds a key of a Parquet file: the footer key if `column` is NULL, otherwise the key of the column with this path (its names
+// from the root, joined by dots). `key_metadata` is what the file states about the key, in a form that its writer has chosen;
+// NULL if the file states nothing. The callback writes the key to `key`, which has 32 bytes, and its length of 16, 24 or 32
+// bytes to `key_len`. A length of 0 means that there is no key; the column then cannot be read. Returns 0, or another number for
+// an error. Calls run on the calling thread, one after the other.
 typedef int (*lockstep_parquet_key_fn)(void *user,
                                        const char *column,
                                        const uint8_t *key_metadata,
@@ -487,8 +487,8 @@ typedef struct lockstep_parquet_read_options {
   int allow_unauthenticated_pages;
 } lockstep_parquet_read_options;
 
-// Fills a buffer with `len` bytes of the encrypted message or file from an offset. Returns 0, or another number for an error. Calls
-// run on any thread, and at the same time.
+// Fills a buffer with `len` bytes of the encrypted message or file from an offset. Returns 0, or another number for an error.
+// Calls may run on any thread, and several calls at the same time.
 typedef int (*lockstep_read_at_fn)(void *user, uint64_t offset, uint8_t *buffer, size_t len);
 
 // What is encrypted, and how. Columns that are named neither in `columns` nor in `plain_columns` are encrypted with the footer key.
@@ -574,16 +574,16 @@ typedef struct lockstep_parquet_device_module {
   // The plaintext, of `input.len - 32` bytes, or `input.len - 16` for a module without a tag: separate memory of the device, or
   // the place of the ciphertext, 16 bytes after the start of the input.
   struct lockstep_device_range output;
-  // As in lockstep_parquet_module.
+  // The outcome, as in lockstep_parquet_module.
   int status;
 } lockstep_parquet_device_module;
 
 // Reads up to `len` bytes to `buffer`. Returns the number of bytes, 0 at the end, or a negative number for an error. The
-// calls of one stream do not run at the same time, but they run on any thread.
+// calls of one stream do not run at the same time, but they may run on any thread.
 typedef ptrdiff_t (*lockstep_read_fn)(void *user, uint8_t *buffer, size_t len);
 
 // Writes up to `len` bytes of `buffer`. Returns the number of bytes, which is at least 1, or a negative number for an error.
-// The calls of one stream do not run at the same time, but they run on any thread, and at the same time as a read.
+// The calls of one stream do not run at the same time, but they may run on any thread, and at the same time as a read.
 typedef ptrdiff_t (*lockstep_write_fn)(void *user, const uint8_t *buffer, size_t len);
 
 // Options of a stream. Zeros are the defaults.
@@ -617,8 +617,8 @@ int lockstep_key_new(int aead, const uint8_t *bytes, size_t len, struct lockstep
 void lockstep_key_free(struct lockstep_key *key);
 
 // Encrypts and authenticates a message. `output` has `len` bytes and is `input` or separate memory. A nonce must never be
-// used twice with one key, except that SIV and GCM-SIV then only reveal whether messages are equal. In SIV, `aad` is one
-// string if `aad_len` is not 0; a batch takes several strings.
+// used twice with one key. In SIV and GCM-SIV, a repeated nonce only reveals whether messages are equal. In SIV, `aad` is a
+// single string, or no string if `aad_len` is 0; only a batch takes several strings.
 //
 // Errors: LOCKSTEP_ERROR_NONCE, LOCKSTEP_ERROR_TAG, LOCKSTEP_ERROR_TOO_LONG, LOCKSTEP_ERROR_OVERLAP; errors of devices.
 int lockstep_aead_seal(const struct lockstep_engine *engine,
@@ -675,10 +675,10 @@ int lockstep_sealed_len(uint64_t len, uint64_t *sealed_len);
 // Errors: LOCKSTEP_ERROR_TRUNCATED if no message has this length, LOCKSTEP_ERROR_TOO_LONG.
 int lockstep_opened_len(uint64_t sealed_len, uint64_t *len);
 
-// Encrypts a buffer in the file format (C2SP chunked encryption, "Cobblestone"), with a random salt: no nonce is needed. The
-// context is data about the message that both sides know; it may be empty. `room` is the size of the output, which needs
-// lockstep_sealed_len bytes; the used length is stored. The output must not overlap the input. After an error each
-// byte of the output is zeroed or unchanged.
+// Encrypts a buffer in the file format (C2SP chunked encryption, "Cobblestone"). The salt is random, so the caller passes no
+// nonce. The context is data about the message that both sides know; it may be empty. `room` is the size of the output, which
+// needs lockstep_sealed_len bytes; the number of bytes written is stored. The output must not overlap the input. After an
+// error each byte of the output is zeroed or unchanged.
 //
 // Errors: LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OVERLAP, LOCKSTEP_ERROR_RANDOM, LOCKSTEP_ERROR_TOO_LONG; errors of devices.
 int lockstep_seal(const struct lockstep_engine *engine,
@@ -691,8 +691,8 @@ int lockstep_seal(const struct lockstep_engine *engine,
                   size_t room,
                   size_t *output_len);
 
-// Decrypts a message of the file format. `room` is the size of the output, which needs lockstep_opened_len bytes; the used
-// length is stored. The output must not overlap the input. After an error the output has no plaintext: each byte is
+// Decrypts a message of the file format. `room` is the size of the output, which needs lockstep_opened_len bytes; the number
+// of bytes written is stored. The output must not overlap the input. After an error the output has no plaintext: each byte is
 // zeroed or unchanged.
 //
 // Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_WRONG_KEY, LOCKSTEP_ERROR_TRUNCATED, LOCKSTEP_ERROR_OUTPUT,
@@ -707,8 +707,8 @@ int lockstep_open(const struct lockstep_engine *engine,
                   size_t room,
                   size_t *output_len);
 
-// Encrypts a message of at least 16 bytes by CBC with ciphertext stealing, a number LOCKSTEP_CTS_. `iv` has 16 bytes and is
-// updated. `output` has `len` bytes and is `input` or separate memory. The key is of any mode except XTS.
+// Encrypts a message of at least 16 bytes by CBC with ciphertext stealing. `variant` is a number LOCKSTEP_CTS_. `iv` has 16
+// bytes and is updated. `output` has `len` bytes and is `input` or separate memory. The key is of any mode except XTS.
 //
 // Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_KEY for a key of XTS;
 // errors of devices.
@@ -730,7 +730,8 @@ int lockstep_cbc_cts_decrypt(const struct lockstep_engine *engine,
                              uint8_t *output);
 
 // Makes a key for a mode (a number LOCKSTEP_CIPHER_) from its bytes, which are copied: 16, 24 or 32 bytes, or 32 or 64 for
-// XTS. A key of any mode except XTS is a key of all of them, and of CMAC, key wrap, HCTR2 and CBC with ciphertext stealing.
+// XTS. A key that was made for any mode except XTS can be used in each of these modes, and for CMAC, key wrap, HCTR2 and CBC
+// with ciphertext stealing.
 //
 // Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_KEY.
 int lockstep_cipher_key_new(int cipher,
@@ -741,9 +742,9 @@ int lockstep_cipher_key_new(int cipher,
 // Wipes and frees a key. No call may be using it. NULL is permitted.
 void lockstep_cipher_key_free(struct lockstep_cipher_key *key);
 
-// Encrypts a message by a mode without authentication: an attacker who changes the ciphertext changes the plaintext
-// unnoticed. `iv` has 16 bytes (NULL in ECB) and is updated, so that the next call continues the message if this call ended
-// at a block boundary; the tweak of XTS stays. `output` has `len` bytes and is `input` or separate memory.
+// Encrypts a message by a mode without authentication. If an attacker changes the ciphertext, the plaintext changes, and no
+// call detects this. `iv` has 16 bytes (NULL in ECB) and is updated, so that the next call continues the message if this call
+// ended at a block boundary; in XTS the tweak is not changed. `output` has `len` bytes and is `input` or separate memory.
 //
 // Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_KEY, LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_TOO_LONG,
 // LOCKSTEP_ERROR_OVERLAP; errors of devices.
@@ -778,8 +779,8 @@ int lockstep_cipher_decrypt_batch(const struct lockstep_engine *engine,
                                   const struct lockstep_cipher_message *messages,
                                   size_t count);
 
-// Allocates memory of a device of the engine, zeroed. The name is that of lockstep_engine_device_name; NULL is the first
-// device with memory of its own. The memory is wiped when it is freed.
+// Allocates memory of a device of the engine, and fills it with zeros. `device` is a name that lockstep_engine_device_name
+// writes, or NULL for the first device with memory of its own. The memory is wiped when it is freed.
 //
 // Errors: LOCKSTEP_ERROR_UNKNOWN_DEVICE, LOCKSTEP_ERROR_OUT_OF_REACH if the device has no memory of its own,
 // LOCKSTEP_ERROR_DEVICE if there is not enough memory.
@@ -791,9 +792,9 @@ int lockstep_device_allocate(const struct lockstep_engine *engine,
 // Makes a buffer of `len` bytes of memory that the caller has allocated on a CUDA device of the engine, in the device's
 // primary context: by cudaMalloc, or by a library such as PyTorch. The engine does not free it.
 //
-// The caller must guarantee what no library can check: the memory stays allocated until all work on the buffer has ended
-// and the buffer is freed; until then nothing else writes to it, or reads what the work writes, except in the order of the
-// stream of the work. A wrong pointer is undefined behaviour.
+// The caller must guarantee two conditions that no library can check. The memory must stay allocated until all work on the
+// buffer has ended and the buffer is freed. Until then, other writes to the memory, and reads of what the work writes, must
+// be in the order of the stream of the work. A wrong pointer is undefined behaviour.
 //
 // Errors: LOCKSTEP_ERROR_UNKNOWN_DEVICE, LOCKSTEP_ERROR_OUT_OF_REACH if the memory of the device has no addresses.
 int lockstep_device_wrap(const struct lockstep_engine *engine,
@@ -803,8 +804,8 @@ int lockstep_device_wrap(const struct lockstep_engine *engine,
                          struct lockstep_device_buffer **buffer);
 
 // Frees a buffer. If lockstep_device_allocate has allocated its memory, the call waits for all work on the memory, wipes the
-// memory and frees it. Memory that lockstep_device_wrap was given stays as it is. No call may be using the buffer. NULL is
-// permitted.
+// memory and frees it. Memory that was passed to lockstep_device_wrap is neither wiped nor freed. No call may be using the
+// buffer. NULL is permitted.
 void lockstep_device_buffer_free(struct lockstep_device_buffer *buffer);
 
 // Returns the length of a buffer in bytes; 0 if it is NULL.
@@ -814,8 +815,8 @@ size_t lockstep_device_buffer_len(const struct lockstep_device_buffer *buffer);
 // addresses. The host cannot read this address.
 void *lockstep_device_buffer_pointer(const struct lockstep_device_buffer *buffer);
 
-// Copies `len` bytes from the host to a buffer, from `offset` on, after earlier work on the stream, and waits. The stream is
-// a stream of the device (CUDA: a cudaStream_t or CUstream), or NULL for its default stream.
+// Copies `len` bytes from the host to a buffer, at `offset`. The copy starts after earlier work on the stream, and the call
+// waits for its end. The stream is a stream of the device (CUDA: a cudaStream_t or CUstream), or NULL for its default stream.
 //
 // Errors: LOCKSTEP_ERROR_OUTPUT if the part is outside of the buffer, LOCKSTEP_ERROR_DEVICE.
 int lockstep_device_upload(const struct lockstep_device_buffer *buffer,
@@ -824,7 +825,8 @@ int lockstep_device_upload(const struct lockstep_device_buffer *buffer,
                            size_t len,
                            void *stream);
 
-// Copies `len` bytes from a buffer, from `offset` on, to the host, after earlier work on the stream, and waits.
+// Copies `len` bytes of a buffer, at `offset`, to the host. The copy starts after earlier work on the stream, and the call
+// waits for its end.
 //
 // Errors: those of lockstep_device_upload.
 int lockstep_device_download(const struct lockstep_device_buffer *buffer,
@@ -857,11 +859,11 @@ int lockstep_device_table_cipher(const struct lockstep_engine *engine,
                                  void *stream,
                                  struct lockstep_completion **completion);
 
-// Returns 1 if lockstep_completion_wait would not block, otherwise 0. Returns 0 on another thread than the one that started
+// Returns 1 if lockstep_completion_wait would not block, otherwise 0. Returns 0 on a thread other than the one that started
 // the work.
 int lockstep_completion_is_ready(const struct lockstep_completion *completion);
 
-// Waits for work, and frees its completion, also after an error of the work. On another thread than the one that started the
+// Waits for work, and frees its completion, even if the work has failed. On a thread other than the one that started the
 // work, nothing happens, and the result is LOCKSTEP_ERROR_ORDER.
 //
 // Errors: LOCKSTEP_ERROR_DEVICE; LOCKSTEP_ERROR_ORDER.
@@ -1041,8 +1043,8 @@ int lockstep_hctr2_decrypt(const struct lockstep_engine *engine,
                            size_t len,
                            uint8_t *output);
 
-// Wraps a key of a multiple of 8 bytes, at least 16 (KW, RFC 3394). The result has 8 bytes more. `room` is the size of the
-// output, whose used length is stored. The wrapping key is of any mode except XTS.
+// Wraps a key whose length is a multiple of 8 bytes and at least 16 (KW, RFC 3394). The result has 8 bytes more. `room` is
+// the size of the output; the number of bytes written is stored. The wrapping key is of any mode except XTS.
 //
 // Errors: LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_KEY for a key of XTS; errors
 // of devices.
@@ -1054,7 +1056,7 @@ int lockstep_key_wrap(const struct lockstep_engine *engine,
                       size_t room,
                       size_t *output_len);
 
-// Unwraps a key (KW, RFC 3394). The result has 8 bytes less than the input.
+// Unwraps a key (KW, RFC 3394). The result is 8 bytes shorter than the input.
 //
 // Errors: LOCKSTEP_ERROR_AUTHENTICATION, and those of lockstep_key_wrap.
 int lockstep_key_unwrap(const struct lockstep_engine *engine,
@@ -1065,8 +1067,8 @@ int lockstep_key_unwrap(const struct lockstep_engine *engine,
                         size_t room,
                         size_t *output_len);
 
-// Wraps a key of 1 to 2^32 - 1 bytes (KWP, RFC 5649). The result has 8 bytes more, rounded up to a multiple of 8. The
-// arguments and errors are those of lockstep_key_wrap.
+// Wraps a key of 1 to 2^32 - 1 bytes (KWP, RFC 5649). The length of the result is that of the key, rounded up to a multiple
+// of 8, plus 8. The arguments and errors are those of lockstep_key_wrap.
 int lockstep_key_wrap_padded(const struct lockstep_engine *engine,
                              const struct lockstep_cipher_key *key,
                              const uint8_t *input,
@@ -1121,8 +1123,8 @@ int lockstep_is_equal(const uint8_t *a,
                       const uint8_t *b,
                       size_t len);
 
-// Opens an encrypted Parquet file: checks its footer and finds the keys of its columns. The reader gives the same table as a
-// plain Parquet file, for any reader of Parquet: it decrypts and checks what is read.
+// Opens an encrypted Parquet file: checks its footer and finds the keys of its columns. The bytes of the reader are a plain
+// Parquet file with the same table, which any reader of Parquet can read. Data are decrypted and checked when they are read.
 //
 // Errors: LOCKSTEP_ERROR_FILE, LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_PARQUET, LOCKSTEP_ERROR_PROTECTION,
 // LOCKSTEP_ERROR_MISSING_KEY, LOCKSTEP_ERROR_KEY, LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_READ; errors of devices.
@@ -1160,8 +1162,8 @@ int lockstep_parquet_read(const struct lockstep_parquet_reader *reader,
 void lockstep_parquet_free(struct lockstep_parquet_reader *reader);
 
 // Writes the plain form of an encrypted Parquet file to a file, which only the owner can read. The output appears complete and
-// verified or not at all; a column without a key is not in it in a readable form. `output_options` may be NULL; of its members only
-// `force` and `sync` are supported.
+// verified or not at all. The output does not contain the plaintext of a column without a key. `output_options` may be NULL; of
+// its members only `force` and `sync` are supported.
 //
 // Errors: LOCKSTEP_ERROR_EXISTS, LOCKSTEP_ERROR_SAME_FILE, LOCKSTEP_ERROR_WRITE, and those of lockstep_parquet_open_file.
 int lockstep_parquet_decrypt_file(const struct lockstep_engine *engine,
@@ -1182,10 +1184,10 @@ int lockstep_parquet_encrypt_file(const struct lockstep_engine *engine,
                                   const char *to,
                                   const struct lockstep_file_options *output_options);
 
-// Decrypts and checks modules in host memory, on all threads of the engine: the pages and page headers of column chunks, or any other
-// modules. Modules may have keys and files of their own. The output of each module that is not authentic is zeroed; the
-// other outputs are valid. `status` of each module has its outcome. Pages of LOCKSTEP_PARQUET_AES_GCM_CTR_V1 have no tag: changes
-// are not detected.
+// Decrypts and checks modules in host memory, on all threads of the engine: the pages and page headers of column chunks, or any
+// other modules. Each module may have its own key and belong to a different file. The output of each module that is not
+// authentic is zeroed; the other outputs are valid. `status` of each module has its outcome. Pages of
+// LOCKSTEP_PARQUET_AES_GCM_CTR_V1 have no tag, so changes in them are not detected.
 //
 // Errors: LOCKSTEP_ERROR_AUTHENTICATION if any module was not authentic. After any other error all outputs are invalid, and all
 // statuses are LOCKSTEP_STATUS_PENDING: LOCKSTEP_ERROR_KEY, LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_LENGTH for an input that

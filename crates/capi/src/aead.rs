@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::error::{Failure, LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_KEY, Outcome};
 use crate::ffi::{self, MemoryRange};
 
-/// GCM (SP 800-38D). Keys of 16, 24 or 32 bytes, nonces of 12 or any other number of bytes, tags of 16 (4, 8, 12 to 15) bytes.
+/// GCM (SP 800-38D). Keys of 16, 24 or 32 bytes, nonces of at least 1 byte (usually 12), tags of 4, 8 or 12 to 16 bytes.
 pub const LOCKSTEP_AEAD_GCM: c_int = 1;
 /// GCM-SIV (RFC 8452). Keys of 16 or 32 bytes, nonces of 12, tags of 16 bytes.
 pub const LOCKSTEP_AEAD_GCM_SIV: c_int = 2;
@@ -68,12 +68,12 @@ pub struct Message {
     pub tag: *mut u8,
     /// Bytes of the tag.
     pub tag_len: usize,
-    /// The outcome, written by the call: one of the numbers LOCKSTEP_STATUS_. After an error other than
-    /// LOCKSTEP_ERROR_AUTHENTICATION it is LOCKSTEP_STATUS_PENDING for all messages.
+    /// The outcome, written by the call: one of the numbers LOCKSTEP_STATUS_. If the call fails with an error other than
+    /// LOCKSTEP_ERROR_AUTHENTICATION, the outcome of all messages is LOCKSTEP_STATUS_PENDING.
     pub status: c_int,
 }
 
-/// The mode of a number of the interface.
+/// The mode that a number LOCKSTEP_AEAD_ stands for.
 pub(crate) fn mode(number: c_int) -> Outcome<Aead> {
     Ok(match number {
         LOCKSTEP_AEAD_GCM => Aead::Gcm,
@@ -117,8 +117,8 @@ pub unsafe extern "C" fn lockstep_key_free(key: *mut Key) {
 }
 
 /// Encrypts and authenticates a message. `output` has `len` bytes and is `input` or separate memory. A nonce must never be
-/// used twice with one key, except that SIV and GCM-SIV then only reveal whether messages are equal. In SIV, `aad` is one
-/// string if `aad_len` is not 0; a batch takes several strings.
+/// used twice with one key. In SIV and GCM-SIV, a repeated nonce only reveals whether messages are equal. In SIV, `aad` is a
+/// single string, or no string if `aad_len` is 0; only a batch takes several strings.
 ///
 /// Errors: LOCKSTEP_ERROR_NONCE, LOCKSTEP_ERROR_TAG, LOCKSTEP_ERROR_TOO_LONG, LOCKSTEP_ERROR_OVERLAP; errors of devices.
 #[unsafe(no_mangle)]

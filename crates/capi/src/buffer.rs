@@ -31,10 +31,10 @@ pub unsafe extern "C" fn lockstep_opened_len(sealed_len: u64, len: *mut u64) -> 
     })
 }
 
-/// Encrypts a buffer in the file format (C2SP chunked encryption, "Cobblestone"), with a random salt: no nonce is needed. The
-/// context is data about the message that both sides know; it may be empty. `room` is the size of the output, which needs
-/// lockstep_sealed_len bytes; the used length is stored. The output must not overlap the input. After an error each
-/// byte of the output is zeroed or unchanged.
+/// Encrypts a buffer in the file format (C2SP chunked encryption, "Cobblestone"). The salt is random, so the caller passes no
+/// nonce. The context is data about the message that both sides know; it may be empty. `room` is the size of the output, which
+/// needs lockstep_sealed_len bytes; the number of bytes written is stored. The output must not overlap the input. After an
+/// error each byte of the output is zeroed or unchanged.
 ///
 /// Errors: LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OVERLAP, LOCKSTEP_ERROR_RANDOM, LOCKSTEP_ERROR_TOO_LONG; errors of devices.
 #[unsafe(no_mangle)]
@@ -56,8 +56,8 @@ pub unsafe extern "C" fn lockstep_seal(
     })
 }
 
-/// Decrypts a message of the file format. `room` is the size of the output, which needs lockstep_opened_len bytes; the used
-/// length is stored. The output must not overlap the input. After an error the output has no plaintext: each byte is
+/// Decrypts a message of the file format. `room` is the size of the output, which needs lockstep_opened_len bytes; the number
+/// of bytes written is stored. The output must not overlap the input. After an error the output has no plaintext: each byte is
 /// zeroed or unchanged.
 ///
 /// Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_WRONG_KEY, LOCKSTEP_ERROR_TRUNCATED, LOCKSTEP_ERROR_OUTPUT,
@@ -110,7 +110,7 @@ impl Call {
         ];
         ffi::check_overlap(&mut ranges)?;
         if needed > self.room as u64 {
-            // Before the work: the length of the result is known.
+            // The size of the output is checked before the work, because the length of the result is known.
             let needed = usize::try_from(needed).unwrap_or(usize::MAX);
             return Err(Error::OutputLength { needed, got: self.room }.into());
         }

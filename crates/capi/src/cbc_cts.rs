@@ -20,8 +20,8 @@ pub const LOCKSTEP_CTS_CS2: c_int = 2;
 /// CBC-CS3: the last two blocks are always exchanged (Kerberos 5).
 pub const LOCKSTEP_CTS_CS3: c_int = 3;
 
-/// Encrypts a message of at least 16 bytes by CBC with ciphertext stealing, a number LOCKSTEP_CTS_. `iv` has 16 bytes and is
-/// updated. `output` has `len` bytes and is `input` or separate memory. The key is of any mode except XTS.
+/// Encrypts a message of at least 16 bytes by CBC with ciphertext stealing. `variant` is a number LOCKSTEP_CTS_. `iv` has 16
+/// bytes and is updated. `output` has `len` bytes and is `input` or separate memory. The key is of any mode except XTS.
 ///
 /// Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_KEY for a key of XTS;
 /// errors of devices.

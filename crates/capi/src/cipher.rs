@@ -54,7 +54,7 @@ pub struct CipherMessage {
     pub len: usize,
 }
 
-/// The mode of a number of the interface.
+/// The mode that a number LOCKSTEP_CIPHER_ stands for.
 pub(crate) fn mode(number: c_int) -> Outcome<Cipher> {
     Ok(match number {
         LOCKSTEP_CIPHER_ECB => Cipher::Ecb,
@@ -74,7 +74,7 @@ pub(crate) fn mode(number: c_int) -> Outcome<Cipher> {
     })
 }
 
-/// The direction of a number of the interface.
+/// The direction that LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT stands for.
 pub(crate) fn direction(number: c_int) -> Outcome<Direction> {
     match number {
         LOCKSTEP_ENCRYPT => Ok(Direction::Encrypt),
@@ -86,7 +86,8 @@ pub(crate) fn direction(number: c_int) -> Outcome<Direction> {
 }
 
 /// Makes a key for a mode (a number LOCKSTEP_CIPHER_) from its bytes, which are copied: 16, 24 or 32 bytes, or 32 or 64 for
-/// XTS. A key of any mode except XTS is a key of all of them, and of CMAC, key wrap, HCTR2 and CBC with ciphertext stealing.
+/// XTS. A key that was made for any mode except XTS can be used in each of these modes, and for CMAC, key wrap, HCTR2 and CBC
+/// with ciphertext stealing.
 ///
 /// Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_KEY.
 #[unsafe(no_mangle)]
@@ -113,9 +114,9 @@ pub unsafe extern "C" fn lockstep_cipher_key_free(key: *mut CipherKey) {
     unsafe { ffi::free(key) }
 }
 
-/// Encrypts a message by a mode without authentication: an attacker who changes the ciphertext changes the plaintext
-/// unnoticed. `iv` has 16 bytes (NULL in ECB) and is updated, so that the next call continues the message if this call ended
-/// at a block boundary; the tweak of XTS stays. `output` has `len` bytes and is `input` or separate memory.
+/// Encrypts a message by a mode without authentication. If an attacker changes the ciphertext, the plaintext changes, and no
+/// call detects this. `iv` has 16 bytes (NULL in ECB) and is updated, so that the next call continues the message if this call
+/// ended at a block boundary; in XTS the tweak is not changed. `output` has `len` bytes and is `input` or separate memory.
 ///
 /// Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_KEY, LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_TOO_LONG,
 /// LOCKSTEP_ERROR_OVERLAP; errors of devices.

@@ -39,8 +39,8 @@ pub struct DeviceRange {
     pub len: usize,
 }
 
-/// Allocates memory of a device of the engine, zeroed. The name is that of lockstep_engine_device_name; NULL is the first
-/// device with memory of its own. The memory is wiped when it is freed.
+/// Allocates memory of a device of the engine, and fills it with zeros. `device` is a name that lockstep_engine_device_name
+/// writes, or NULL for the first device with memory of its own. The memory is wiped when it is freed.
 ///
 /// Errors: LOCKSTEP_ERROR_UNKNOWN_DEVICE, LOCKSTEP_ERROR_OUT_OF_REACH if the device has no memory of its own,
 /// LOCKSTEP_ERROR_DEVICE if there is not enough memory.
@@ -62,9 +62,9 @@ pub unsafe extern "C" fn lockstep_device_allocate(
 /// Makes a buffer of `len` bytes of memory that the caller has allocated on a CUDA device of the engine, in the device's
 /// primary context: by cudaMalloc, or by a library such as PyTorch. The engine does not free it.
 ///
-/// The caller must guarantee what no library can check: the memory stays allocated until all work on the buffer has ended
-/// and the buffer is freed; until then nothing else writes to it, or reads what the work writes, except in the order of the
-/// stream of the work. A wrong pointer is undefined behaviour.
+/// The caller must guarantee two conditions that no library can check. The memory must stay allocated until all work on the
+/// buffer has ended and the buffer is freed. Until then, other writes to the memory, and reads of what the work writes, must
+/// be in the order of the stream of the work. A wrong pointer is undefined behaviour.
 ///
 /// Errors: LOCKSTEP_ERROR_UNKNOWN_DEVICE, LOCKSTEP_ERROR_OUT_OF_REACH if the memory of the device has no addresses.
 #[unsafe(no_mangle)]
@@ -119,8 +119,8 @@ unsafe fn make(
 }
 
 /// Frees a buffer. If lockstep_device_allocate has allocated its memory, the call waits for all work on the memory, wipes the
-/// memory and frees it. Memory that lockstep_device_wrap was given stays as it is. No call may be using the buffer. NULL is
-/// permitted.
+/// memory and frees it. Memory that was passed to lockstep_device_wrap is neither wiped nor freed. No call may be using the
+/// buffer. NULL is permitted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_device_buffer_free(buffer: *mut DeviceBuffer) {
     // SAFETY: the pointer is null or a buffer that is not used again, as the header demands.
@@ -147,8 +147,8 @@ pub unsafe extern "C" fn lockstep_device_buffer_pointer(buffer: *const DeviceBuf
     }
 }
 
-/// Copies `len` bytes from the host to a buffer, from `offset` on, after earlier work on the stream, and waits. The stream is
-/// a stream of the device (CUDA: a cudaStream_t or CUstream), or NULL for its default stream.
+/// Copies `len` bytes from the host to a buffer, at `offset`. The copy starts after earlier work on the stream, and the call
+/// waits for its end. The stream is a stream of the device (CUDA: a cudaStream_t or CUstream), or NULL for its default stream.
 ///
 /// Errors: LOCKSTEP_ERROR_OUTPUT if the part is outside of the buffer, LOCKSTEP_ERROR_DEVICE.
 #[unsafe(no_mangle)]
@@ -173,7 +173,8 @@ pub unsafe extern "C" fn lockstep_device_upload(
     })
 }
 
-/// Copies `len` bytes from a buffer, from `offset` on, to the host, after earlier work on the stream, and waits.
+/// Copies `len` bytes of a buffer, at `offset`, to the host. The copy starts after earlier work on the stream, and the call
+/// waits for its end.
 ///
 /// Errors: those of lockstep_device_upload.
 #[unsafe(no_mangle)]

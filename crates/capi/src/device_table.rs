@@ -105,7 +105,7 @@ pub unsafe extern "C" fn lockstep_device_table_cipher(
     })
 }
 
-/// Returns 1 if lockstep_completion_wait would not block, otherwise 0. Returns 0 on another thread than the one that started
+/// Returns 1 if lockstep_completion_wait would not block, otherwise 0. Returns 0 on a thread other than the one that started
 /// the work.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_completion_is_ready(completion: *const Completion) -> c_int {
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn lockstep_completion_is_ready(completion: *const Complet
     c_int::from(is_ready)
 }
 
-/// Waits for work, and frees its completion, also after an error of the work. On another thread than the one that started the
+/// Waits for work, and frees its completion, even if the work has failed. On a thread other than the one that started the
 /// work, nothing happens, and the result is LOCKSTEP_ERROR_ORDER.
 ///
 /// Errors: LOCKSTEP_ERROR_DEVICE; LOCKSTEP_ERROR_ORDER.
@@ -198,7 +198,8 @@ fn begin(engine: &Engine, operation: Operation, table: Table, stream: *mut c_voi
     Ok(Completion { work: Some(work), engine, starter: thread::current().id() })
 }
 
-/// The host does not know the lengths: all messages count as the longest one, as far as the data permit this.
+/// The sizes by which the planner chooses. The host does not know the lengths, so each message counts as `longest` bytes, but
+/// all messages together as at most the length of the data.
 fn shape(table: &Table) -> Shape {
     let bytes = table.longest.saturating_mul(table.messages).min(table.from.len());
     Shape { messages: table.messages, bytes, longest: table.longest.min(table.from.len()) }

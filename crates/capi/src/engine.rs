@@ -12,7 +12,7 @@ use lockstep::hazmat::mode::Executor;
 use crate::error::{Failure, LOCKSTEP_ERROR_FORKED, LOCKSTEP_ERROR_UNKNOWN_DEVICE, Outcome};
 use crate::ffi;
 
-/// Verification as set in the environment; samples if it is not set.
+/// The verification that LOCKSTEP_VERIFY in the environment sets; LOCKSTEP_VERIFY_SAMPLE if it is not set.
 pub const LOCKSTEP_VERIFY_DEFAULT: c_int = 0;
 /// No verification of the results of devices.
 pub const LOCKSTEP_VERIFY_OFF: c_int = 1;
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn lockstep_engine_free(engine: *mut Engine) {
 /// of devices do not support calls in the child.
 ///
 /// # Safety
-/// As for [`ffi::free`].
+/// The conditions of [`ffi::free`].
 pub(crate) unsafe fn free_with_engine<T>(object: *mut T, engine: impl FnOnce(&T) -> &Engine) {
     // SAFETY: the caller guarantees that the pointer is null or valid.
     let is_of_parent =
@@ -220,8 +220,8 @@ impl Engine {
         }
     }
 
-    /// Whether memory of the device has addresses. The first call allocates memory to find out; later calls do not: freeing
-    /// memory waits for all work on the device.
+    /// Whether memory of the device has addresses. Only the first call allocates memory to find out, because freeing memory
+    /// waits for all work on the device.
     pub(crate) fn has_addresses(&self, memory: &dyn DeviceMemory, device: DeviceId) -> Outcome<bool> {
         let mut known = self.addressing.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, has_addresses)) = known.iter().find(|(known, _)| *known == device) {
@@ -296,7 +296,8 @@ mod tests {
         }
     }
 
-    /// The release of memory of a device waits for all work on the device, which a wrapped pointer must not do each time.
+    /// Freeing memory of a device waits for all work on the device, so wrapping a pointer must not allocate and free memory
+    /// each time.
     #[test]
     fn only_the_first_wrapped_pointer_allocates() {
         let engine = build(Some("cpu"), None, 1, LOCKSTEP_VERIFY_DEFAULT).unwrap();

@@ -214,7 +214,7 @@ impl Failure {
     /// Stores the message for the thread, and returns the code.
     pub(crate) fn report(self) -> c_int {
         let Failure { code, mut message } = self;
-        // C would take a null byte, which a path or a name cannot contain anyway, for the end.
+        // A path or a name cannot contain a null byte. In C such a byte would end the message.
         message.retain(|c| c != '\0');
         // If the thread is ending, there is no place for the message.
         let _ = LAST.try_with(|last| {

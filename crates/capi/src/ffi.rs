@@ -187,7 +187,7 @@ pub(crate) unsafe fn output<'a, T>(pointer: *mut T, count: usize, name: &str) ->
 /// A block that is read and written.
 ///
 /// # Safety
-/// As for [`output`], with 16 bytes.
+/// The conditions of [`output`], with 16 bytes.
 pub(crate) unsafe fn block<'a>(pointer: *mut u8, name: &str) -> Outcome<&'a mut Block> {
     check_pointer(pointer, name)?;
     // SAFETY: the caller guarantees that the pointer is valid for reads and writes of 16 bytes. Bytes need no alignment.
@@ -197,7 +197,7 @@ pub(crate) unsafe fn block<'a>(pointer: *mut u8, name: &str) -> Outcome<&'a mut 
 /// Data in place or out of place.
 ///
 /// # Safety
-/// As for [`input`] and [`output`]. The two are the same memory or disjoint ([`check_overlap`]).
+/// The conditions of [`input`] and [`output`]. The two are the same memory or disjoint ([`check_overlap`]).
 pub(crate) unsafe fn data<'a>(from: *const u8, to: *mut u8, len: usize) -> Outcome<Data<'a>> {
     check_data(from, to, len)?;
     // SAFETY: the caller guarantees that the memory is valid and is the same or disjoint.
@@ -223,7 +223,7 @@ pub(crate) unsafe fn path<'a>(text: *const c_char, name: &str) -> Outcome<&'a Pa
 /// A text in UTF-8; `None` if the pointer is null.
 ///
 /// # Safety
-/// As for [`path`].
+/// The conditions of [`path`].
 pub(crate) unsafe fn text<'a>(text: *const c_char, name: &str) -> Outcome<Option<&'a str>> {
     if text.is_null() {
         return Ok(None);
@@ -249,10 +249,10 @@ pub(crate) unsafe trait Options: Copy {
     }
 }
 
-/// Reads options. A null pointer stands for the defaults. A shorter structure, of an older header, is completed with zeros.
-/// In a longer structure, of a newer header, the bytes that this library does not know must be zero, and so must the reserved
-/// member. Structures of options have no padding: a later member in its place would have the size of the older structure, and
-/// an older program leaves it uninitialised.
+/// Reads options. A null pointer stands for the defaults. A shorter structure, of an older header, is completed with zeros. In
+/// a longer structure, of a newer header, the bytes that this library does not know must be zero, and so must the reserved
+/// member. Structures of options have no padding. If a later version put a member in the place of padding, the size of the
+/// structure would not change, and older programs would leave the member uninitialised.
 ///
 /// # Safety
 /// The pointer is null or valid for reads of as many bytes as its first member states.
@@ -288,7 +288,7 @@ pub(crate) unsafe fn options<T: Options>(pointer: *const T) -> Outcome<T> {
     Ok(known)
 }
 
-/// No structure of options is larger. A larger value is an uninitialised member.
+/// Maximum size of a structure of options. A larger value is probably that of an uninitialised member.
 const MAX_OPTIONS: usize = 4096;
 
 /// A range of memory of a call.
@@ -322,7 +322,7 @@ impl MemoryRange {
         MemoryRange { is_written: true, ..MemoryRange::read(pointer, count) }
     }
 
-    /// The input of a call whose output is at `to`: nothing if it is the same memory.
+    /// The input of a call whose output is at `to`. The range is empty if both are the same memory.
     pub(crate) fn input(from: *const u8, to: *mut u8, len: usize) -> MemoryRange {
         MemoryRange::read(from, if ptr::eq(from, to) { 0 } else { len })
     }

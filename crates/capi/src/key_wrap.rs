@@ -11,8 +11,8 @@ use crate::engine::Engine;
 use crate::error::Outcome;
 use crate::ffi::{self, MemoryRange};
 
-/// Wraps a key of a multiple of 8 bytes, at least 16 (KW, RFC 3394). The result has 8 bytes more. `room` is the size of the
-/// output, whose used length is stored. The wrapping key is of any mode except XTS.
+/// Wraps a key whose length is a multiple of 8 bytes and at least 16 (KW, RFC 3394). The result has 8 bytes more. `room` is
+/// the size of the output; the number of bytes written is stored. The wrapping key is of any mode except XTS.
 ///
 /// Errors: LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_KEY for a key of XTS; errors
 /// of devices.
@@ -33,7 +33,7 @@ pub unsafe extern "C" fn lockstep_key_wrap(
     ffi::guarded_key(|| unsafe { run(wrap, engine, key, input, len, output, room, output_len) })
 }
 
-/// Unwraps a key (KW, RFC 3394). The result has 8 bytes less than the input.
+/// Unwraps a key (KW, RFC 3394). The result is 8 bytes shorter than the input.
 ///
 /// Errors: LOCKSTEP_ERROR_AUTHENTICATION, and those of lockstep_key_wrap.
 #[unsafe(no_mangle)]
@@ -50,8 +50,8 @@ pub unsafe extern "C" fn lockstep_key_unwrap(
     ffi::guarded_key(|| unsafe { run(key_wrap::unwrap, engine, key, input, len, output, room, output_len) })
 }
 
-/// Wraps a key of 1 to 2^32 - 1 bytes (KWP, RFC 5649). The result has 8 bytes more, rounded up to a multiple of 8. The
-/// arguments and errors are those of lockstep_key_wrap.
+/// Wraps a key of 1 to 2^32 - 1 bytes (KWP, RFC 5649). The length of the result is that of the key, rounded up to a multiple
+/// of 8, plus 8. The arguments and errors are those of lockstep_key_wrap.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_key_wrap_padded(
     engine: *const Engine,
@@ -101,7 +101,7 @@ unsafe fn run(
     output_len: *mut usize,
 ) -> Outcome<()> {
     ffi::check_pointer(output_len, "the place for the length")?;
-    // The result is copied to the output when the input has been read: the two may be the same memory.
+    // The result is copied to the output after the input has been read, because the two may be the same memory.
     let mut ranges = [
         MemoryRange::input(input, output, len),
         MemoryRange::written(output, room),

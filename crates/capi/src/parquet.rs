@@ -25,11 +25,11 @@ pub const LOCKSTEP_PARQUET_AES_GCM_CTR_V1: c_int = 1;
 /// Bytes of the longest key.
 const MAX_KEY: usize = 32;
 
-/// Finds a key of a Parquet file: the footer key if `column` is NULL, otherwise the key of the column with this path (its names from the
-/// root, joined by dots). `key_metadata` is what the file states about the key, in the form of its writer; NULL if it states nothing.
-/// Writes the key to `key`, which has 32 bytes, and its length of 16, 24 or 32 bytes to `key_len`; a length of 0 means that there
-/// is no key, and the column then cannot be read. Returns 0, or another number for an error. Calls run on the calling thread, one
-/// after the other.
+/// Finds a key of a Parquet file: the footer key if `column` is NULL, otherwise the key of the column with this path (its names
+/// from the root, joined by dots). `key_metadata` is what the file states about the key, in a form that its writer has chosen;
+/// NULL if the file states nothing. The callback writes the key to `key`, which has 32 bytes, and its length of 16, 24 or 32
+/// bytes to `key_len`. A length of 0 means that there is no key; the column then cannot be read. Returns 0, or another number for
+/// an error. Calls run on the calling thread, one after the other.
 pub type ParquetKeyFn = Option<
     unsafe extern "C-unwind" fn(
         user: *mut c_void,
@@ -317,7 +317,7 @@ unsafe fn policy(policy: *const ParquetPolicy) -> Outcome<Policy> {
     }
 }
 
-/// The algorithm of a number of the interface.
+/// The algorithm that a number LOCKSTEP_PARQUET_ stands for.
 pub(crate) fn algorithm(number: c_int) -> Outcome<Algorithm> {
     match number {
         LOCKSTEP_PARQUET_AES_GCM_V1 => Ok(Algorithm::GcmV1),
@@ -328,8 +328,8 @@ pub(crate) fn algorithm(number: c_int) -> Outcome<Algorithm> {
     }
 }
 
-/// Opens an encrypted Parquet file: checks its footer and finds the keys of its columns. The reader gives the same table as a
-/// plain Parquet file, for any reader of Parquet: it decrypts and checks what is read.
+/// Opens an encrypted Parquet file: checks its footer and finds the keys of its columns. The bytes of the reader are a plain
+/// Parquet file with the same table, which any reader of Parquet can read. Data are decrypted and checked when they are read.
 ///
 /// Errors: LOCKSTEP_ERROR_FILE, LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_PARQUET, LOCKSTEP_ERROR_PROTECTION,
 /// LOCKSTEP_ERROR_MISSING_KEY, LOCKSTEP_ERROR_KEY, LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_READ; errors of devices.
@@ -423,8 +423,8 @@ pub unsafe extern "C" fn lockstep_parquet_free(reader: *mut ParquetReader) {
 }
 
 /// Writes the plain form of an encrypted Parquet file to a file, which only the owner can read. The output appears complete and
-/// verified or not at all; a column without a key is not in it in a readable form. `output_options` may be NULL; of its members only
-/// `force` and `sync` are supported.
+/// verified or not at all. The output does not contain the plaintext of a column without a key. `output_options` may be NULL; of
+/// its members only `force` and `sync` are supported.
 ///
 /// Errors: LOCKSTEP_ERROR_EXISTS, LOCKSTEP_ERROR_SAME_FILE, LOCKSTEP_ERROR_WRITE, and those of lockstep_parquet_open_file.
 #[unsafe(no_mangle)]

@@ -94,7 +94,7 @@ pub struct ParquetDeviceModule {
     /// The plaintext, of `input.len - 32` bytes, or `input.len - 16` for a module without a tag: separate memory of the device, or
     /// the place of the ciphertext, 16 bytes after the start of the input.
     pub output: DeviceRange,
-    /// As in lockstep_parquet_module.
+    /// The outcome, as in lockstep_parquet_module.
     pub status: c_int,
 }
 
@@ -111,10 +111,10 @@ impl Checked<'_> {
     }
 }
 
-/// Decrypts and checks modules in host memory, on all threads of the engine: the pages and page headers of column chunks, or any other
-/// modules. Modules may have keys and files of their own. The output of each module that is not authentic is zeroed; the
-/// other outputs are valid. `status` of each module has its outcome. Pages of LOCKSTEP_PARQUET_AES_GCM_CTR_V1 have no tag: changes
-/// are not detected.
+/// Decrypts and checks modules in host memory, on all threads of the engine: the pages and page headers of column chunks, or any
+/// other modules. Each module may have its own key and belong to a different file. The output of each module that is not
+/// authentic is zeroed; the other outputs are valid. `status` of each module has its outcome. Pages of
+/// LOCKSTEP_PARQUET_AES_GCM_CTR_V1 have no tag, so changes in them are not detected.
 ///
 /// Errors: LOCKSTEP_ERROR_AUTHENTICATION if any module was not authentic. After any other error all outputs are invalid, and all
 /// statuses are LOCKSTEP_STATUS_PENDING: LOCKSTEP_ERROR_KEY, LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_LENGTH for an input that

@@ -12,8 +12,8 @@ use crate::error::Outcome;
 use crate::ffi::{self, MemoryRange};
 use crate::file_key::{FileKey, file_key};
 
-/// Fills a buffer with `len` bytes of the encrypted message or file from an offset. Returns 0, or another number for an error. Calls
-/// run on any thread, and at the same time.
+/// Fills a buffer with `len` bytes of the encrypted message or file from an offset. Returns 0, or another number for an error.
+/// Calls may run on any thread, and several calls at the same time.
 pub type ReadAtFn =
     Option<unsafe extern "C-unwind" fn(user: *mut c_void, offset: u64, buffer: *mut u8, len: usize) -> c_int>;
 

@@ -12,17 +12,17 @@ use crate::ffi;
 use crate::file_key::{FileKey, file_key};
 
 /// Reads up to `len` bytes to `buffer`. Returns the number of bytes, 0 at the end, or a negative number for an error. The
-/// calls of one stream do not run at the same time, but they run on any thread.
+/// calls of one stream do not run at the same time, but they may run on any thread.
 pub type ReadFn =
     Option<unsafe extern "C-unwind" fn(user: *mut c_void, buffer: *mut u8, len: usize) -> isize>;
 
 /// Writes up to `len` bytes of `buffer`. Returns the number of bytes, which is at least 1, or a negative number for an error.
-/// The calls of one stream do not run at the same time, but they run on any thread, and at the same time as a read.
+/// The calls of one stream do not run at the same time, but they may run on any thread, and at the same time as a read.
 pub type WriteFn =
     Option<unsafe extern "C-unwind" fn(user: *mut c_void, buffer: *const u8, len: usize) -> isize>;
 
-/// Receives the number of plaintext bytes so far. A result other than 0 cancels the call before the next piece of the input
-/// is processed; if there is no next piece, the call succeeds. The calls do not run at the same time, but they run on any
+/// Receives the number of plaintext bytes so far. A result other than 0 cancels the call before the next piece of the input is
+/// processed; if there is no next piece, the call succeeds. The calls do not run at the same time, but they may run on any
 /// thread.
 pub type ProgressFn = Option<unsafe extern "C-unwind" fn(user: *mut c_void, bytes: u64) -> c_int>;
 
@@ -137,7 +137,7 @@ struct Call {
     summary: *mut Summary,
 }
 
-/// The same as references.
+/// The arguments of a call as references.
 struct Parts<'a> {
     engine: &'a lockstep::Engine,
     key: &'a lockstep::FileKey,

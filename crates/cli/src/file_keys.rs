@@ -48,8 +48,8 @@ pub fn wrap_with_passphrase(key: &FileKey, passphrase: &str) -> std::result::Res
     Ok(wrapping::wrap_with_passphrase(key, SecretString::from(passphrase))?)
 }
 
-/// Unwraps the key in an envelope with the identities in files: age identities and SSH private keys. `passphrase` opens identities
-/// that are encrypted. Without files, it opens the envelope.
+/// Unwraps the key in an envelope with the identities in files: age identities and SSH private keys. If an identity is encrypted,
+/// `passphrase` decrypts it. Without files, `passphrase` opens the envelope.
 ///
 /// # Errors
 /// If nothing opens the envelope, if a file has no identity, or if there are neither files nor a passphrase.

@@ -49,7 +49,7 @@ use crate::error::Error;
 /// Runs the command with its arguments and returns its exit code. The first argument is the name of the program. `program` is
 /// the path of the program, which some benchmarks start again; None if the command is not a program of its own.
 ///
-/// The function is for programs that consist of the command. It may be called once, in the main thread: it installs signal
+/// The function is for programs that do nothing else. It may be called once, in the main thread: it installs signal
 /// handlers, reads standard input, prints, and a signal ends the process.
 pub fn run(arguments: Vec<OsString>, program: Option<PathBuf>) -> u8 {
     json::look_for_option(&arguments);

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! FOLDER contains lockstep.so. CIPHER restricts the table to names that contain it. The example measures the OpenSSL
-//! that it was linked with: the distribution's, or another one by OPENSSL_DIR. The providers alternate, ROUNDS (9)
+//! library that it was linked with. The default is the library of the distribution; OPENSSL_DIR selects another one.
 //! times, each for MILLISECONDS (50) after a warm-up of a tenth of that; the provider that runs first alternates too.
 //! Before each measurement the outputs of both are compared. The table shows medians, and the range of the ratio.
 
@@ -70,8 +70,8 @@ impl Subject {
         let mut memory = vec![0; size + PAGE + 64];
         let at = (16 + PAGE - memory.as_ptr() as usize % PAGE) % PAGE;
         memory[at..].iter_mut().enumerate().for_each(|(i, byte)| *byte = (i * 31 % 251) as u8);
-        // SAFETY: a new context, and a cipher that it takes a reference to; key and IV are as long as those of any
-        // cipher.
+        // SAFETY: the context is new, and takes a reference to the cipher. Key and IV are at least as long as those of
+        // any cipher.
         let context = unsafe {
             let context = sys::EVP_CIPHER_CTX_new();
             let cipher = foreign_types_shared::ForeignTypeRef::as_ptr(&*cipher);

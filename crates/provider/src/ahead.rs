@@ -160,7 +160,7 @@ impl Shared {
             };
             drop(queue);
             let again = job.compute_next();
-            // The counters of GCM may be secret, and passes may leave round keys.
+            // The counters of GCM may be secret, and passes may leave round keys on the stack.
             stack::wipe_below();
             queue = lock(&self.queue);
             if again && !queue.closed {
@@ -310,8 +310,8 @@ impl KeystreamAhead {
         self.member.as_ref().map(|member| Arc::clone(&member.job))
     }
 
-    /// CTR over whole blocks: with keystream computed ahead after [`MIN_RUN`] consecutive small updates, inline
-    /// otherwise. Copies of the counter may be left on the stack.
+    /// Applies CTR to whole blocks: with keystream computed ahead after [`MIN_RUN`] consecutive small updates, inline otherwise.
+    /// Copies of the counter may be left on the stack.
     pub(crate) fn apply(
         &mut self,
         keystream_pool: &KeystreamPool,
@@ -360,8 +360,8 @@ impl KeystreamAhead {
 }
 
 impl PoolMember {
-    /// `None` if there is no worker, or too many contexts use it, or memory cannot be allocated. A separate function, so that
-    /// its stack frame can be wiped.
+    /// Adds a context to the users of the worker. Returns `None` if there is no worker, if too many contexts use it, or if memory
+    /// cannot be allocated. A separate function, so that its stack frame can be wiped.
     #[inline(never)]
     fn new(
         keystream_pool: &KeystreamPool,
@@ -399,7 +399,7 @@ impl PoolMember {
         Some(PoolMember { process, shared, job, current: None, used: 0 })
     }
 
-    /// XORs keystream; returns the data that remain if no more keystream could be computed.
+    /// XORs data with keystream; returns the rest of the data if no more keystream could be computed.
     fn xor<'d>(&mut self, mut data: Span<'d>) -> Span<'d> {
         while !data.is_empty() {
             if self.current.is_none() && !self.next() {

@@ -76,7 +76,8 @@ pub(crate) trait Cipher: Sized + Send + Sync {
     /// Processes the next bytes; returns the number of bytes of output.
     fn update(&mut self, data: Buffers<'_>) -> Outcome<usize>;
 
-    /// The bytes of output space of an update with `len` bytes of input, where OpenSSL has passed the size `room`.
+    /// Returns the usable output space in bytes for an update with `len` bytes of input. `room` is the size that
+    /// OpenSSL has passed.
     #[inline(always)]
     fn output_room(&self, room: usize, _len: usize) -> usize {
         room

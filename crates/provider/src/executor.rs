@@ -93,7 +93,7 @@ fn run_planned(
     };
     write_failure(&error.to_string());
     data.output().zeroize();
-    // After a failure, only input that is in other memory than the output is still there.
+    // After a failure, the input still exists only if it is not in the memory of the output.
     if matches!(data, HostData::Copy { .. }) { None } else { Some(Err(reason(error))) }
 }
 

@@ -1,10 +1,11 @@
-//! Out-of-memory tests: any one allocation of the provider fails, in any call on a context. The call must return the
-//! reason "out of memory", leak nothing, and succeed when it is repeated with memory available.
+//! Out-of-memory tests. In each run, one allocation of the provider fails, at any point of any call on a context. The
+//! call must return the reason "out of memory", leak nothing, and succeed when it is repeated with memory available.
 //!
-//! A failed allocation that Rust treats as infallible aborts the process, which is the program that has loaded the
-//! provider. So the calls are made in a child process, and if it aborts, the test reports where. Not covered: loading
-//! the provider, which comes before any data; the self-test at a kernel's first use; work above the threshold, which
-//! opens devices; and updates with keystream computed ahead, whose thread and queues use infallible allocations.
+//! If an allocation fails that Rust treats as infallible, Rust aborts the process, and with it the program that has
+//! loaded the provider. So the calls are made in a child process, and if it aborts, the test reports where. The test
+//! does not cover loading the provider, which comes before any data; the self-test at a kernel's first use; work above
+//! the threshold, which opens devices; and updates with keystream computed ahead, whose thread and queues use
+//! infallible allocations.
 
 mod fake_core;
 
@@ -52,7 +53,7 @@ fn denies() -> bool {
     scarcity.denied
 }
 
-// SAFETY: the system's allocator, or null, which is a permitted result.
+// SAFETY: the allocator returns memory of the system's allocator, or null, which is permitted.
 unsafe impl GlobalAlloc for DenyingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if denies() {
@@ -66,7 +67,7 @@ unsafe impl GlobalAlloc for DenyingAllocator {
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         LIVE.fetch_sub(layout.size() as isize, Relaxed);
-        // SAFETY: it came from `System.alloc`, with this layout.
+        // SAFETY: the memory was allocated by `System.alloc` with this layout.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -125,9 +126,9 @@ const IV: [u8; 16] = [0xA7; 16];
 
 /// Maximum bytes of an update.
 const MOST: usize = 112;
-/// Updates before the context is copied: enough for keystream to be computed ahead.
+/// Number of updates before the context is copied. They are enough for keystream to be computed ahead.
 const BEFORE: usize = 7;
-/// Updates of the original and of the copy after that.
+/// Number of updates of the original and of the copy after that.
 const AFTER: usize = 3;
 
 /// Bytes of the tag.
@@ -139,7 +140,7 @@ fn tag_len(mode: &str) -> usize {
     }
 }
 
-/// Bytes and number of the pieces of the message: for CCM one piece.
+/// The length and the number of the pieces of the message. CCM needs one piece.
 fn pieces(mode: &str) -> (usize, usize) {
     if mode == "CCM" { (0, 1) } else { (BEFORE, AFTER) }
 }
@@ -239,7 +240,7 @@ fn message(
         step(provider, remedy, || context.set_octets(c"tag", &mut tag))?;
     }
     if mode == "CCM" {
-        // SAFETY: neither input nor output: this sets the length of the message.
+        // SAFETY: there is neither input nor output. Such a call sets the length of the message.
         step(provider, remedy, || unsafe { context.update_raw(null_mut(), 0, null(), secret.len()) })?;
     }
     output.clear();
@@ -254,8 +255,8 @@ fn message(
     Ok(())
 }
 
-/// Loads the provider, encrypts and decrypts while one allocation fails, and unloads it. Returns true if one has
-/// failed.
+/// Loads the provider, encrypts and decrypts, and unloads it. One allocation fails meanwhile. Returns true if an
+/// allocation has failed.
 fn life(
     core: &Core,
     scenario: &Scenario,
@@ -277,7 +278,7 @@ fn life(
     denied
 }
 
-/// Minimum bytes of keystream computed ahead, and much more than all other allocations.
+/// Minimum bytes of the keystream that is computed ahead. All other allocations together are much smaller.
 const SEGMENT: isize = 16 << 10;
 
 /// Maximum bytes that a message allocates, with its contexts and keystream.
@@ -290,7 +291,7 @@ fn most_live(core: &Core, scenario: &Scenario, index: usize, expected: &(Vec<u8>
     MAX_LIVE.load(Relaxed) - before
 }
 
-/// The task of a child process: `SETTINGS INDEX N`, the algorithm and allocation to start from.
+/// The task of a child process, `SETTINGS INDEX N`: the settings, and the algorithm and the allocation to start from.
 const TASK: &str = "LOCKSTEP_TEST_MEMORY";
 
 struct Scenario {
@@ -303,7 +304,7 @@ struct Scenario {
 
 const SCENARIOS: [Scenario; 2] = [
     Scenario { settings: &[("ahead", "off")], piece: 100, spares_updates: false },
-    // Whole blocks and a kernel for which keystream is computed ahead for GCM too.
+    // The updates consist of whole blocks, and the kernel is one for which keystream is computed ahead in GCM too.
     Scenario { settings: &[("ahead", "on"), ("kernel", "cpu/soft")], piece: 112, spares_updates: true },
 ];
 
@@ -318,7 +319,7 @@ fn child(task: &str) {
     for index in first_index..CIPHERS {
         let cipher = Provider::load(&core).expect("good settings").cipher(index).expect("it is there");
         let expected = expected(&cipher, scenario.piece);
-        // Values that are created once a process, such as the self-test's result, are created here.
+        // Values that are created once in a process, such as the self-test's result, are created here.
         life(&core, scenario, index, None, Remedy::Again, &expected);
         let most = most_live(&core, scenario, index, &expected);
         let makes_ahead = scenario.spares_updates && matches!(cipher.mode(), "CTR" | "GCM");
@@ -367,7 +368,7 @@ fn run_child(test: &str, task: &str) -> (String, String, bool) {
     let output = command
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
         .env(TASK, task)
-        // With a backtrace of an infallible allocation that fails.
+        // If an infallible allocation fails, the child prints a backtrace.
         .env("RUST_BACKTRACE", "1")
         .stdin(Stdio::null())
         .output()

@@ -12,7 +12,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// A place for an exported buffer. It stays where it is while the buffer is exported, because exporters may point into it.
+/// A place for an exported buffer. Its address does not change while the buffer is exported, because exporters may point into it.
 pub(crate) struct Export {
     view: MaybeUninit<ffi::Py_buffer>,
     is_exported: bool,
@@ -120,14 +120,14 @@ impl Export {
 impl Drop for Export {
     fn drop(&mut self) {
         if self.is_exported {
-            // SAFETY: the buffer is exported. Values of this type are locals of functions that Python calls, which are attached
-            // when they return.
+            // SAFETY: the buffer is exported. Values of this type are local variables of functions that Python calls. The thread is
+            // attached to the interpreter when such a function returns.
             unsafe { ffi::PyBuffer_Release(self.view.as_mut_ptr()) };
         }
     }
 }
 
-/// True if input and output are apart, false if they are the same memory.
+/// True if input and output do not overlap, false if they are the same memory.
 ///
 /// # Errors
 /// `ValueError` if they overlap in part.
@@ -153,7 +153,7 @@ pub(crate) unsafe fn slice<'a>(memory: Memory) -> &'a [u8] {
     if memory.len == 0 {
         return &[];
     }
-    // SAFETY: by the caller.
+    // SAFETY: guaranteed by the caller.
     unsafe { std::slice::from_raw_parts(memory.start, memory.len) }
 }
 
@@ -165,7 +165,7 @@ pub(crate) unsafe fn slice_mut<'a>(memory: Memory) -> &'a mut [u8] {
     if memory.len == 0 {
         return &mut [];
     }
-    // SAFETY: by the caller.
+    // SAFETY: guaranteed by the caller.
     unsafe { std::slice::from_raw_parts_mut(memory.start, memory.len) }
 }
 

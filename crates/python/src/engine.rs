@@ -16,8 +16,8 @@ use crate::error::from_library;
 
 /// The engine that all calls of the process use.
 ///
-/// The lock is taken only by threads that are attached to the interpreter, and never while one waits. A thread that forks is
-/// attached, so with an interpreter lock no other thread holds this lock in a fork.
+/// Only threads that are attached to the interpreter take the lock, and they do not wait while they hold it. A thread that forks
+/// is attached, so with an interpreter lock no other thread holds this lock in a fork.
 static CURRENT: Mutex<Current> = Mutex::new(Current { engine: None, settings: Settings::DEFAULT });
 
 struct Current {
@@ -134,12 +134,13 @@ impl Selection {
 /// now on.
 ///
 /// Parameters that are None have the values of the environment variables LOCKSTEP_DEVICE, LOCKSTEP_KERNEL, LOCKSTEP_THREADS and
-/// LOCKSTEP_VERIFY, or the defaults: the planner chooses, one thread for each processor, samples.
+/// LOCKSTEP_VERIFY, or else the defaults: the planner chooses device and kernel, there is one thread for each processor, and
+/// samples of the results are verified.
 ///
 /// Returns an object that restores the earlier selection when it is used as a context manager: `with lockstep.use(threads=1):`.
 /// The selection belongs to the process, not to the thread.
 ///
-/// Raises ValueError for a device, a kernel or a number of threads that does not exist; the selection remains then.
+/// Raises ValueError for a device, a kernel or a number of threads that does not exist. The selection then does not change.
 #[pyfunction]
 #[pyo3(name = "use", signature = (device=None, *, kernel=None, threads=None, verify=None))]
 pub(crate) fn select(

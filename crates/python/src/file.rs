@@ -120,10 +120,10 @@ pub(crate) struct NativeWriter {
 }
 
 impl NativeWriter {
-    /// Calls a function with the place of the writer, detached: the writer may wait for the interpreter.
+    /// Calls a function with the writer. The thread is detached from the interpreter, because the writer may wait for the interpreter.
     ///
     /// # Errors
-    /// `RuntimeError` in a call from the file object that the writer writes to.
+    /// `RuntimeError` if the file object that the writer writes to makes the call.
     fn with<T: Send>(
         &self,
         py: Python<'_>,
@@ -135,7 +135,7 @@ impl NativeWriter {
 
 #[pymethods]
 impl NativeWriter {
-    /// Starts a message in a file: a path, or a binary file object. `replaces` allows to replace an existing file.
+    /// Starts a message in a file: a path, or a binary file object. If `replaces` is true, an existing file may be replaced.
     #[new]
     #[allow(clippy::too_many_arguments, reason = "the arguments of `lockstep.open`")]
     fn new(
@@ -200,15 +200,15 @@ fn open_output(input: &File, destination: &Path, overwrite: bool) -> lockstep::R
 
 /// Encrypts the file at the path source to the path destination, on all cores. The destination appears complete or not at all.
 ///
-/// key: 16 or 32 bytes, or the path of a key file; context: bytes that both sides know, decryption needs the same. Instead of a
-/// key: recipients, a list of age recipients ("age1...") and SSH public keys, or a passphrase.
+/// key: 16 or 32 bytes, or the path of a key file. context: bytes that both sides know; decryption needs the same bytes. Instead
+/// of a key: recipients, a list of age recipients ("age1...") and SSH public keys, or a passphrase.
 ///
 /// progress: a function that is called at most 20 times a second, and at the end, with the number of bytes of plaintext that are
-/// done; if it raises an exception, the work stops and the exception is raised here. An exception of the last call leaves the complete
-/// destination. overwrite: replace an existing destination.
+/// done. If it raises an exception, the work stops and the exception is raised here. If the last call raises an exception, the
+/// destination is complete and remains. overwrite: replace an existing destination.
 ///
-/// Returns the length of the plaintext in bytes. Raises FileExistsError, OSError, or ValueError for a key of a wrong length and for
-/// what is not a recipient. Ctrl-C stops the work.
+/// Returns the length of the plaintext in bytes. Raises FileExistsError, OSError, or ValueError for a key of a wrong length or an
+/// invalid recipient. Ctrl-C stops the work.
 #[pyfunction]
 #[pyo3(signature = (source, destination, key=None, context=None, *, recipients=None, passphrase=None, progress=None, overwrite=false))]
 #[allow(clippy::too_many_arguments, reason = "the function in Python")]
@@ -243,8 +243,8 @@ pub(crate) fn encrypt_file(
 /// Decrypts the file at the path source to the path destination, on all cores. The destination appears complete and verified, or
 /// not at all.
 ///
-/// key and context: as for encrypt_file. Instead of a key: identities, a list of paths of age identity files and SSH private keys,
-/// with the passphrase of an identity that is encrypted; or the passphrase of the file. The other arguments and the result
+/// key and context: as for encrypt_file. Instead of a key: the passphrase of the file, or identities, a list of paths of age identity
+/// files and SSH private keys. If an identity is encrypted, passphrase is that of the identity. The other arguments and the result
 /// are those of encrypt_file.
 ///
 /// Raises InvalidTag for a wrong key, context, identity or passphrase, and for a file that was damaged, changed or cut off;
@@ -283,7 +283,7 @@ pub(crate) fn decrypt_file(
 }
 
 /// Encrypts the bytes of buffers, one after the other, to a file: a path, or a binary file object. Uses all cores. The file of a
-/// path appears complete or not at all; `replaces` allows to replace an existing one.
+/// path appears complete or not at all. If `replaces` is true, an existing file may be replaced.
 #[pyfunction]
 pub(crate) fn encrypt_buffers(
     py: Python<'_>,

@@ -52,7 +52,7 @@ impl NativePlan {
     }
 
     /// For each file: the root, the input below it, the output below the output folder, the length of the input, and None for the
-    /// commitment. Neighbours with the same root have the same object.
+    /// commitment. Consecutive files with the same root share one object for the root.
     fn files<'py>(&self, py: Python<'py>) -> PyResult<Vec<PlannedTuple<'py>>> {
         let mut last: Option<(&Path, Bound<'py, PyString>)> = None;
         let files = self.plan.files.iter().map(|file| {

@@ -77,7 +77,7 @@ pub(crate) enum Sink {
 }
 
 impl Sink {
-    /// A file that gets its name at `commit`. `replaces` allows to replace an existing file.
+    /// Creates a file that gets its name at `commit`. If `replaces` is true, an existing file may be replaced.
     pub(crate) fn create(path: &Path, replaces: bool) -> lockstep::Result<Sink> {
         let options = OutputOptions { force: replaces, ..OutputOptions::default() };
         Ok(Sink::File(OutputFile::create(path, options)?))

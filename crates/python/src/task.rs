@@ -25,9 +25,9 @@ pub(crate) fn run_detached_if_long<T: Send>(
 /// The time between two checks for signals, and between two calls of a progress callback.
 const PERIOD: Duration = Duration::from_millis(50);
 
-/// Runs work on a thread of its own. Signal handlers, such as that of Ctrl-C, and the progress callback run on the calling thread.
-/// If one of them raises an exception, the work is interrupted and the exception is raised when the work has stopped, which takes
-/// as long as a piece of at most a megabyte.
+/// Runs work on a separate thread. Signal handlers, such as that of Ctrl-C, and the progress callback run on the calling thread.
+/// If one of them raises an exception, the work is interrupted, and the exception is raised when the work has stopped. The work
+/// stops after the current piece of at most a megabyte.
 ///
 /// # Errors
 /// The exception of a signal handler or of the callback, or that for the error of the work.

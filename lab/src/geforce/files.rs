@@ -62,7 +62,7 @@ impl File {
     }
 
     /// Passes of textures of `edge` x `edge` texels: the engine always encrypts a whole texture, and the padding of the
-    /// file (16 bytes) is a pass of its own (sections 5.2.1 and 5.3).
+    /// file (16 bytes) is a separate pass (sections 5.2.1 and 5.3).
     pub fn passes(&self, edge: u32) -> u64 {
         self.bytes.div_ceil(16 * u64::from(edge).pow(2)) + 1
     }
@@ -130,7 +130,7 @@ mod tests {
         let repeating = File { content: Content::Repeating(3), ..File::of(4) };
         assert_eq!(repeating.block(4), repeating.block(1));
         assert_ne!(repeating.block(2), repeating.block(1));
-        // All bytes appear in random data, about as often as each other.
+        // All bytes appear in random data, with about the same frequency.
         let mut count = [0; 256];
         (0..4096).flat_map(|index| File::of(4).block(index)).for_each(|byte| count[usize::from(byte)] += 1);
         assert!(count.iter().all(|count| (160..360).contains(count)), "{count:?}");

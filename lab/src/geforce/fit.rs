@@ -78,7 +78,7 @@ impl Fit {
         self.start + self.cost.seconds(file, edge, rate)
     }
 
-    /// The throughput from which lines arrive after misses, in bytes per second: one line per [`Cost::miss`] for each pixel
+    /// The throughput of loading lines after misses, in bytes per second: one line per [`Cost::miss`] for each pixel
     /// pipeline.
     pub fn line_throughput(&self) -> f64 {
         f64::from(self.machine.cache.line) * f64::from(PIXEL_PIPES) * CLOCK_HZ / self.cost.miss
@@ -90,7 +90,7 @@ pub struct Tuning {
     files: [Traces; 3],
 }
 
-/// A fit, and what it states of file 1.
+/// A fit, and the time of file 1 that follows from it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tuned {
     /// The fit.
@@ -100,7 +100,7 @@ pub struct Tuned {
 }
 
 impl Tuned {
-    /// Whether the time of file 1 is within the spread of the thesis's runs, and no cost is negative.
+    /// True if the time of file 1 is within the spread of the thesis's runs, and no cost is negative.
     pub fn explains(&self) -> bool {
         let (shortest, longest) = measured_range(1);
         (shortest..=longest).contains(&self.seconds) && self.fit.cost.base >= 0.0
@@ -124,7 +124,7 @@ impl Tuning {
         self.fit_rates(machine, |traces| traces.misses_of_groups(&machine, MOST_QUADS).rate())
     }
 
-    /// The fit for quads that share nothing, with each other and between their lookups.
+    /// The fit for quads that share no lines, neither with each other nor between their lookups.
     pub fn fit_divergence(&self, machine: Machine) -> Tuned {
         self.fit_rates(machine, |traces| traces.divergence(&machine))
     }
@@ -135,8 +135,8 @@ impl Tuning {
         Tuned { fit, seconds: fit.seconds(&File::of(1), EDGE, counting) }
     }
 
-    /// The machine with that number of quads in flight for which file 1 takes the time closest to `target` seconds; with
-    /// [`MOST_QUADS`] if that takes longer.
+    /// The machine whose number of quads in flight yields the time of file 1 that is closest to `target` seconds. If the
+    /// time with [`MOST_QUADS`] is longer, returns the machine with [`MOST_QUADS`].
     pub fn tune(&self, machine: Machine, target: f64) -> Tuned {
         let with = |quads| self.fit(Machine { quads, ..machine });
         let quads = |tuned: &Tuned| f64::from(tuned.fit.machine.quads);
@@ -149,7 +149,7 @@ impl Tuning {
             fast = with(2 * fast.fit.machine.quads);
         }
         while quads(&fast) - quads(&slow) > 1.0 {
-            // Nearly linear in the reciprocal of the number, since fragments of a group share lines.
+            // The time is nearly linear in the reciprocal of the number, since fragments of a group share lines.
             let share = (target - fast.seconds) / (slow.seconds - fast.seconds);
             let guess = 1.0 / (share / quads(&slow) + (1.0 - share) / quads(&fast));
             let next = with(guess.clamp(quads(&slow) + 1.0, quads(&fast) - 1.0) as u32);

@@ -1,4 +1,4 @@
-//! The model of the GeForce 6800's texture cache: which lookups miss, and the time that follows.
+//! The model of the GeForce 6800's texture cache: which lookups miss, and the resulting time.
 //!
 //! Each quad pipeline has a first-level texture cache, and keeps a group of quads (2 x 2 fragments) in flight. All fragments
 //! of a group do their lookup number i before any of them does lookup i + 1. The next group starts after the last lookup of
@@ -117,7 +117,7 @@ impl Traces {
         let fragments = 4 * sample.quads as usize;
         let quads = file.passes(edge) * u64::from(edge).pow(2) / 4;
         let stretches = (0..u64::from(sample.stretches)).map(|number| {
-            // In the middle of equal parts of the file, each in another pipeline.
+            // The stretches start in the middle of equal parts of the file, each in another pipeline.
             let first = quads * (2 * number + 1) / (2 * u64::from(sample.stretches));
             let pipes = u64::from(QUAD_PIPES);
             let mut texels = vec![0; LOOKUPS * fragments];
@@ -150,7 +150,7 @@ impl Traces {
     /// Simulates the first `groups` groups of each stretch, one after the other.
     ///
     /// # Panics
-    /// As [`Traces::misses`].
+    /// Those of [`Traces::misses`].
     pub fn misses_of_groups(&self, machine: &Machine, groups: u32) -> Misses {
         assert_eq!(self.distribution, machine.distribution);
         let fragments = 4 * machine.quads as usize;
@@ -271,12 +271,12 @@ mod tests {
 
     #[test]
     fn fragments_with_equal_states_share_their_misses() {
-        // One block: of a group at most the first fragment misses in a lookup.
+        // With one repeated block, at most the first fragment of a group misses in a lookup.
         let one = misses(Content::Constant, small(8));
         assert_eq!(one.lookups, [176, 160, 144, 576].map(|lookups| 32 * lookups));
         assert_eq!(one.quads, 8);
         assert!(one.misses.iter().sum::<u64>() <= LOOKUPS as u64);
-        // The number of misses does not depend on the number of fragments, and that of lookups does.
+        // With fewer fragments, the number of misses is the same and the number of lookups is smaller.
         let half = misses(Content::Constant, small(4));
         assert_eq!(half.misses, one.misses);
         assert!((half.rate() - 2.0 * one.rate()).abs() < 1e-12);

@@ -95,7 +95,7 @@ pub struct Model {
     pub rows_with_start: Vec<Row>,
     /// Seconds of files 1, 3 and 4, if this number of quads is simulated.
     pub convergence: Vec<(u64, [f64; 3])>,
-    /// The same with another distribution of the quads to the pipelines.
+    /// The fit with another distribution of the quads to the pipelines.
     pub interleaved: Fit,
     /// Seconds for each number of [`REPEATED`], with [`Model::fit`] and with [`Model::interleaved`].
     pub repeated: Vec<[f64; 2]>,
@@ -104,7 +104,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Tunes and simulates: about a second.
+    /// Tunes and simulates the model, which takes about a second.
     pub fn run() -> Model {
         let tuning = Tuning::new(Distribution::Blocked);
         let machine = tuning.tune(MACHINE, measured(1)).fit.machine;

@@ -41,14 +41,14 @@ pub struct Sweep {
     pub sizes: Vec<Sizes>,
 }
 
-/// A stretch that has a group of every machine.
+/// A stretch that is long enough for a group of every machine.
 const SAMPLE: Sample = Sample { stretches: 1, quads: MOST_QUADS };
 
 /// Several parts of file 3, whose contents are different in each of its parts.
 const SAMPLE_OF_FILE_3: Sample = Sample { stretches: 8, quads: MOST_QUADS };
 
 impl Sweep {
-    /// Tunes and simulates all machines: some seconds.
+    /// Tunes and simulates all machines, which takes some seconds.
     pub fn run() -> Sweep {
         let inputs = [Distribution::Blocked, Distribution::Interleaved].map(Inputs::new);
         let variants = machines().into_iter().map(|(name, machine)| {

@@ -1,4 +1,4 @@
-//! The throughput of AES-128-ECB by batch size, from host to host: each batch is a call of its own.
+//! The throughput of AES-128-ECB by batch size, from host to host: each batch is a separate call.
 
 use std::time::Instant;
 
@@ -30,7 +30,7 @@ pub struct Conditions {
     pub total: usize,
     /// Number of runs.
     pub runs: usize,
-    /// Bytes of a batch. Those larger than the total are left out.
+    /// Bytes of a batch. Batches larger than the total are not measured.
     pub batches: Vec<usize>,
 }
 
@@ -68,8 +68,8 @@ pub(super) struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// The kernels of a device that can run: of OpenGL those of the chapter and the default kernel, of other devices the
-    /// default kernel.
+    /// The kernels of a device that can run. For OpenGL these are the kernels of the chapter and the default kernel,
+    /// for other devices the default kernel.
     pub(super) fn all(device: &'a dyn Device) -> Vec<Subject<'a>> {
         let kernels = device.kernels().iter().enumerate().filter(|(_, info)| info.missing.is_none());
         let subjects =

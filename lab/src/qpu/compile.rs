@@ -1,4 +1,4 @@
-//! How long the compiler takes for the kernels. These times depend on the machine, so the page does not have them.
+//! The times that the compiler takes for the kernels. They depend on the machine, so the page does not have them.
 
 use std::time::Instant;
 

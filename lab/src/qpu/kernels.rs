@@ -27,7 +27,7 @@ pub struct Named {
     pub turns: [usize; 2],
 }
 
-/// Iterations after which the QPUs of a chip have found the order in which they use what they share.
+/// Numbers of iterations, after which the QPUs of a chip use the shared units in a periodic order.
 const TURNS: [usize; 2] = [10, 30];
 
 /// The same for kernels whose iterations are long.
@@ -76,7 +76,7 @@ pub const KERNELS: &[Named] = &[
     of_both("ECB", true, Combination::None),
     of_both("CBC", false, Combination::Chain),
     of_both("CBC", true, Combination::Data),
-    // The blocks before are encrypted.
+    // CFB decryption encrypts the previous blocks.
     of_blocks("CFB", true, Blocks { decrypts: false, combination: Combination::Data }),
     of_both("XTS", false, Combination::Tweak),
     of_both("XTS", true, Combination::Tweak),
@@ -143,7 +143,7 @@ impl Named {
         }
     }
 
-    /// True for the decryption that the thesis leaves to others.
+    /// True for the fast decryption, which the thesis does not have.
     fn is_fast(&self) -> bool {
         self.launch == Launch::PackedFastDecryption
     }
@@ -159,7 +159,7 @@ impl Named {
     /// Simulates a run whose instructions are observed.
     ///
     /// # Errors
-    /// As [`Named::simulate`].
+    /// Those of [`Named::simulate`].
     pub fn observe(
         &self,
         bits: u32,
@@ -173,7 +173,7 @@ impl Named {
     /// The words of the program.
     ///
     /// # Errors
-    /// As [`Named::simulate`].
+    /// Those of [`Named::simulate`].
     pub fn words(&self, bits: u32) -> Result<Vec<u64>, Error> {
         let mut chip = Words(Vec::new());
         self.run_on(&mut chip, bits, 1, self.unit)?;

@@ -47,7 +47,7 @@ impl Sub for Spent {
     type Output = Spent;
 
     fn sub(self, other: Spent) -> Spent {
-        // The end of a longer run can wait less.
+        // The longer run may wait less at its end.
         let difference = |one: u64, other: u64| one.saturating_sub(other);
         Spent {
             both: difference(self.both, other.both),

@@ -67,7 +67,7 @@ impl Lengths {
         if turns <= SIMULATED {
             return Ok(self.simulated(units)? as f64);
         }
-        // Shorter runs after whose last whole iteration as many QPUs have a unit as in the long one.
+        // Two shorter runs, whose last, partial iteration has as many units as that of the long run.
         let rest = units % qpus;
         let [short, long] = [SIMULATED - PERIOD, SIMULATED].map(|turns| turns * qpus + rest);
         let (short, long) = (self.simulated(short)?, self.simulated(long)?);

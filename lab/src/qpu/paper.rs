@@ -155,7 +155,7 @@ pub const COMPILE_MILLISECONDS: [f64; 2] = [88.0, 288.0];
 /// The least microseconds of a call with one block, for encryption and decryption (section 5.3).
 pub const CALL_MICROSECONDS: [f64; 2] = [97.0, 270.0];
 
-/// How much slower the thesis expects modes without parallel blocks to be than one QPU in Table 5.1 (chapter 6).
+/// The factor by which modes without parallel blocks are slower than one QPU in Table 5.1, as the thesis expects (chapter 6).
 pub const CHAIN_FACTOR: f64 = 4.0;
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ fn of_instruction(instruction: &Instruction) -> Column {
     let lanes = [add_colour(alu), mul_colour(alu)];
     let bar = match lanes {
         [None, None] => return uniform(if loads { RESULT } else { NOP }),
-        // The result of a texture unit is loaded beside operations.
+        // The result of a texture unit is loaded by an instruction that also has operations.
         _ if loads => Some(Bar::Colour(RESULT)),
         _ => lanes.iter().all(Option::is_some).then_some(Bar::Dual),
     };

@@ -26,7 +26,7 @@ pub fn listing(file: &str, source: &str) -> Result<String, Error> {
 /// Assembles a program and runs it, for at most `budget` clocks. Returns the first instructions, and totals.
 ///
 /// # Errors
-/// As [`listing`]; and [`Error::Fault`] for a fault outside of the instructions.
+/// Those of [`listing`], and [`Error::Fault`] for a fault outside of the instructions.
 ///
 /// # Panics
 /// If there are more QPUs than the chip has.
@@ -70,7 +70,7 @@ fn checked(file: &str, source: &str) -> Result<asm::Program, Error> {
     let error = |line, message| Error::Program { file: file.into(), line, message };
     let program = assemble(source).map_err(|mistake| error(mistake.line, printable(&mistake.message)))?;
     let mut hazards = Hazards::new();
-    // The number of instructions until one that does not follow the one before it.
+    // The number of instructions that still run before execution continues at another address or ends.
     let mut until_end: Option<u32> = None;
     for (instruction, line) in program.instructions.iter().zip(&program.lines) {
         hazards

@@ -106,7 +106,7 @@ fn over_arrays(access: Access, operation: Operation) -> Code {
                 let result = operation(k, left, right);
                 k.store(result, c + (i << 2));
             });
-            // The vectors that were requested ahead.
+            // Receives the vectors that were requested in advance.
             for _ in 0..2 {
                 k.receive::<Int>();
             }
@@ -132,10 +132,10 @@ pub(super) fn clocks_of_turn(code: &Code, qpus: u32) -> Result<f64, Error> {
     let instructions = sequential::compile(code).map_err(|error| Error::Kernel(error.to_string()))?;
     let program = Program::new(&instructions);
     let clocks = |turns: u32| {
-        // With the vectors that are requested ahead.
+        // The memory includes the vectors that are requested in advance.
         let bytes = 64 * qpus * (turns + 2);
         let mut memory = vec![0; (ARRAYS + 3 * bytes) as usize];
-        // Each word of the arrays is a byte; those of the second one have all their bits.
+        // Each word of the arrays is a byte. In the bytes of the second array, all bits are set.
         let arrays = memory[ARRAYS as usize..].chunks_exact_mut(4);
         arrays.zip(0u8..=255).for_each(|(word, value)| word[0] = value);
         memory[(ARRAYS + bytes) as usize..].chunks_exact_mut(4).for_each(|word| word[0] = 0xff);

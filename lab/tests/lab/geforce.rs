@@ -29,7 +29,7 @@ fn predictions_are_within_ten_percent() {
         let means = measured_by_means(row.file);
         assert!((row.model / means - 1.0).abs() < 0.1, "{row:?} {means}");
     }
-    // Which files fix the parameters, and nothing else does.
+    // Only these files determine the parameters.
     let by = |basis| -> Vec<u32> {
         MODEL.rows.iter().filter(|row| row.basis == basis).map(|row| row.file).collect()
     };
@@ -60,7 +60,7 @@ fn the_sample_is_large_enough() {
 #[test]
 fn misses_are_those_of_mix_columns() {
     let random = MODEL.misses[3].rates();
-    // Of 1024 lines of the XOR table the cache holds 64.
+    // The cache holds 64 of the 1024 lines of the XOR table.
     assert!((0.93..0.94).contains(&random[3]), "{random:?}");
     assert!(random[..3].iter().all(|rate| *rate < 0.02), "{random:?}");
 }
@@ -114,7 +114,7 @@ fn sizes_and_lines_that_the_times_cannot_tell_apart() {
     for name in ["1 KB", "lines of 256 bytes", "1 way", "64 KB"] {
         assert!(!explains(name), "{name}");
     }
-    // All that explain the times predict the same for file 3.
+    // All machines that explain the times predict the same time for file 3.
     let (low, high) = SWEEP.extent(|variant| variant.growing);
     assert!(low > 0.9 * measured(3) && high < 1.1 * measured(3), "{low} {high}");
 }
@@ -143,7 +143,7 @@ fn text_and_json() {
     assert_eq!(json["model"]["repeated_blocks"].as_array().unwrap().len(), REPEATED.len());
 }
 
-/// `off` notices nothing, `sample` a periodic error at the latest in the next call, `full` each error.
+/// `off` detects nothing, `sample` detects a periodic error at the latest in the next call, and `full` detects each error.
 #[test]
 fn wrong_results_of_a_hot_card_are_noticed() {
     let (devices, _) = lockstep_opengl::OpenGlBackend.find();

@@ -10,7 +10,7 @@ fn check(name: &str, page: &Page) {
     let read = |name: &str| {
         std::fs::read_to_string(docs.join(name)).unwrap_or_else(|error| panic!("docs/papers/{name}: {error}"))
     };
-    // Without `assert_eq`, which would print both long texts.
+    // `assert_eq` is not used, because it would print both long texts.
     assert!(
         read(&format!("{name}.md")) == page.markdown,
         "docs/papers/{name}.md is out of date: make lab-pages"

@@ -41,7 +41,7 @@ fn decryption_takes_the_times_of_the_thesis() {
             assert_close(&format!("{} bytes by one QPU", row.bytes), model.one, one, 5.0);
         }
     }
-    // No other fit than those of encryption is used.
+    // Only the fits of encryption are used.
     for (thesis, model) in paper::CALL_MICROSECONDS.into_iter().zip(QPU_REPORT.one_block()) {
         assert_close("one block", model[0], thesis, 1.0);
     }
@@ -139,7 +139,7 @@ fn json_has_the_figures_of_the_page() {
     let json = QPU_REPORT.json();
     let kernels = json["kernels"].as_array().unwrap();
     assert_eq!(kernels.len(), qpu::KERNELS.len() * 3 * 2);
-    // The fields identify a row. `argument` is that of `trace --mode`: two decryptions of one kernel differ in it only.
+    // The fields identify a row. `argument` is that of `trace --mode`: two decryptions of one kernel differ only in this field.
     let names =
         kernels.iter().map(|row| ["kernel", "argument", "bits", "qpus"].map(|field| row[field].to_string()));
     assert_eq!(names.collect::<std::collections::HashSet<_>>().len(), kernels.len());
@@ -249,9 +249,9 @@ fn programs_with_mistakes_are_refused() {
     let expected = "a.qasm:4: the instruction has an undefined result: it reads ra0, which the instruction before it writes";
     assert_eq!(listed(hazard), expected);
     assert_eq!(run(hazard), expected);
-    // What follows a branch that is always taken is not executed after it.
+    // Instructions after a branch that is always taken are not executed after the branch.
     assert!(qpu::listing("a.qasm", "brr -, :b\nnop\nnop\nmov ra0, 1\n:a\nmov r0, ra0\n:b\nnop\n").is_ok());
-    // A hazard of the order of execution.
+    // A hazard in the order of execution, but not in the order of the text.
     let taken = "brr -, :a\nnop\nnop\nmov ra0, 1\nnop\n:a\nmov r0, ra0\nnop; thrend\nnop\nnop\n";
     let error = run(taken);
     assert!(error.starts_with("a.qasm:7: QPU 0 at 0x0028: ") && error.contains("reads ra0"), "{error}");

@@ -41,7 +41,7 @@ SAMPLE(choose) {
     to[threadIdx.x] = a > 100 ? b : (u8)(b + a);
 }
 
-// A secret by way of shared memory.
+// A secret that passes through shared memory.
 SAMPLE(detour) {
     SHARED(u8, place, 64);
     place[threadIdx.x] = from[threadIdx.x];
@@ -49,7 +49,7 @@ SAMPLE(detour) {
     to[256 + place[threadIdx.x ^ 1]] = 1;
 }
 
-// The lanes of a warp at words 32 apart: one bank.
+// The lanes of a warp access words at a distance of 32, which are all in one bank.
 SAMPLE(conflict) {
     SHARED(u32, table, 1024);
     table[threadIdx.x] = count;
@@ -57,7 +57,7 @@ SAMPLE(conflict) {
     to[threadIdx.x] = (u8)((volatile u32 *)table)[threadIdx.x * 32];
 }
 
-// What the interpreter must compute as C++ does.
+// Operations for which the interpreter must return the same results as C++.
 SAMPLE(arithmetic) {
     const u32 *words = (const u32 *)from;
     u32 a = words[threadIdx.x], b = words[threadIdx.x + 32], c = words[threadIdx.x + 64];

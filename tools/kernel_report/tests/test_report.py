@@ -77,7 +77,7 @@ class Samples(unittest.TestCase):
             for i in range(data[lane]):
                 total = total * (total | 5) + i & 0xFFFFFFFF
             self.assertEqual(to[lane], total & 255)
-        # As long as the longest, not as all together.
+        # The count is that of the longest lane, not the sum of all lanes.
         self.assertLess(counts["IMAD"], 4 * max(data) + 8)
 
     def test_banks(self):

@@ -25,7 +25,7 @@ static void one_message(const lockstep_engine *engine, const struct aead *it)
         OK(lockstep_aead_seal(engine, key, nonce, it->nonce_len, aad, 20, data, len, sealed, tag, 16));
         OK(lockstep_aead_open(engine, key, nonce, it->nonce_len, aad, 20, sealed, len, tag, 16, opened));
         CHECK(memcmp(opened, data, len) == 0);
-        /* In place. */
+        /* Encrypts in place. */
         OK(lockstep_aead_open(engine, key, nonce, it->nonce_len, aad, 20, sealed, len, tag, 16, sealed));
         CHECK(memcmp(sealed, data, len) == 0);
         OK(lockstep_aead_seal(engine, key, nonce, it->nonce_len, aad, 20, sealed, len, sealed, tag, 16));
@@ -39,7 +39,7 @@ static void one_message(const lockstep_engine *engine, const struct aead *it)
               lockstep_aead_open(engine, key, nonce, it->nonce_len, aad, 20, sealed, len, tag, 16, sealed));
         CHECK(is_all(sealed, len, 0));
     }
-    /* No pointers where there are no bytes. */
+    /* Pointers may be NULL if there are no bytes. */
     OK(lockstep_aead_seal(engine, key, nonce, it->nonce_len, NULL, 0, NULL, 0, NULL, tag, 16));
     OK(lockstep_aead_open(engine, key, nonce, it->nonce_len, NULL, 0, NULL, 0, tag, 16, NULL));
     lockstep_key_free(key);

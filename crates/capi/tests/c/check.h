@@ -1,4 +1,4 @@
-/* Checks of the test program: a failed one ends it. */
+/* Checks of the test program. A failed check ends the program. */
 #ifndef CHECK_H
 #define CHECK_H
 

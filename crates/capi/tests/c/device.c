@@ -1,4 +1,4 @@
-/* Memory of a device: copies, modes, tables, wrapped pointers. The CPU computes the same for comparison. */
+/* Memory of a device: copies, modes, tables, wrapped pointers. The results are compared with those of the CPU. */
 #include "check.h"
 
 #include <pthread.h>
@@ -68,7 +68,7 @@ static void modes(const lockstep_engine *engine, const lockstep_engine *cpu)
     lockstep_device_buffer_free(to);
 }
 
-/* Memory that another library has allocated: here it is a buffer of ours, by its address. */
+/* Memory that another library has allocated. Here it is the memory of a buffer of Lockstep, passed by its address. */
 static void wrapped(const lockstep_engine *engine)
 {
     uint8_t data[64], got[64];
@@ -106,7 +106,7 @@ static void *wait_elsewhere(void *completion)
     return NULL;
 }
 
-/* The buffers and the engine are freed before the work on them has ended: this waits for the work. */
+/* Buffers and engine are freed before the work on the buffers has ended: freeing waits for the work. */
 static void early_free(const char *device)
 {
     enum { LONG = 1 << 16 };

@@ -9,7 +9,7 @@ static const uint8_t context[CONTEXT] = {'c', 'o', 'n', 't', 'e', 'x', 't'};
 struct memory {
     uint8_t *bytes;
     size_t len, at;
-    /* Calls until a call fails; a negative number is never reached. */
+    /* The number of calls before a call fails. If it is negative, no call fails. */
     int calls;
 };
 
@@ -151,7 +151,7 @@ static void streams(const lockstep_engine *engine, const lockstep_file_key *key,
     free(out);
 }
 
-/* What the callbacks below use. */
+/* The data that the callbacks below use. */
 struct nested {
     const lockstep_engine *engine;
     const lockstep_file_key *key;

@@ -1,7 +1,7 @@
 /* The test program of the C interface.
  *
- *     program FOLDER            the tests; files are made in this folder, which has plain.parquet
- *     program FOLDER DEVICE     the tests of device memory, on this device
+ *     program FOLDER            runs the tests; creates files in this folder, which contains plain.parquet
+ *     program FOLDER DEVICE     runs the tests of device memory, on this device
  *     program vectors           prints results, which the caller compares with the reference implementation
  */
 #include "check.h"
@@ -39,7 +39,7 @@ static void *seal_in_thread(void *argument)
     return NULL;
 }
 
-/* Threads share an engine, and each has its own message. */
+/* Threads share an engine, and each thread has its own message. */
 static void test_threads(const lockstep_engine *engine)
 {
     pthread_t threads[4];

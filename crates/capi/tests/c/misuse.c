@@ -27,7 +27,7 @@ static void engines(void)
     FAILS(LOCKSTEP_ERROR_ARGUMENT, lockstep_engine_new(&options, &engine));
     CHECK(strstr(lockstep_last_error_message(), "sizeof(lockstep_engine_options)") != NULL);
     FAILS(LOCKSTEP_ERROR_NULL, lockstep_engine_new(&options, NULL));
-    /* Only `size` and `device`: an older structure. */
+    /* An older structure, which has only `size` and `device`. */
     options.verify = 9;
     options.size = offsetof(lockstep_engine_options, kernel);
     OK(lockstep_engine_new(&options, &engine));
@@ -86,7 +86,7 @@ static void calls(const lockstep_engine *engine)
     FAILS(LOCKSTEP_ERROR_TAG, lockstep_aead_seal(engine, key, nonce, 12, NULL, 0, data, 32, out, tag, 3));
     FAILS(LOCKSTEP_ERROR_TAG, lockstep_aead_seal(engine, key, nonce, 12, NULL, 0, data, 32, out, NULL, 0));
     FAILS(LOCKSTEP_ERROR_LENGTH, lockstep_aead_seal(engine, key, nonce, 12, NULL, 0, data, SIZE_MAX / 2 + 9, data, tag, 16));
-    /* Partial overlap of input and output, and output over nonce, data and tag. */
+    /* Input and output overlap in part, and outputs overlap the nonce, the data and the tag. */
     FAILS(LOCKSTEP_ERROR_OVERLAP, lockstep_aead_seal(engine, key, nonce, 12, NULL, 0, data, 32, data + 1, tag, 16));
     FAILS(LOCKSTEP_ERROR_OVERLAP, lockstep_aead_seal(engine, key, nonce, 12, NULL, 0, data, 32, data - 1, tag, 16));
     FAILS(LOCKSTEP_ERROR_OVERLAP, lockstep_aead_seal(engine, key, nonce, 12, NULL, 0, data, 32, nonce + 11, tag, 16));
@@ -121,9 +121,9 @@ static void texts(void)
         CHECK(strcmp(lockstep_strerror(code), lockstep_strerror(-1)) != 0);
     CHECK(strcmp(lockstep_strerror(LOCKSTEP_ERROR_MISSING_KEY + 1), lockstep_strerror(-1)) == 0);
     CHECK(strcmp(lockstep_strerror(LOCKSTEP_OK), "success") == 0);
-    /* Structures in arrays have no size: they never change. */
+    /* Structures in arrays have no member for their size, so they must never change. */
     CHECK(sizeof(lockstep_message) == 11 * sizeof(void *) && sizeof(lockstep_cipher_message) == 5 * sizeof(void *));
-    /* Options end with their last member. Padding would be taken for a member of a later version. */
+    /* There is no padding after the last member of options: a later version would read it as a member. */
     CHECK(offsetof(lockstep_engine_options, verify) + sizeof(int) == sizeof(lockstep_engine_options));
     CHECK(offsetof(lockstep_stream_options, reserved) + sizeof(uint32_t) == sizeof(lockstep_stream_options));
     CHECK(offsetof(lockstep_file_options, reserved) + sizeof(uint32_t) == sizeof(lockstep_file_options));
@@ -160,7 +160,7 @@ static void options_and_paths(const lockstep_engine *engine, const char *folder)
     uint64_t len;
     OK(lockstep_file_key_generate(256, &key));
     FAILS(LOCKSTEP_ERROR_ARGUMENT, lockstep_encrypt_file(engine, key, NULL, 0, folder, folder, &options, NULL));
-    /* Reserved members are zero: a later version gives them a meaning. */
+    /* Reserved members must be zero, because a later version may give them a meaning. */
     options.size = sizeof options;
     options.reserved = 1;
     FAILS(LOCKSTEP_ERROR_ARGUMENT, lockstep_encrypt_file(engine, key, NULL, 0, folder, folder, &options, NULL));
@@ -188,7 +188,7 @@ void test_misuse(const lockstep_engine *engine, const char *folder)
     options_and_paths(engine, folder);
 }
 
-/* A child process may use an engine of the CPU and the objects of its parent, on several threads. */
+/* A child process may use the objects of its parent on several threads, and the engine if it uses only the CPU. */
 void test_fork(const lockstep_engine *engine)
 {
     enum { LEN = 3 << 20 };
@@ -207,7 +207,7 @@ void test_fork(const lockstep_engine *engine)
         OK(lockstep_aead_seal(engine, key, nonce, 12, NULL, 0, data, LEN, data, again, 16));
         CHECK(memcmp(again, tags[0], 16) == 0 && memcmp(data, out, LEN) == 0);
         OK(lockstep_aead_open_batch(engine, (messages[0].input = out, messages[1].input = out + LEN, messages), 2));
-        /* Not `_exit`: valgrind would look for leaks while threads of the batch, whose work is done, are still ending. */
+        /* The child does not call `_exit`, because valgrind would search for leaks while threads of the batch, whose work is done, still end. */
         execl("/bin/true", "true", (char *)NULL);
         _exit(1);
     }

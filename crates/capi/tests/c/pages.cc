@@ -1,4 +1,5 @@
-// The example of docs/data.md: pages of a column chunk on the device that is named, or NOT TESTED. The chunk is made here by GCM.
+// The example of docs/data.md with pages of a column chunk on the named device. Prints NOT TESTED without the device. The chunk is created
+// here by GCM.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

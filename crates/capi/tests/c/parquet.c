@@ -25,7 +25,7 @@ static size_t read_file(const char *path, uint8_t *bytes)
     return len;
 }
 
-/* True if the bytes have the dictionary of b: each value with its length. Random bytes have it with negligible probability. */
+/* True if the bytes contain the dictionary of b: each value with its length. The probability for random bytes is negligible. */
 static int has_values(const uint8_t *bytes, size_t len)
 {
     static const uint8_t values[18] = {2, 0, 0, 0, 'v', '0', 2, 0, 0, 0, 'v', '1', 2, 0, 0, 0, 'v', '2'};
@@ -121,14 +121,14 @@ static void keys(const lockstep_engine *engine, const char *encrypted)
     by_callback.find_key_user = &calls;
     OK(read_all(engine, &by_callback, file, other, &got));
     CHECK(got == len && memcmp(other, plain, len) == 0 && calls == 2);
-    /* Both, or none. */
+    /* Keys and `find_key` together, and neither of them. */
     by_callback.footer_key = FOOTER_KEY;
     by_callback.footer_key_len = 32;
     FAILS(LOCKSTEP_ERROR_ARGUMENT, read_all(engine, &by_callback, file, other, &got));
     options.footer_key_len = options.column_count = 0;
     FAILS(LOCKSTEP_ERROR_ARGUMENT, read_all(engine, &options, file, other, &got));
     FAILS(LOCKSTEP_ERROR_NULL, read_all(engine, NULL, file, other, &got));
-    /* A column without a key is not readable, and the file is. */
+    /* A column without a key cannot be read, but the rest of the file can. */
     options = keys_of(NULL, 0);
     OK(read_all(engine, &options, file, other, &got));
     CHECK(!has_values(other, got));
@@ -264,7 +264,7 @@ static void modules_on_host(const lockstep_engine *engine, const struct pages *p
     memcpy(bytes, pages->bytes, ROOM);
     for (int i = 0; i < MODULES; i++)
         modules[i].output = separate + pages->starts[i];
-    /* A wrong place, and a wrong length field. */
+    /* A wrong ordinal, and a wrong length field. */
     memset(separate, 9, ROOM);
     modules[4].protection.column = 2;
     bytes[pages->starts[7]] ^= 1;
@@ -300,7 +300,7 @@ static void modules_on_host(const lockstep_engine *engine, const struct pages *p
     OK(lockstep_parquet_decrypt_modules(engine, NULL, 0));
 }
 
-/* The modules stay in device memory. The output is separate, or the place of the ciphertext. */
+/* The modules stay in device memory. The output is separate memory, or that of the ciphertext. */
 static void modules_on_device(const lockstep_engine *engine, const struct pages *pages)
 {
     static uint8_t got[ROOM];

@@ -1,4 +1,4 @@
-/* Encrypts a file, and stops for ever when a part of the output is written. */
+/* Encrypts a file, and waits forever after a part of the output was written. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <unistd.h>

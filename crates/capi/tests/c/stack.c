@@ -4,7 +4,7 @@
 
 enum { LEN = 16, DEPTH = 256 * 1024, MASK = 0x5a };
 
-/* The key, so changed that a search does not find the pattern itself. */
+/* The key in a changed form, so that a search does not find this variable. */
 static uint8_t *masked;
 
 static __attribute__((noinline)) size_t copies(void)

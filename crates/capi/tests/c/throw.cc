@@ -1,4 +1,4 @@
-// A callback that throws, which is a mistake: the program ends, and no function of the library returns.
+// A callback throws an exception, which is not permitted: the program ends, and no function of the library returns.
 #include <cstdio>
 #include <stdexcept>
 

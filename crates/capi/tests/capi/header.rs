@@ -1,4 +1,4 @@
-//! The header that is checked in is the one that cbindgen writes from the sources, and C and C++ compilers accept it.
+//! The checked-in header is the one that cbindgen writes from the sources. C and C++ compilers accept it.
 
 use std::path::Path;
 use std::process::Command;
@@ -55,7 +55,7 @@ fn strict_compilers_accept_the_header() {
     }
 }
 
-/// Programs are compiled with these numbers: they never change. New numbers are added.
+/// Programs are compiled with these numbers, so the numbers never change. New numbers may be added.
 #[test]
 fn numbers_never_change() {
     let names = [

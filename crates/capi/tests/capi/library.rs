@@ -70,7 +70,7 @@ pub(crate) fn compile(
         Linked::Shared => {
             command.arg(shared()).arg(format!("-Wl,-rpath,{}", shared().with_file_name("").display()));
         }
-        // The C++ library is for the emulator of GPUs, which the tests of the workspace enable.
+        // The C++ library is needed by the emulator of GPUs, which the tests of the workspace enable.
         Linked::Static => {
             command.arg(fixed()).args(["-lstdc++", "-lpthread", "-lm", "-ldl", "-lrt", "-lutil"]);
         }

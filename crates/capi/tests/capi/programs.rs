@@ -1,4 +1,5 @@
-//! Programs in C and C++: the test program plainly, under AddressSanitizer and under valgrind; the example of docs/c.md.
+//! Programs in C and C++: the test program without checkers, under AddressSanitizer and under valgrind; the example of
+//! docs/c.md.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -35,7 +36,7 @@ fn test_program(folder: &Path, options: &[&str], linked: Linked) -> PathBuf {
     )
 }
 
-/// The program without settings of the user.
+/// The test program, without the settings of the user.
 fn command(program: &Path) -> Command {
     let mut command = Command::new(program);
     for name in ["LOCKSTEP_DEVICE", "LOCKSTEP_KERNEL", "LOCKSTEP_THREADS", "LOCKSTEP_VERIFY"] {
@@ -75,7 +76,7 @@ fn a_static_program_passes_under_address_sanitizer() {
     assert_passed(tests);
 }
 
-/// Memory errors and leaks. valgrind has neither VAES nor AVX-512, so other kernels run.
+/// Detects memory errors and leaks. valgrind supports neither VAES nor AVX-512, so the program uses other kernels.
 #[test]
 fn the_test_program_passes_under_valgrind() {
     let folder = folder();
@@ -128,7 +129,7 @@ fn pages_of_parquet_in_cpp() {
     assert!(page.contains(&example), "docs/data.md does not contain examples/c/parquet_pages.hh");
 }
 
-/// Moved values leave copies on the stack: functions that make keys wipe them.
+/// Rust moves a value by copying it, which leaves copies on the stack. Functions that make keys wipe them.
 #[test]
 fn no_keys_on_the_stack() {
     let folder = folder();
@@ -148,7 +149,7 @@ fn exceptions_do_not_cross() {
     assert_eq!(output.status.code(), None, "a signal ends the program: {}", output.status);
 }
 
-/// The example encrypts what the reference implementation decrypts, and reports errors.
+/// The reference implementation decrypts what the example encrypts, and the example reports errors.
 #[test]
 fn the_example() {
     let folder = folder();
@@ -224,7 +225,7 @@ fn a_killed_program_leaves_no_output() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(!secret.exists());
-    // The control: a part was written, to a temporary file.
+    // As a control, the test checks that a part was written to a temporary file.
     let files = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
     let mut others = files.filter(|path| *path != plain && *path != program);
     assert!(others.any(|path| path.metadata().unwrap().len() > 0));

@@ -1,4 +1,5 @@
-//! What the reference implementation expects where the test program prints results: see `print_vectors` in tests/c/aead.c.
+//! The results of the reference implementation, for comparison with those that the test program prints: see
+//! `print_vectors` in tests/c/aead.c.
 
 use lockstep_reference as reference;
 use reference::Aes;

@@ -66,7 +66,7 @@ fn write_page(file: &Path, make: impl FnOnce(&str) -> Result<Page>) -> Result<()
     let (Some(name), true) = (name, folder != file) else {
         return Err(failed(format!("{}: name a file that ends in .md", quoted(file))));
     };
-    // Before the page is made, which takes seconds.
+    // The folder is created before the page is made, because making the page takes seconds.
     fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
     let page = make(name)?;
     let pictures = page.pictures.iter().map(|(name, picture)| (folder.join(name), picture));

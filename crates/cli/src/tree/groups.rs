@@ -93,8 +93,8 @@ impl From<Error> for GroupError {
 /// A file to process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedFile {
-    /// An absolute path: the folder that was given, or the folder of the file that was given. If it is a symbolic
-    /// link, it is followed only if it ends with a slash.
+    /// An absolute path: the folder that was given, or the folder of the file that was given. A symbolic link is
+    /// followed only if the path ends with a slash.
     pub root: PathBuf,
     /// The path of the input below `root`. No symbolic link in it is followed.
     pub input: PathBuf,
@@ -244,8 +244,8 @@ pub struct Group<'a> {
     pub context: &'a [u8],
     /// The output folder.
     pub output: &'a Path,
-    /// Replace outputs that exist, whatever they are. Otherwise an output that exists is kept if it is up to date,
-    /// replaced if it is an earlier output of the file, and refused if neither is certain.
+    /// Replace outputs that exist, whatever they contain. If this is false, an existing output is kept if it is up to
+    /// date, and replaced if it comes from an earlier version of the input. If neither is certain, the file fails.
     pub replace: bool,
     /// Put each output on stable storage before it counts as done.
     pub sync: bool,
@@ -303,7 +303,8 @@ struct Work<'a> {
 impl Work<'_> {
     fn process(&self, file: &PlannedFile, expected: Option<&[u8; 32]>) -> Result<Processed> {
         match self.write(file, expected, self.group.replace) {
-            // Also if another process has created the output meanwhile: an earlier attempt at this file, for example.
+            // The output exists. Another process may have created it meanwhile, for example in an earlier attempt at
+            // this file.
             Err(Error::Library(lockstep::Error::Exists { .. })) => {}
             done => return done,
         }

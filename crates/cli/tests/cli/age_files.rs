@@ -55,7 +55,7 @@ fn binary_and_armored_by_identity_and_by_passphrase() {
             assert!(opened.stdout == plain, "armored {armored}, {len}");
         }
     }
-    // CR LF, as mail programs convert it.
+    // The line breaks are CR LF, as mail programs convert them.
     let text = encrypt(&[&recipient], true, b"hello");
     let text = String::from_utf8(text).unwrap().replace('\n', "\r\n");
     assert_eq!(folder.pipe(["decrypt", "-i", "identity"], text.as_bytes()).succeeded().stdout, b"hello");

@@ -102,7 +102,7 @@ fn kernels_and_devices_are_measured() {
     assert_eq!(works, ["cbc-192", "cbc-192-decrypt"]);
     assert_eq!(measured(&all[0]), ["cpu/soft on cpu"]);
 
-    // Simulated devices by name only, together with others.
+    // Simulated devices are measured only if they are named; they can be named together with other devices.
     let devices = ["--device", "cpu", "--device", "spu", "--verify", "off", "-s", "256", "-s", "1K"];
     let report = quick(&folder, "crossover", &devices);
     let sizes = results(&report, "crossover")[0]["sizes"].as_array().unwrap();

@@ -24,7 +24,7 @@ fn is_measured(folder: &Folder) -> bool {
     let sizes = seal["by_size"].as_array().unwrap();
     let is_measured = sizes[0]["measured"].as_bool().unwrap();
     assert!(sizes.iter().all(|size| size["measured"] == is_measured));
-    // The tests measure only this kernel, and a kernel without measurements comes after it.
+    // The tests measure only this kernel. Kernels without measurements come after it.
     assert!(!is_measured || sizes.iter().all(|size| size["kernel"] == "cpu/aws-lc"));
     is_measured
 }

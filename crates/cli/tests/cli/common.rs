@@ -72,7 +72,7 @@ impl Folder {
         }
         // Without the variable Mesa's drivers print warnings, as on a machine without a desktop.
         command.env_remove("XDG_RUNTIME_DIR");
-        // Not the user's cache.
+        // The cache is not that of the user.
         command.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"));
         command.env("XDG_CONFIG_HOME", self.path("config"));
         // A job in the background of a script ignores these signals, and so do its children; the tests send them.
@@ -97,12 +97,12 @@ impl Folder {
         self.command(args).output().unwrap().into()
     }
 
-    /// Without a terminal, even if the tests run on one.
+    /// Runs the command without a terminal, even if the tests run on one.
     pub(crate) fn without_terminal<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Ended {
         self.program("setsid").arg("-w").arg(LOCKSTEP).args(args).output().unwrap().into()
     }
 
-    /// With these bytes as standard input, which is a pipe.
+    /// Runs the command with these bytes as standard input, which is a pipe.
     pub(crate) fn pipe<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>, input: &[u8]) -> Ended {
         feed(self.command(args), input)
     }
@@ -204,8 +204,8 @@ pub(crate) fn data(len: usize) -> Vec<u8> {
     (0..len).map(|_| next()).collect()
 }
 
-/// Copies the command by another program: while this process has a file open for writing, a child process that another test
-/// starts inherits it, and the file cannot be executed.
+/// Copies the command by the program `cp`. If this process wrote the file, a child process that another test starts meanwhile
+/// would inherit the open file, and the copy could not be executed.
 pub(crate) fn copy_program(to: &Path) {
     assert!(Command::new("cp").arg(LOCKSTEP).arg(to).status().unwrap().success());
 }

@@ -81,7 +81,7 @@ fn egl_without_opengl() {
     }
     folder.write("plain", data(1000));
     for (name, value, expected) in [
-        // No vendor's library, no driver, a driver that does not exist, and one without OpenGL 3.3.
+        // Four cases: no vendor's library, no driver, a driver that does not exist, and a driver without OpenGL 3.3.
         ("__EGL_VENDOR_LIBRARY_FILENAMES", "/nonexistent", "libEGL has no display for it: install"),
         ("LIBGL_DRIVERS_PATH", "/nonexistent", "its driver does not start: "),
         ("GALLIUM_DRIVER", "abacus", "its driver does not start: "),

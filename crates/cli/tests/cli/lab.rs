@@ -265,7 +265,7 @@ fn the_spu_and_the_cpu_give_equal_results() {
     let report = folder.run(["devices", "--device", "spu:4"]).succeeded().text().to_string();
     assert!(report.contains("\nspu:4: Cell with 4 SPEs (simulated"), "{report}");
     folder.run(["selftest", "--device", "spu:1", "--kernel", "spu/cbc2"]).succeeded();
-    // Only by name.
+    // The device is used only if it is named.
     let report = folder.run(["devices", "--json"]).succeeded().json();
     let chosen = report["chosen"].to_string();
     assert!(!chosen.contains("spu"), "{chosen}");

@@ -23,7 +23,7 @@ fn refused(folder: &Folder, kib: u64, command: &str) -> Ended {
     ended
 }
 
-/// An age file with the passphrase `secret`; its header states another work factor than was used.
+/// An age file with the passphrase `secret`. Its header states a work factor other than the one that was used.
 fn with_work_factor(work: u8) -> Vec<u8> {
     let mut lock = age::scrypt::Recipient::new(SecretString::from("secret"));
     lock.set_work_factor(4);
@@ -126,8 +126,9 @@ fn pictures_and_measurements() {
 fn threads_that_cannot_be_started() {
     let folder = Folder::with_keys();
     folder.write("plain", data(3_000_000));
-    // A thread takes an arena of 64 MiB only if the kernel's choice of the address is aligned, about once in 16,000 times. The test
-    // program takes 40 MiB, so limits from 64 to 104 MiB have room for one of the two: then the allocator would fail that rarely.
+    // A thread takes an arena of 64 MiB only if the address that the kernel chooses is aligned, which happens about once in
+    // 16,000 times. The test program takes 40 MiB, so a limit from 64 to 104 MiB has room for the program or for the arena, but
+    // not for both. Such limits are not tested, because the allocator would fail in these rare cases.
     for mib in [60, 120, 250, 300, 600] {
         for threads in [2, 64, 1024] {
             let command = format!("encrypt -k key plain --threads {threads} -o cipher -f");

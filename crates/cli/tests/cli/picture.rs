@@ -268,7 +268,8 @@ fn zeros(len: usize) -> Vec<u8> {
     out
 }
 
-/// A colour profile of a few megabytes that inflates to a gigabyte needs no memory, nor does a comment.
+/// A colour profile of a few megabytes that inflates to a gigabyte needs no memory. Neither does a comment of this
+/// kind.
 #[test]
 fn metadata_are_not_inflated() {
     let folder = folder();

@@ -335,7 +335,7 @@ fn secrets_that_others_can_read_cause_a_warning() {
         ("raw", "key file", "cipher -m ecb --key-file raw plain"),
     ];
     for (name, what, command) in cases {
-        // A passphrase takes a second to derive a key from, so these files have one mode.
+        // Deriving a key from a passphrase takes a second, so these files are tested in one mode only.
         let modes = if name == "passphrase" { &[0o640][..] } else { &[0o644, 0o640, 0o604, 0o620] };
         for &mode in modes {
             set_mode(name, mode);

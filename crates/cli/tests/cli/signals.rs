@@ -7,7 +7,8 @@ use std::process::Child;
 
 use crate::common::*;
 
-/// Encryption of a FIFO into which a megabyte was written, and which stays open as long as the returned file.
+/// Starts the encryption of a FIFO into which a megabyte was written, and which stays open as long as the returned
+/// file.
 fn started(folder: &Folder, force: bool) -> (Child, std::fs::File) {
     fifo(&folder.path("fifo"));
     let mut args = vec!["encrypt", "-k", "key", "fifo", "-o", "out"];

@@ -90,7 +90,7 @@ fn passphrases_are_asked_for_and_not_shown() {
     assert_eq!(code, 0, "{shown}");
     assert_eq!(folder.read("out"), b"hello");
 
-    // A file that needs a passphrase states that; so does an age file.
+    // The envelope of a file states that the file needs a passphrase. An age file states this too.
     let (code, shown) = on_terminal(&folder, "lockstep decrypt cipher -o asked", &once).unwrap();
     assert_eq!(code, 0, "{shown}");
     assert_eq!(folder.read("asked"), b"hello");

@@ -254,7 +254,8 @@ fn resume_skips_files_that_are_up_to_date() {
     assert_eq!((json["files"].as_u64(), json["up_to_date"].as_u64()), (Some(9), Some(0)));
     let before: Vec<_> =
         fs::metadata(folder.path("enc/in/a/chunk.enc")).into_iter().map(|m| m.ino()).collect();
-    // A new file, one that has changed without changing its length, and one that has grown but has an old time.
+    // Three changes: a new file, a file that has changed without changing its length, and a file that has grown but has
+    // an old time.
     folder.write("in/new", "new");
     let changed = folder.path("enc/in/one.enc");
     set_age(&changed, 1000);
@@ -287,14 +288,14 @@ fn resume_replaces_only_its_own_outputs() {
         ended.stderr
     );
     assert_eq!(folder.read("enc/in/one.enc"), b"something else");
-    // Another key.
+    // With another key, each file fails.
     let ended = folder.run(["encrypt", "-k", "wrong", "-r", "-O", "enc", "--resume", "in"]);
     assert_eq!(ended.code, 2);
     assert!(ended.stderr.contains("; 9 failed"), "{}", ended.stderr);
 
     folder.run(["encrypt", "-k", "key", "-r", "-O", "enc", "--resume", "--force", "in"]).succeeded();
     folder.run(["decrypt", "-k", "key", "-r", "-O", "back", "enc/in"]).succeeded();
-    // Edited after decryption, to another length; older than the encrypted file.
+    // One output was edited after decryption, to another length. Another output is older than the encrypted file.
     folder.write("back/in/one", "edited");
     set_age(&folder.path("back/in/a/chunk"), 1000);
     let ended = folder.run(["decrypt", "-k", "key", "-r", "-O", "back", "--resume", "enc/in"]);
@@ -393,7 +394,8 @@ fn outputs_have_the_time_of_their_inputs_and_changes_during_the_run_are_detected
     assert_eq!(time("enc/in/one.enc"), time("in/one"));
     folder.run(["decrypt", "-k", "key", "-r", "-O", "back", "enc/in"]).succeeded();
     assert_eq!(time("back/in/one"), time("in/one"));
-    // Other content of the same length, as if it were written during the encryption: before the output was complete.
+    // The input gets other content of the same length, as if it were written during the encryption, before the output
+    // was complete.
     folder.write("in/one", "!");
     set_age(&folder.path("in/one"), 4000);
     let json: serde_json::Value = serde_json::from_str(&folder.run(encrypt).succeeded().stderr).unwrap();

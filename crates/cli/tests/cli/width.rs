@@ -28,7 +28,7 @@ fn reports_fit() {
         "lab cuda --device cuda:emu --largest 16K",
     ] {
         let mut command = folder.command(args.split(' '));
-        // A separate cache with few measurements: of the kernel with the fewest operations.
+        // A separate cache, which has measurements of only one kernel: the one with the fewest operations.
         command.env("XDG_CACHE_HOME", folder.path("cache"));
         if args == "calibrate" {
             command.args(["--kernel", "cpu/aws-lc"]);

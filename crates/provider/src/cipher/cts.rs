@@ -14,10 +14,10 @@ use crate::reason::{Outcome, Reason};
 
 /// A context of CBC with ciphertext stealing.
 pub(crate) struct Cts {
-    /// Key, IV and parameters of CBC, and `EVP_Cipher`, which is plain CBC as in the default provider.
+    /// Key, IV and parameters are those of CBC. `EVP_Cipher` is plain CBC, as in the default provider.
     cbc: Blocks,
     variant: Variant,
-    /// True after the message.
+    /// True once the message has been processed.
     ended: bool,
 }
 

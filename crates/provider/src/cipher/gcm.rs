@@ -54,7 +54,7 @@ pub(crate) struct Gcm {
     iv_state: IvState,
     /// True if a message was started with the current IV.
     iv_is_used: bool,
-    /// True if a part of the IV was set for decryption: it may be that of a message that was encrypted.
+    /// True if a part of the IV was set for decryption. The IV may then be that of a message that was encrypted before.
     iv_is_received: bool,
     /// True if the IV was generated at random.
     iv_is_random: bool,
@@ -432,7 +432,7 @@ impl Gcm {
             return Err(Reason::TlsIv);
         }
         if self.encrypts && self.iv_is_used {
-            // A message other than those of this function has used this IV.
+            // A message that this function has not started has used this IV.
             self.increment_iv();
         }
         self.start()?;

@@ -38,7 +38,7 @@ pub(crate) struct GcmSiv {
     repeats: bool,
 }
 
-/// One message, and the place of its tag.
+/// One message, and the memory of its tag.
 struct Message<'m> {
     key: &'m Key,
     nonce: &'m [u8; NONCE],
@@ -113,7 +113,7 @@ impl Cipher for GcmSiv {
             self.instance.kernel()?;
             self.key = Some(Key::new(key).map_err(|_| Reason::KeyLength)?);
         }
-        // Each init starts a message, also with the old nonce: with a repeated nonce, GCM-SIV only reveals whether two
+        // Each init starts a message, even if it sets no new nonce: if a nonce is repeated, GCM-SIV reveals only whether two
         // messages are equal.
         self.aad.clear();
         self.result = None;
@@ -128,8 +128,8 @@ impl Cipher for GcmSiv {
         self.encrypts
     }
 
-    /// Processes the whole message. If the tag is wrong, the output is zeros, and [`Cipher::finish`] returns the error, which
-    /// is where programs expect it.
+    /// Processes the whole message. If the tag is wrong, the output is zeroed, and [`Cipher::finish`] returns the error,
+    /// because programs expect it there.
     fn update(&mut self, data: Buffers<'_>) -> Outcome<usize> {
         if data.has_no_input() {
             return self.finish(data);
@@ -153,7 +153,7 @@ impl Cipher for GcmSiv {
     }
 
     fn set_message_len(&mut self, _len: usize) -> Outcome<()> {
-        // The length is that of the update.
+        // The length of the message is the length of its update, so this value is not needed.
         if self.has_key() { Ok(()) } else { Err(Reason::NoKey) }
     }
 

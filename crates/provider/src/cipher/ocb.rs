@@ -52,7 +52,8 @@ pub(crate) struct Ocb {
     data_has_ended: bool,
 }
 
-/// Whole blocks of OCB: the passes of the buffer, which are those of ECB, stand for the masked blocks of OCB.
+/// Lets the buffer process whole blocks by OCB: a pass that the buffer requests (always ECB) is replaced by OCB's
+/// encryption of masked blocks.
 struct MaskedBlocks<'o>(&'o mut InlineOcb);
 
 impl KeyedExecutor for MaskedBlocks<'_> {
@@ -262,7 +263,7 @@ impl Cipher for Ocb {
                     None if self.iv_state == IvState::InUse && len != self.tag_len => {
                         return Err(Reason::TagLength);
                     }
-                    // A tag is not the beginning of a longer tag.
+                    // A tag of OCB is not the beginning of a longer tag of the same message.
                     None if self.tag_is_made && len != self.tag_len => return Err(Reason::TagLength),
                     None => self.tag_len = len,
                 }

@@ -41,7 +41,7 @@ pub(crate) struct Siv {
     repeats: bool,
 }
 
-/// One message, and the place of its tag.
+/// One message, and the memory of its tag.
 struct Message<'m> {
     key: &'m SivKey,
     aad: &'m [&'m [u8]],
@@ -122,7 +122,7 @@ impl Cipher for Siv {
         self.encrypts
     }
 
-    /// Processes the whole message. If the tag is wrong, the output is zeros.
+    /// Processes the whole message. If the tag is wrong, the output is zeroed.
     fn update(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
         if data.has_no_input() {
             return self.finish(data);
@@ -161,7 +161,7 @@ impl Cipher for Siv {
     }
 
     fn set_message_len(&mut self, _len: usize) -> Outcome<()> {
-        // The length is that of the update.
+        // The length of the message is the length of its update, so this value is not needed.
         if self.has_key() { Ok(()) } else { Err(Reason::NoKey) }
     }
 

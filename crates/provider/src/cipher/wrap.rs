@@ -28,7 +28,7 @@ pub(crate) struct Wrap {
 
 impl Cipher for Wrap {
     const GETTABLE: Parameters = GETTABLE;
-    /// All but the length of the key are ignored, as by the default provider.
+    /// All of these parameters except the length of the key are ignored, as in the default provider.
     const SETTABLE: Parameters = list!(
         entry(c"keylen", Kind::Unsigned, SIZE),
         entry(c"padding", Kind::Unsigned, UINT),
@@ -37,7 +37,8 @@ impl Cipher for Wrap {
         entry(c"tls-version", Kind::Unsigned, UINT),
         entry(c"tls-mac-size", Kind::Unsigned, SIZE),
     );
-    /// The default provider has none either, so that `EVP_Cipher` returns the status of the update instead of a length.
+    /// The default provider does not have this function either. `EVP_Cipher` therefore returns the status of the update
+    /// instead of a length.
     const HAS_ONE_SHOT: bool = false;
 
     fn new(instance: &Arc<Instance>, algorithm: &'static Algorithm) -> Self {
@@ -78,8 +79,9 @@ impl Cipher for Wrap {
         if self.encrypts { self.wrap(key, data) } else { self.unwrap(key, data) }
     }
 
-    /// OpenSSL passes the length of the input and 8 bytes, which are too few for the padding. The caller has to provide the
-    /// space that [`query_output_len`](Cipher::query_output_len) returns (EVP_EncryptInit(3), "wrap cipher modes").
+    /// As output space, OpenSSL passes the length of the input plus 8 bytes, which is too little for the padding. The
+    /// caller has to provide the space that [`query_output_len`](Cipher::query_output_len) returns (EVP_EncryptInit(3),
+    /// "wrap cipher modes").
     fn output_room(&self, room: usize, len: usize) -> usize {
         if self.encrypts && room >= len { room.max(self.wrapped_len(len)) } else { room }
     }
@@ -146,7 +148,7 @@ impl Wrap {
     }
 
     fn wrap(&self, key: &ContextKey, mut data: Buffers<'_>) -> Outcome<usize> {
-        // Single blocks, one after the other: never on a device.
+        // Key wrap encrypts single blocks one after another, so it never runs on a device.
         let mut key = Inline(key.inline());
         let (len, wrapped) = (data.len(), self.wrapped_len(data.len()));
         let rest = data.copy_input(0, 8, len, wrapped - 8)?;
@@ -156,7 +158,7 @@ impl Wrap {
             let icv = self.icv.unwrap_or(key_wrap::ICV);
             key_wrap::wrap_in_place(&mut key, self.function(), &icv, rest)
         };
-        // The plaintext was copied to the output.
+        // The plaintext was copied to the output. Wipe it there after a failure.
         let first = first.inspect_err(|_| rest.zeroize())?;
         data.write(0, &first);
         Ok(wrapped)

@@ -238,7 +238,8 @@ unsafe extern "C" fn duplicate_context<C: Cipher>(pointer: *mut c_void) -> *mut 
         // SAFETY: OpenSSL passes a context of this provider. Several threads may copy it at the same time, so the
         // reference is shared.
         let old = unsafe { &*pointer.cast::<Context<C>>().cast_const() };
-        // Programs such as Python's cryptography copy a context for each message: wiping takes longer than the copy.
+        // Programs such as Python's cryptography copy a context for each message, and wiping the stack takes longer
+        // than the copy. The stack is therefore wiped only if the copy may leave a key there.
         let leaves_keys = !old.cipher.copies_in_place();
         let copy = duplicate_in_own_frame(old);
         if leaves_keys {

@@ -267,7 +267,7 @@ mod tests {
 
     fn fifo(path: &Path) {
         let name = CString::new(path.as_os_str().as_bytes()).unwrap();
-        // SAFETY: a C string.
+        // SAFETY: the argument is a C string.
         assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
     }
 

@@ -7,7 +7,7 @@
 //! Used by the test `memory` and by the fuzz target `provider`. This module allocates nothing during a call of the
 //! provider.
 
-// Each of the two users needs only a part of it.
+// Each of the two users needs only a part of this module.
 #![allow(dead_code)]
 
 use std::cell::Cell;
@@ -253,8 +253,8 @@ impl<'c> Provider<'c> {
             ]
         };
         let (mut out, mut context) = (null(), null_mut());
-        // SAFETY: the arguments that provider(7) requires; the core outlives the provider. The provider reads the array
-        // now and does not keep it.
+        // SAFETY: the arguments are those that provider(7) requires, and the core outlives the provider. The provider
+        // reads the array now and does not keep it.
         expect_status(|| unsafe {
             OSSL_provider_init(
                 std::ptr::from_ref(core).cast(),
@@ -264,7 +264,7 @@ impl<'c> Provider<'c> {
             )
         })?;
         let table: *const Dispatch = out.cast();
-        // SAFETY: the provider's own table; the numbers determine the types.
+        // SAFETY: the table is that of the provider, and the numbers determine the types.
         Ok(unsafe {
             Provider {
                 context,
@@ -314,7 +314,7 @@ impl<'c> Provider<'c> {
 
     /// Creates a context.
     pub(crate) fn context(&self, cipher: Cipher) -> Result<Context<'_>, Refused> {
-        // SAFETY: this provider's context.
+        // SAFETY: the context belongs to this provider.
         let pointer = checked(|| unsafe { (cipher.new)(self.context) }, |pointer| !pointer.is_null())?;
         Ok(Context { cipher, pointer, provider: PhantomData })
     }
@@ -341,7 +341,8 @@ impl<'c> Provider<'c> {
 
 impl Drop for Provider<'_> {
     fn drop(&mut self) {
-        // SAFETY: loaded, and unloaded once: contexts borrow the provider.
+        // SAFETY: the provider is loaded, and is unloaded only once. No context is left, because contexts borrow the
+        // provider.
         unsafe { (self.teardown)(self.context) }
     }
 }
@@ -444,13 +445,13 @@ impl<'p> Context<'p> {
         let split = |bytes: Option<&[u8]>| bytes.map_or((null(), 0), |bytes| (bytes.as_ptr(), bytes.len()));
         let ((key, key_len), (iv, iv_len)) = (split(key), split(iv));
         let init = self.cipher.init[usize::from(encrypts)];
-        // SAFETY: a context of this provider; the rest is guaranteed by the caller.
+        // SAFETY: the context belongs to this provider; the caller guarantees the rest.
         expect_status(|| unsafe { init(self.pointer, key, key_len, iv, iv_len, params) })
     }
 
     /// Processes the next bytes; returns the number of bytes of output.
     pub(crate) fn update(&mut self, output: &mut [u8], input: &[u8]) -> Result<usize, Refused> {
-        // SAFETY: slices.
+        // SAFETY: both arguments are slices, so their pointers are valid for their lengths.
         unsafe { self.update_raw(output.as_mut_ptr(), output.len(), input.as_ptr(), input.len()) }
     }
 
@@ -466,7 +467,7 @@ impl<'p> Context<'p> {
         len: usize,
     ) -> Result<usize, Refused> {
         let mut written = UNSET;
-        // SAFETY: a context of this provider; the rest is guaranteed by the caller.
+        // SAFETY: the context belongs to this provider; the caller guarantees the rest.
         let outcome = expect_status(|| unsafe {
             (self.cipher.update)(self.pointer, output, &mut written, room, input, len)
         });
@@ -485,7 +486,7 @@ impl<'p> Context<'p> {
         len: usize,
     ) -> Result<usize, Refused> {
         let mut written = UNSET;
-        // SAFETY: a context of this provider; the rest is guaranteed by the caller.
+        // SAFETY: the context belongs to this provider; the caller guarantees the rest.
         let outcome = expect_status(|| unsafe {
             (self.cipher.one_shot)(self.pointer, output, &mut written, room, input, len)
         });
@@ -494,7 +495,7 @@ impl<'p> Context<'p> {
 
     /// Ends the message.
     pub(crate) fn finish(&mut self, output: &mut [u8]) -> Result<usize, Refused> {
-        // SAFETY: a slice.
+        // SAFETY: the output is a slice, so its pointer is valid for its length.
         unsafe { self.finish_raw(output.as_mut_ptr(), output.len()) }
     }
 
@@ -504,7 +505,7 @@ impl<'p> Context<'p> {
     /// The output is null or valid for its length.
     pub(crate) unsafe fn finish_raw(&mut self, output: *mut u8, room: usize) -> Result<usize, Refused> {
         let mut written = UNSET;
-        // SAFETY: a context of this provider; the rest is guaranteed by the caller.
+        // SAFETY: the context belongs to this provider; the caller guarantees the rest.
         let outcome =
             expect_status(|| unsafe { (self.cipher.finish)(self.pointer, output, &mut written, room) });
         output_len(outcome, written)
@@ -512,7 +513,7 @@ impl<'p> Context<'p> {
 
     /// Returns a copy with the same state.
     pub(crate) fn duplicate(&self) -> Result<Context<'p>, Refused> {
-        // SAFETY: a context of this provider.
+        // SAFETY: the context belongs to this provider.
         let pointer =
             checked(|| unsafe { (self.cipher.duplicate)(self.pointer) }, |pointer| !pointer.is_null())?;
         Ok(Context { cipher: self.cipher, pointer, provider: PhantomData })
@@ -523,7 +524,7 @@ impl<'p> Context<'p> {
     /// # Safety
     /// The array ends with [`Param::END`], and its entries are valid.
     pub(crate) unsafe fn get(&mut self, params: &mut [Param]) -> Result<(), Refused> {
-        // SAFETY: a context of this provider; the rest is guaranteed by the caller.
+        // SAFETY: the context belongs to this provider; the caller guarantees the rest.
         expect_status(|| unsafe { (self.cipher.get)(self.pointer, params.as_mut_ptr()) })
     }
 
@@ -532,7 +533,7 @@ impl<'p> Context<'p> {
     /// # Safety
     /// The array ends with [`Param::END`], and its entries are valid.
     pub(crate) unsafe fn set(&mut self, params: &[Param]) -> Result<(), Refused> {
-        // SAFETY: a context of this provider; the rest is guaranteed by the caller.
+        // SAFETY: the context belongs to this provider; the caller guarantees the rest.
         expect_status(|| unsafe { (self.cipher.set)(self.pointer, params.as_ptr()) })
     }
 
@@ -551,7 +552,7 @@ impl<'p> Context<'p> {
 
 impl Drop for Context<'_> {
     fn drop(&mut self) {
-        // SAFETY: a context of this provider, freed once.
+        // SAFETY: the context belongs to this provider, and is freed once.
         unsafe { (self.cipher.free)(self.pointer) }
     }
 }
@@ -559,7 +560,7 @@ impl Drop for Context<'_> {
 /// A value that no call returns as a length.
 const UNSET: usize = 0x5AA5_5AA5;
 
-/// Checks the length that a call has returned: a failed call has written nothing.
+/// Checks the length that a call has returned: a failed call must return the length 0.
 fn output_len(outcome: Result<(), Refused>, written: usize) -> Result<usize, Refused> {
     assert_ne!(written, UNSET, "the length was not set");
     if outcome.is_err() {

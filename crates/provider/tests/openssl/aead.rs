@@ -120,29 +120,29 @@ fn gcm_refuses_calls_out_of_order() {
         let (init, data) = (start_encrypting(name), Update(bytes(20, 1)));
         let aad = Aad(bytes(20, 1));
         let again: &[&[Call]] = &[
-            // The tag before the end, with and without data.
+            // The tag is requested before the end, with and without data.
             &[init.clone(), Tag(16), data.clone(), Tag(16), Final, Tag(16)],
-            // Additional data after data.
+            // Additional data are passed after data.
             &[init.clone(), data.clone(), aad.clone()],
-            // Anything after the end.
+            // All calls after the end.
             &[init.clone(), data.clone(), Final, data.clone()],
             &[init.clone(), data.clone(), Final, aad.clone()],
             &[init.clone(), data.clone(), Final, Final],
             // A second message under the same IV.
             &[init.clone(), data.clone(), Final, Init(-1, None, None), data.clone()],
             &[init.clone(), data.clone(), Final, Init(-1, key(name), None), data.clone()],
-            // Without a key, without an IV to decrypt with, without anything.
+            // Messages without a key, decryption without an IV, and messages without both.
             &[Init(1, None, Some(bytes(12, 1))), data.clone()],
             &[Init(0, key(name), None), data.clone()],
             &[Init(1, None, None), Final],
             &[Init(1, None, None), Tag(16)],
-            // A tag set for encryption; the tag of a decryption; the end of a decryption without a tag.
+            // A tag is set for encryption; the tag of a decryption is requested; a decryption ends without a tag.
             &[init.clone(), SetTag(bytes(16, 1))],
             &[start_decrypting(name), data.clone(), Tag(16)],
             &[start_decrypting(name), data.clone(), Final],
         ];
         again.iter().for_each(|script| drop(compare(name, script)));
-        // A new IV length requires a new IV. The default provider of 3.0.2 continues with the old one.
+        // A new IV length requires a new IV. The default provider of 3.0.2 continues with the old IV instead.
         if !subject_is_default("releases differ in IV lengths under an IV") {
             let mut side = Side::new(ours(name));
             assert!(side.run(&init).ok() && side.run(&IvLength(13)).ok());
@@ -166,7 +166,7 @@ fn gcm_by_one_shot_calls() {
     }
 }
 
-/// The calls that set a CCM context up.
+/// The calls that prepare a CCM context for a message.
 fn ccm_setup(name: &str, way: i32, iv: usize, tag: Call) -> Vec<Call> {
     vec![Init(way, None, None), IvLength(iv as i32), tag, Init(-1, key(name), Some(bytes(iv, 2)))]
 }
@@ -243,7 +243,7 @@ fn ccm_refuses_calls_out_of_order() {
         let after_setup = |way, tag, calls: &[Call]| {
             compare(name, &[ccm_setup(name, way, 12, tag), calls.to_vec()].concat());
         };
-        // Additional data without a length, another length than announced, the tag before data.
+        // Additional data without a length, data of another length than was set, and the tag before data.
         after_setup(ENCRYPT, TagLength(16), &[Aad(bytes(20, 1))]);
         after_setup(ENCRYPT, TagLength(16), &[Length(20), Aad(bytes(20, 1)), Update(bytes(19, 1))]);
         after_setup(ENCRYPT, TagLength(16), &[Length(20), Update(bytes(21, 1))]);
@@ -275,7 +275,8 @@ fn a_ccm_context_processes_several_messages() {
 #[test]
 fn ccm_copies_are_independent() {
     for name in CCM {
-        // Not after additional data: a default context's copy shares that state in some versions.
+        // A context that is copied after its additional data is not tested: in some versions of the default provider,
+        // the copy shares this state with the original.
         let mut script = ccm_setup(name, ENCRYPT, 12, TagLength(16));
         script.extend([Copy, Update(bytes(50, 1)), Copy, Tag(16)]);
         assert!(compare(name, &script).iter().all(Outcome::ok));

@@ -165,7 +165,7 @@ fn additional_data_after_the_data_and_data_after_the_end() {
     }
 }
 
-/// An error of this provider only: the default provider of 3.0.2 crashes, since it reads a key that is not there.
+/// An error of this provider only. The default provider of 3.0.2 crashes, because it uses a key that was never set.
 #[test]
 fn data_before_a_key_or_an_iv() {
     if subject_is_default("releases differ in data before a key") {
@@ -206,7 +206,7 @@ fn xts_keys_and_data_units() {
         let (key, iv) = key_and_iv(name);
         let twin = key[..key.len() / 2].repeat(2);
         refused(name, &["xts"], &[Init(ENCRYPT, Some(twin.clone()), Some(iv.clone()))]);
-        // Decryption with such a key stays possible, for old data.
+        // Decryption with such a key is still possible, for old data.
         compare(name, &[Init(DECRYPT, Some(twin), Some(iv)), Update(bytes(32, 1))]);
         for n in [0, 1, 15] {
             refused(name, &["16 bytes", "data unit"], &[start_encrypting(name), Update(bytes(n, 1))]);
@@ -281,7 +281,7 @@ fn null_controls_with_lengths() {
             for (control, n) in controls {
                 let mut side = Side::new(ours(name));
                 assert!(side.run(&start(name, way)).ok());
-                // They must not crash. CCM does not support some of them and ignores them.
+                // The controls must not crash. CCM does not support some of them and ignores them.
                 side.context.control(control, n, None);
             }
         }

@@ -44,7 +44,7 @@ fn messages_of_every_length_in_every_variant() {
     }
 }
 
-/// Above the size from which the planner does the work.
+/// Messages longer than this are processed by the planner.
 #[test]
 fn large_messages() {
     for variant in VARIANTS {
@@ -189,7 +189,7 @@ fn a_null_output_is_a_query_of_the_length() {
     }
 }
 
-/// Whole blocks only: see above. An update and EVP_Cipher do not exclude each other.
+/// Whole blocks only: see the comment of this module. An update and EVP_Cipher do not exclude each other.
 #[test]
 fn evp_cipher_is_plain_cbc() {
     for name in names() {

@@ -1,5 +1,5 @@
-//! Thin wrappers that own libcrypto's objects: each is freed once, in the right order, and takes slices where C takes a
-//! pointer and a length. They return the results of the calls unchanged, since the tests compare them.
+//! Thin wrappers that own libcrypto's objects. Each object is freed once, in the right order. A function takes a slice
+//! where C takes a pointer and a length. The results of the calls are returned unchanged, since the tests compare them.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
@@ -24,7 +24,7 @@ unsafe fn text(text: *const c_char) -> Option<String> {
 
 /// Clears this thread's error queue.
 pub(crate) fn clear_errors() {
-    // SAFETY: no arguments.
+    // SAFETY: the call has no arguments.
     unsafe { ERR_clear_error() }
 }
 
@@ -60,7 +60,7 @@ unsafe impl Sync for Library {}
 impl Library {
     /// A context in which nothing is loaded, with `modules` as the folder of providers.
     pub(crate) fn new(modules: &Path) -> Self {
-        // SAFETY: no arguments.
+        // SAFETY: the call has no arguments.
         let context = unsafe { OSSL_LIB_CTX_new() };
         assert!(!context.is_null());
         let path = c(modules.to_str().expect("a path in UTF-8"));
@@ -101,7 +101,7 @@ impl Library {
     /// Unloads the provider that was loaded last.
     pub(crate) fn unload_last(&self) -> bool {
         let last = self.providers.lock().unwrap().pop().expect("one is loaded");
-        // SAFETY: returned by load, and unloaded once.
+        // SAFETY: the provider was returned by load, and is unloaded once.
         unsafe { OSSL_PROVIDER_unload(last) == 1 }
     }
 
@@ -150,7 +150,7 @@ impl Drop for Library {
         while !self.providers.get_mut().unwrap().is_empty() {
             self.unload_last();
         }
-        // SAFETY: all its objects are freed: each one holds a reference to the library.
+        // SAFETY: no object of the context is left, because each one holds a reference to the library.
         unsafe { OSSL_LIB_CTX_free(self.context) }
     }
 }
@@ -208,7 +208,7 @@ impl Cipher {
 
 impl Drop for Cipher {
     fn drop(&mut self) {
-        // SAFETY: returned by a fetch, and freed once.
+        // SAFETY: the object was returned by a fetch, and is freed once.
         unsafe { EVP_CIPHER_free(self.cipher) }
     }
 }
@@ -228,7 +228,7 @@ unsafe impl Send for Context {}
 
 impl Context {
     fn new(origin: Arc<Library>) -> Self {
-        // SAFETY: no arguments.
+        // SAFETY: the call has no arguments.
         let raw = unsafe { EVP_CIPHER_CTX_new() };
         assert!(!raw.is_null());
         Context { raw, origin }
@@ -256,7 +256,7 @@ impl Context {
         data: *const u8,
         n: usize,
     ) -> c_int {
-        // SAFETY: the caller passes space for n bytes and a block, or null where the call allows it.
+        // SAFETY: the caller passes space for n bytes and one more block, or null where the call permits null.
         unsafe { EVP_CipherUpdate(self.raw, out, written, data, n as c_int) }
     }
 
@@ -271,7 +271,7 @@ impl Context {
 
     pub(crate) fn finish(&mut self) -> Option<Vec<u8>> {
         let (mut out, mut n) = (vec![0; 32], 0);
-        // SAFETY: space for a block.
+        // SAFETY: the output has space for a block.
         (unsafe { EVP_CipherFinal_ex(self.raw, out.as_mut_ptr(), &mut n) } == 1).then(|| {
             out.truncate(n as usize);
             out
@@ -296,14 +296,14 @@ impl Context {
     }
 
     pub(crate) fn set(&mut self, params: &Params) -> c_int {
-        // SAFETY: a live context, and a list with an end.
+        // SAFETY: the context is live, and the list has an end.
         unsafe { EVP_CIPHER_CTX_set_params(self.raw, params.raw()) }
     }
 
     /// Gets the parameter `key` as a number.
     pub(crate) fn get_number(&mut self, key: &str) -> Option<usize> {
         let mut params = Params::new().number(key, usize::MAX);
-        // SAFETY: a live context, and a list with an end.
+        // SAFETY: the context is live, and the list has an end.
         let ok = unsafe { EVP_CIPHER_CTX_get_params(self.raw, params.raw_mut()) } == 1;
         (ok && params.returned(0).is_some()).then(|| params.first_number())
     }
@@ -311,7 +311,7 @@ impl Context {
     /// Gets the parameter `key` as up to `room` bytes.
     pub(crate) fn get_bytes(&mut self, key: &str, room: usize) -> Option<Vec<u8>> {
         let mut params = Params::new().bytes(key, &vec![0; room]);
-        // SAFETY: a live context, and a list with an end.
+        // SAFETY: the context is live, and the list has an end.
         let ok = unsafe { EVP_CIPHER_CTX_get_params(self.raw, params.raw_mut()) } == 1;
         let n = params.returned(0).filter(|_| ok)?;
         Some(params.octets[0][..n.min(room)].to_vec())
@@ -320,10 +320,10 @@ impl Context {
     /// Gets the parameter `key` as a text of up to `room` bytes.
     pub(crate) fn get_text(&mut self, key: &str, room: usize) -> Option<Vec<u8>> {
         let mut params = Params::new().string(key, &"?".repeat(room));
-        // SAFETY: a live context, and a list with an end.
+        // SAFETY: the context is live, and the list has an end.
         let ok = unsafe { EVP_CIPHER_CTX_get_params(self.raw, params.raw_mut()) } == 1;
         params.returned(0).filter(|_| ok)?;
-        // All bytes, so that tests see whether a NUL was written.
+        // All bytes are returned, so that tests can check whether a NUL was written.
         Some(params.octets[0][..room].to_vec())
     }
 
@@ -340,7 +340,7 @@ impl Context {
             },
             END,
         ];
-        // SAFETY: a live context, and a list with an end.
+        // SAFETY: the context is live, and the list has an end.
         let ok = unsafe { EVP_CIPHER_CTX_get_params(self.raw, params.as_mut_ptr()) } == 1;
         let n = params[0].return_size;
         if !ok || n == OSSL_PARAM_UNMODIFIED {
@@ -356,7 +356,7 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: returned by new, and freed once.
+        // SAFETY: the object was returned by new, and is freed once.
         unsafe { EVP_CIPHER_CTX_free(self.raw) }
     }
 }
@@ -409,7 +409,8 @@ impl Params {
     }
 
     fn octet_like(mut self, key: &str, value: &[u8], data_type: u32) -> Self {
-        // One byte more: a NUL after strings, and never the dangling pointer of an empty vector.
+        // The buffer has one more byte: for a NUL after strings, and so that its pointer is not the dangling pointer of
+        // an empty vector.
         let mut owned = value.to_vec();
         owned.push(0);
         let data = owned.as_mut_ptr().cast::<c_void>();
@@ -485,7 +486,7 @@ impl Mac {
 
 impl Drop for Mac {
     fn drop(&mut self) {
-        // SAFETY: returned by a fetch, and freed once.
+        // SAFETY: the object was returned by a fetch, and is freed once.
         unsafe { EVP_MAC_free(self.mac) }
     }
 }
@@ -496,18 +497,18 @@ pub(crate) struct Running(*mut EVP_MAC_CTX);
 impl Running {
     pub(crate) fn restart(&self, key: Option<&[u8]>, params: &Params) -> bool {
         let (key, n) = key.map_or((null(), 0), |key| (key.as_ptr(), key.len()));
-        // SAFETY: a live context, a key with its length, and a list with an end or null.
+        // SAFETY: the context is live, the key has this length, and the list has an end or is null.
         unsafe { EVP_MAC_init(self.0, key, n, params.raw()) == 1 }
     }
 
     pub(crate) fn update(&self, data: &[u8]) -> bool {
-        // SAFETY: a live context, and bytes with their length.
+        // SAFETY: the context is live, and the bytes have this length.
         unsafe { EVP_MAC_update(self.0, data.as_ptr(), data.len()) == 1 }
     }
 
     pub(crate) fn finish(&self) -> Option<Vec<u8>> {
         let (mut out, mut n) = (vec![0; 64], 0);
-        // SAFETY: space of the given length.
+        // SAFETY: the output has space of the given length.
         (unsafe { EVP_MAC_final(self.0, out.as_mut_ptr(), &mut n, 64) } == 1).then(|| {
             out.truncate(n);
             out
@@ -515,7 +516,7 @@ impl Running {
     }
 
     pub(crate) fn copy(&self) -> Option<Running> {
-        // SAFETY: a live context.
+        // SAFETY: the context is live.
         let copy = unsafe { EVP_MAC_CTX_dup(self.0) };
         (!copy.is_null()).then_some(Running(copy))
     }
@@ -523,7 +524,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // SAFETY: returned by new or dup, and freed once.
+        // SAFETY: the object was returned by new or dup, and is freed once.
         unsafe { EVP_MAC_CTX_free(self.0) }
     }
 }

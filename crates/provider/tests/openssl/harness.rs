@@ -16,7 +16,7 @@ pub(crate) fn subject() -> &'static str {
     &SUBJECT
 }
 
-/// True if the subject is the default provider; prints what is skipped. For behaviour that only this provider
+/// True if the subject is the default provider; prints what is skipped. Called by tests of behaviour that only this provider
 /// guarantees.
 pub(crate) fn subject_is_default(what: &str) -> bool {
     let is = subject() == "default";
@@ -28,13 +28,13 @@ pub(crate) fn subject_is_default(what: &str) -> bool {
 
 /// The folder that contains the provider as lockstep.so.
 pub(crate) fn modules() -> PathBuf {
-    // Once a process: tests run in parallel.
+    // The module is copied once in a process, because tests run in parallel.
     static MODULES: LazyLock<PathBuf> = LazyLock::new(|| {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
         if subject() == "lockstep" {
             // cargo builds the library of this package next to the test executable.
             let built = env::current_exe().expect("a path").with_file_name("liblockstep_provider.so");
-            // Renamed into place: other processes of this suite may be loading the file.
+            // The copy is renamed, because other processes of this suite may be loading the file.
             let part = folder.join(format!("lockstep.so.{}", process::id()));
             fs::copy(&built, &part).unwrap_or_else(|e| panic!("{}: {e}", built.display()));
             fs::rename(&part, folder.join("lockstep.so")).expect("both are in one folder");
@@ -63,7 +63,7 @@ pub(crate) fn query() -> String {
     format!("provider={}", subject())
 }
 
-/// The subject's implementation of an algorithm; checks that it is the subject's.
+/// The subject's implementation of an algorithm. Checks that the algorithm belongs to the subject.
 pub(crate) fn ours(name: &str) -> Cipher {
     let cipher = library().cipher(name, &query()).unwrap_or_else(|| panic!("{name} is not in the subject"));
     assert_eq!(cipher.provider(), subject(), "{name} was fetched from another provider");
@@ -88,7 +88,7 @@ pub(crate) enum Mode {
     Gcm,
     Ccm,
     Ocb,
-    /// One update is a message, and the tag comes first.
+    /// One update is a message, and the tag is set before decryption.
     Siv,
     /// CBC with ciphertext stealing.
     Cts,
@@ -206,13 +206,13 @@ pub(crate) fn bytes(n: usize, seed: u64) -> Vec<u8> {
     out
 }
 
-/// Runs the test with the path `name` in a separate process, in which it calls `body`: a crash, a hang at exit, or a
-/// fork while other tests' threads run then affects this test only.
+/// Runs the test with the path `name` in a separate process, in which it calls `body`. A crash, a hang at exit, or a fork
+/// while threads of other tests run then affects this test only.
 pub(crate) fn in_own_process(name: &str, body: impl FnOnce()) {
     in_own_process_with(name, &[], body);
 }
 
-/// The same with variables in the environment of that process.
+/// The same as above, with variables in the environment of that process.
 pub(crate) fn in_own_process_with(name: &str, variables: &[(&str, &str)], body: impl FnOnce()) {
     const CHILD: &str = "LOCKSTEP_TEST_CHILD";
     if env::var(CHILD).is_ok_and(|child| child == name) {

@@ -1,5 +1,5 @@
-//! CMAC and GMAC through EVP_MAC: those of the default provider with this provider's ciphers (selected by property
-//! query), and those of this provider, if any.
+//! CMAC and GMAC through EVP_MAC: the MACs of the default provider with this provider's ciphers (selected by property
+//! query), and the MACs of this provider, if there are any.
 
 use crate::evp::{Mac, Params};
 use crate::harness::{bytes, library, query};
@@ -20,7 +20,7 @@ fn reference(name: &str) -> Mac {
     library().mac(name, "provider=default").expect("in the default provider")
 }
 
-/// MACs of pieces of data, by `mac` with the cipher that `query` selects.
+/// Computes MACs of pieces of data, by `mac` with the cipher that `query` selects.
 fn run(
     mac: &Mac,
     query: &str,
@@ -45,14 +45,14 @@ fn run(
         }
     }
     let mut all = vec![running.finish()?];
-    // A copy in the middle processes the rest. The default provider of 3.0.2 cannot copy a context of GCM, and
-    // therefore of GMAC.
+    // The context is copied in the middle, and the copy processes the rest. The default provider of 3.0.2 cannot copy a
+    // context of GCM, and therefore of GMAC.
     assert!(copy.is_some() || query == "provider=default", "no copy of a MAC with {cipher} of {query}");
     if let Some(copy) = copy {
         pieces[1..].iter().for_each(|piece| assert!(copy.update(piece)));
         assert_eq!(copy.finish().as_ref(), all.last(), "the copy's MAC");
     }
-    // All of it again, with a new key.
+    // All of the data are processed again, with a new key.
     assert!(running.restart(Some(&key.iter().map(|b| b ^ 1).collect::<Vec<_>>()), &params()));
     pieces.iter().for_each(|piece| assert!(running.update(piece)));
     all.push(running.finish()?);

@@ -12,7 +12,7 @@ fn supports(algorithm: &Algorithm, n: usize) -> bool {
     match algorithm.mode {
         Mode::Xts => (16..=16 << 20).contains(&n),
         Mode::Cts => n >= 16,
-        // Releases differ in empty messages: see siv.rs.
+        // Releases treat empty messages differently: see siv.rs.
         Mode::Siv => n > 0,
         Mode::Wrap if algorithm.name().contains("PAD") => (1..=algorithm.max_test_len()).contains(&n),
         Mode::Wrap => n >= 16 && n.is_multiple_of(8) && n <= algorithm.max_test_len(),
@@ -102,7 +102,7 @@ fn padding_can_change_between_messages_and_stays_through_a_reinit() {
 #[test]
 fn wrong_padding_is_refused() {
     let name = "AES-128-CBC";
-    // Blocks with every last byte: only 1 to 16 equal padding bytes are valid.
+    // Blocks with each value of the last byte: only 1 to 16 equal padding bytes are valid.
     for last in 0..=255u8 {
         for wrong_at in [None, Some(0), Some(14)] {
             let mut block = [last; 16];
@@ -276,7 +276,7 @@ fn one_shot_calls_equal_the_default_providers() {
                     // EVP_Cipher returns no length for key wrap: see wrap.rs.
                     Mode::Wrap => continue,
                     Mode::Xts if n < 16 => continue,
-                    // For GCM the length 0 is the end of the message, which another test covers.
+                    // In GCM, an update of length 0 ends the message. Another test covers this.
                     Mode::Gcm | Mode::Siv if n == 0 => continue,
                     _ => compare(name, &[start, Cipher(bytes(n, 11)), Cipher(bytes(n, 12)), State]),
                 };
@@ -327,8 +327,8 @@ fn a_context_processes_several_messages() {
     }
 }
 
-/// True if partial blocks are buffered between updates: the default provider then overwrites input that it has not read, if it
-/// works in place.
+/// True if partial blocks are buffered between updates. If the default provider works in place in such a mode, it overwrites
+/// input that it has not read.
 fn keeps_partial_blocks(algorithm: &Algorithm) -> bool {
     algorithm.is_block() || algorithm.mode == Mode::Ocb
 }

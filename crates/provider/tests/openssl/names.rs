@@ -27,7 +27,7 @@ fn constants_equal_the_default_providers() {
         assert!(ours.description().is_some_and(|text| !text.is_empty()), "{}", algorithm.name());
         let numbers = |cipher: &evp::Cipher| {
             let cipher = cipher.raw();
-            // SAFETY: a live cipher.
+            // SAFETY: the cipher is live.
             unsafe {
                 [
                     EVP_CIPHER_get_mode(cipher).into(),
@@ -57,7 +57,7 @@ fn constants_are_gettable_parameters() {
         {
             let ask = |cipher: &evp::Cipher| {
                 let mut params = Params::new().number(key, 0xdead);
-                // SAFETY: a live cipher and a list with its end.
+                // SAFETY: the cipher is live, and the list has an end.
                 let returned = unsafe { EVP_CIPHER_get_params(cipher.raw(), params.raw_mut()) };
                 (returned, params.returned(0), params.first_number())
             };
@@ -86,7 +86,7 @@ fn other_algorithms_are_fetched_from_the_default_provider() {
 fn the_provider_has_name_and_version_and_passes_its_self_test() {
     let provider = library().last();
     let mut params = Params::new().number("status", 0);
-    // SAFETY: the provider is loaded; a list with an end.
+    // SAFETY: the provider is loaded, and the list has an end.
     unsafe {
         assert_eq!(OSSL_PROVIDER_self_test(provider), 1);
         let gettable: Vec<String> =
@@ -99,7 +99,7 @@ fn the_provider_has_name_and_version_and_passes_its_self_test() {
     assert_eq!(params.first_number(), 1);
 }
 
-/// The same with the crate `openssl`, as a Rust program would use it.
+/// The same test with the crate `openssl`, as a Rust program would use it.
 #[test]
 fn the_crate_openssl_loads_and_fetches_it() {
     use openssl::cipher::Cipher;

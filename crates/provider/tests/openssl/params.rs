@@ -16,7 +16,7 @@ fn missing(what: &str, list: List) {
     let mut missing = Vec::new();
     for algorithm in ALGORITHMS {
         let names = |cipher: &evp::Cipher| {
-            // SAFETY: a live cipher; its list is a constant of its provider.
+            // SAFETY: the cipher is live, and its list is a constant of its provider.
             unsafe { evp::names(list(cipher.raw())) }
         };
         let (ours, theirs) = (names(&ours(algorithm.name())), names(&theirs(algorithm.name())));
@@ -130,7 +130,7 @@ fn values_of_the_wrong_type_are_refused() {
         }
         for key in ["padding", "num", "keylen", "ivlen", "taglen", "tlsaadpad"] {
             let [mut ours, mut theirs] = contexts(algorithm.name());
-            // Requested as bytes.
+            // The parameter is requested as bytes.
             assert_eq!(ours.get_bytes(key, 8), theirs.get_bytes(key, 8), "{}: {key}", algorithm.name());
         }
         for key in ["iv", "updated-iv", "tag"] {
@@ -157,9 +157,9 @@ fn init_accepts_parameters_with_the_key() {
     }
 }
 
-/// An IV length that is passed together with the IV is set before the IV. The libcrypto of 3.0.2 passes the number of
-/// bytes of the previous length, and the new length after them: its default provider uses zeros for the missing bytes
-/// of a longer IV. This provider refuses the data until an IV of the new length is set.
+/// If an IV length is passed together with the IV, it is set before the IV. The libcrypto of 3.0.2 passes only as many
+/// bytes of the IV as the previous length, and passes the new length after them. For the missing bytes of a longer IV,
+/// the default provider uses zeros. This provider refuses the data until an IV of the new length is set.
 #[test]
 fn init_accepts_an_iv_length_with_the_iv() {
     let name = "AES-128-GCM";

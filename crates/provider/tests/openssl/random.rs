@@ -119,8 +119,8 @@ fn ccm_script(algorithm: &'static Algorithm) -> impl Strategy<Value = Vec<Call>>
             let (iv, tag, [way, no_length, no_aad, no_tag, wrong_length, one, in_place, copy], aad, data) =
                 all;
             let way = i32::from(way);
-            // A nonce of 13 bytes leaves two bytes for the length. This provider refuses more at once, the default
-            // provider when the data are passed.
+            // A nonce of 13 bytes leaves two bytes for the length. The data are shortened to fit, because this provider
+            // refuses longer data earlier than the default provider, which refuses them when they are passed.
             let data = data[..data.len().min(65_000)].to_vec();
             let mut script = vec![Init(way, None, None)];
             script.push(if one { IvLength(12) } else { IvLength(iv as i32) });
@@ -142,7 +142,7 @@ fn ccm_script(algorithm: &'static Algorithm) -> impl Strategy<Value = Vec<Call>>
                 script.push(Aad(aad));
             }
             script.extend([State, if in_place { InPlace(data) } else { Update(data) }]);
-            // Getting the tag ends a message: with a context that still holds one, the default provider's behaviour is
+            // Getting the tag ends a message. If the context still holds a tag, the default provider's behaviour is
             // accidental.
             script.extend((way == 1).then_some(Tag(if no_tag { 12 } else { tag })));
             script

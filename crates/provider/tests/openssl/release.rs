@@ -16,7 +16,7 @@ fn version() -> &'static str {
 /// `LOCKSTEP_TEST_OPENSSL`, which `tools/openssl_release.sh` sets, requires a version.
 #[test]
 fn the_release_is_the_required_one() {
-    // Not by a macro, whose output the harness would capture.
+    // Not printed by a macro, because the harness would capture its output.
     writeln!(io::stderr(), "linked to {}", version()).expect("written");
     if let Ok(wanted) = env::var("LOCKSTEP_TEST_OPENSSL") {
         assert_eq!(version().split(' ').nth(1), Some(&*wanted), "LOCKSTEP_TEST_OPENSSL");

@@ -128,7 +128,7 @@ fn contexts_move_between_threads() {
     assert!(out == encrypted(&theirs("AES-256-CTR"), "AES-256-CTR", &data));
 }
 
-/// The pattern of Python's cryptography: a copy of one context for each message, in any thread.
+/// Python's cryptography uses contexts in this way: it copies one context for each message, in any thread.
 #[test]
 fn threads_copy_a_context_at_the_same_time() {
     /// A context that threads only copy.
@@ -161,7 +161,7 @@ fn threads_copy_a_context_at_the_same_time() {
     }
 }
 
-/// The pattern of nginx: the master loads the provider, its workers use it.
+/// nginx uses the provider in this way: the master loads the provider, and its workers use it.
 #[test]
 fn a_child_forked_after_loading_encrypts() {
     in_own_process("robust::a_child_forked_after_loading_encrypts", || {
@@ -177,7 +177,7 @@ fn a_child_forked_after_loading_encrypts() {
         };
         forked(check);
         forked(check);
-        // After the first use, with small and large calls, in a child of a child; and in the parent afterwards.
+        // The provider has been used. Small and large calls run in a child of a child, and afterwards in the parent.
         check();
         forked(check);
         forked(|| {
@@ -225,7 +225,7 @@ fn it_can_be_unloaded_and_loaded_again() {
             let out = encrypted(&subject_in(&library, "AES-256-GCM"), "AES-256-GCM", &data);
             assert!(*expected.get_or_insert_with(|| out.clone()) == out);
             assert!(library.unload_last());
-            // Loaded again in the same library context.
+            // The provider is loaded again in the same library context.
             library.load(subject());
             assert_eq!(
                 encrypted(&subject_in(&library, "AES-256-CTR"), "AES-256-CTR", &data).len(),
@@ -289,7 +289,7 @@ fn contexts_live_until_the_process_ends() {
         let mut contexts: Vec<Context> = (0..10).map(|_| ready(&cipher, "AES-256-CTR")).collect();
         contexts.iter_mut().for_each(|context| assert!(context.update(&bytes(2_000_000, 9)).is_some()));
         *LEFT.lock().unwrap() = contexts.pop();
-        // SAFETY: a function that may run at the end of the process, before libcrypto's own.
+        // SAFETY: the function may run at the end of the process, before libcrypto's own functions.
         unsafe { libc::atexit(free_it) };
         std::mem::forget((library, cipher, contexts));
     });
@@ -327,7 +327,8 @@ fn the_random_generator_runs_on_it() {
                 })
             })
             .collect();
-        // Joined, since a thread frees its generator when it ends, and the library context must still exist then.
+        // The threads are joined, since a thread frees its generator when it ends, and the library context must still exist
+        // then.
         threads.into_iter().for_each(|thread| thread.join().unwrap());
     });
 }
@@ -340,7 +341,7 @@ fn the_random_generator_runs_on_it_in_a_forked_child() {
         let before = library.random(32);
         // Parent and child have the same state and must not return the same bytes.
         let mut pipe = [0; 2];
-        // SAFETY: space for two descriptors.
+        // SAFETY: the array has space for two descriptors.
         assert_eq!(unsafe { libc::pipe(pipe.as_mut_ptr()) }, 0);
         forked(|| {
             let bytes = library.random(32);
@@ -348,7 +349,7 @@ fn the_random_generator_runs_on_it_in_a_forked_child() {
             assert_eq!(unsafe { libc::write(pipe[1], bytes.as_ptr().cast(), 32) }, 32);
         });
         let mut childs = vec![0; 32];
-        // SAFETY: space for 32 bytes, which the child has written.
+        // SAFETY: the buffer has space for the 32 bytes that the child has written.
         assert_eq!(unsafe { libc::read(pipe[0], childs.as_mut_ptr().cast(), 32) }, 32);
         let parents = library.random(32);
         assert!(before != childs && childs != parents && parents != before);

@@ -20,7 +20,7 @@ pub(crate) enum Call {
     Aad(Vec<u8>),
     Length(usize),
     Final,
-    /// EVP_Cipher with data, and without input (the end of a message).
+    /// EVP_Cipher with data. Without input, the call ends the message.
     Cipher(Vec<u8>),
     CipherEnd,
     Padding(bool),
@@ -188,14 +188,14 @@ impl Side {
             }
             Final => {
                 let (mut out, mut n) = (vec![0xa5; 16 + FENCE], 0);
-                // SAFETY: a live context, and space for a block.
+                // SAFETY: the context is live, and there is space for a block.
                 let returned = unsafe { EVP_CipherFinal_ex(self.context.raw, out.as_mut_ptr(), &mut n) };
                 Self::take(out, 16, returned.into(), n as usize)
             }
             Cipher(data) => {
                 let room = data.len() + 16;
                 let mut out = vec![0xa5; room + FENCE];
-                // SAFETY: a live context, and space for the data and a block.
+                // SAFETY: the context is live, and there is space for the data and a block.
                 let returned = unsafe {
                     EVP_Cipher(self.context.raw, out.as_mut_ptr(), data.as_ptr(), data.len() as u32)
                 };
@@ -203,7 +203,7 @@ impl Side {
             }
             CipherEnd => {
                 let mut out = vec![0xa5; 16 + FENCE];
-                // SAFETY: a live context, and space for a block.
+                // SAFETY: the context is live, and there is space for a block.
                 let returned = unsafe { EVP_Cipher(self.context.raw, out.as_mut_ptr(), std::ptr::null(), 0) };
                 Self::take(out, 16, returned.into(), returned.max(0) as usize)
             }
@@ -212,9 +212,9 @@ impl Side {
             TagLength(n) => self.control(EVP_CTRL_AEAD_SET_TAG, *n, None),
             SetTag(tag) => self.control(EVP_CTRL_AEAD_SET_TAG, tag.len() as c_int, Some(tag.clone())),
             Tag(n) => self.control(EVP_CTRL_AEAD_GET_TAG, *n, Some(vec![0; (*n).max(16) as usize])),
-            // SAFETY: a live context.
+            // SAFETY: the context is live.
             KeyLength(n) => ok(unsafe { EVP_CIPHER_CTX_set_key_length(self.context.raw, *n) }),
-            // SAFETY: a live context.
+            // SAFETY: the context is live.
             Num(n) => ok(unsafe { EVP_CIPHER_CTX_set_num(self.context.raw, *n) }),
             Control(what, n, data) => self.control(*what, *n, Some(data.clone())),
             Set(key, value) => ok(self.context.set(&Params::new().number(key, *value))),
@@ -247,7 +247,7 @@ impl Side {
     fn state(&mut self) -> Outcome {
         let raw = self.context.raw;
         let mut out = Vec::new();
-        // SAFETY: a live context; 64 bytes are enough for any IV.
+        // SAFETY: the context is live, and 64 bytes are enough for any IV.
         unsafe {
             let tag_length = EVP_CIPHER_CTX_get_tag_length(raw);
             for number in [
@@ -278,7 +278,8 @@ pub(crate) fn compare(name: &str, script: &[Call]) -> Vec<Outcome> {
     run(name, script, false)
 }
 
-/// The same, but a call that fails on both ends the script: the state of a context after a failure is unspecified.
+/// The same as above, but a call that fails on both providers ends the script: the state of a context after a failure is
+/// unspecified.
 pub(crate) fn compare_until_failure(name: &str, script: &[Call]) -> Vec<Outcome> {
     run(name, script, true)
 }
@@ -290,7 +291,7 @@ fn run(name: &str, script: &[Call], until_failure: bool) -> Vec<Outcome> {
         evp::clear_errors();
         let mut expected = theirs.run(call);
         // The default provider of 3.0.2 cannot copy a context of an AEAD or of key wrap; this provider can in every release.
-        // There the original is used instead.
+        // With 3.0.2, scripts continue with the original instead of the copy.
         if *call == Copy && ["GCM", "CCM", "OCB", "WRAP", "SIV"].iter().any(|mode| name.contains(mode)) {
             expected.returned = 1;
         }

@@ -43,12 +43,13 @@ fn the_suite_passes_with_many_threads_for_small_pieces() {
 
 #[test]
 fn the_suite_passes_on_the_kernel_without_aes_instructions() {
-    // The longest messages take this kernel seconds and are cut like those of 4096 bytes.
+    // These tests are skipped, because this kernel needs seconds for their messages. Messages of 4096 bytes, which are
+    // split in the same way, are tested.
     let slow = ["ten_megabytes", "a_mebibyte"];
     run_suite_with(&[("LOCKSTEP_KERNEL", "cpu/soft"), ("LOCKSTEP_VERIFY", "full")], &slow);
 }
 
-/// A child cannot use the contexts of its parent: its work is done by the CPU.
+/// A child cannot use the contexts of devices of its parent: its work is done by the CPU.
 #[test]
 #[cfg(feature = "opengl")]
 fn children_of_a_process_that_uses_opengl_encrypt() {
@@ -95,7 +96,7 @@ fn works(library: &Arc<Library>) -> bool {
     ours.is_some() && ours == theirs
 }
 
-/// For [`a_bad_environment_is_reported_once_and_ignored`]: a program that loads the provider three times.
+/// A program for [`a_bad_environment_is_reported_once_and_ignored`]: it loads the provider three times.
 #[test]
 fn a_program_with_a_bad_environment() {
     if env::var_os("LOCKSTEP_TEST_BAD").is_none() {
@@ -106,7 +107,7 @@ fn a_program_with_a_bad_environment() {
     }
 }
 
-/// The command reads the same variables and supports devices that the provider does not.
+/// The command `lockstep` reads the same variables and supports devices that the provider does not.
 #[test]
 fn a_bad_environment_is_reported_once_and_ignored() {
     if subject_is_default("settings") {
@@ -208,7 +209,7 @@ fn a_configuration_file_is_enough() {
     assert_eq!(library.cipher("ChaCha20", "").expect("there").provider(), "default");
 }
 
-/// For the tests of configuration files: a program that reads one, whose provider section is refused.
+/// A program for the tests of configuration files: it reads a file whose provider section is refused.
 #[test]
 fn a_program_with_a_bad_configuration() {
     let Some(file) = env::var_os("LOCKSTEP_TEST_BAD") else { return };
@@ -292,7 +293,7 @@ fn a_value_that_names_a_section_is_not_passed_to_the_provider() {
     }
 }
 
-/// For [`a_trace_to_standard_output_creates_no_file`].
+/// A program for [`a_trace_to_standard_output_creates_no_file`].
 #[test]
 fn a_program_with_a_configuration() {
     let Some(file) = env::var_os("LOCKSTEP_TEST_GOOD") else { return };

@@ -23,7 +23,7 @@ fn run(name: &str, script: &[Call]) -> Vec<Outcome> {
     script.iter().map(|call| side.run(call)).collect()
 }
 
-/// The same, and on the default provider if its release has the cipher (GCM-SIV since 3.2).
+/// Runs a script on the subject, and also on the default provider if its release has the cipher (GCM-SIV since 3.2).
 fn run_on_both(name: &str, script: &[Call]) -> Vec<Outcome> {
     if library().cipher(name, "provider=default").is_some() {
         compare(name, script)

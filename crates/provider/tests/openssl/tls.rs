@@ -95,7 +95,8 @@ fn ccm_records_of_many_sizes_and_tampered_ones() {
     }
 }
 
-/// As libssl uses it: the fixed part is set, the writer chooses the invocation part and sends it in the record.
+/// libssl uses GCM in this way: it sets the fixed part, and the writer chooses the invocation part and sends it in the
+/// record.
 #[test]
 fn gcm_records_with_a_fixed_iv_part_are_read_by_the_other_provider() {
     let name = "AES-128-GCM";
@@ -140,7 +141,7 @@ fn gcm_gets_and_sets_invocation_ivs() {
             compare(name, &script);
         }
     }
-    // Not before a fixed part or a key, and not in the other direction.
+    // The invocation part is refused before the fixed part or a key is set, and in the other direction.
     let invocation = Control(EVP_CTRL_GCM_SET_IV_INV, 8, bytes(8, 3));
     let generate = Control(EVP_CTRL_GCM_IV_GEN, 8, vec![0; 8]);
     compare(name, &[start_decrypting(name), invocation.clone()]);
@@ -188,7 +189,7 @@ fn a_received_iv_is_not_used_for_encryption() {
             assert!(side.run(&Init(DECRYPT, None, None)).ok() && side.run(&call).ok());
             assert!(side.run(&Init(ENCRYPT, None, None)).ok());
             assert!(!side.run(&next).ok(), "{call:?}, {next:?}");
-            // A new IV may be used.
+            // After a new IV is set, the context may be used again.
             assert!(side.run(&Init(ENCRYPT, None, Some(vec![9; 12]))).ok());
             assert!(side.run(&Update(vec![0; 50])).ok() && side.run(&Final).ok());
         }
@@ -305,8 +306,8 @@ fn a_cbc_context_reads_record_after_record() {
     }
 }
 
-/// Lucky 13: a record with wrong padding must be indistinguishable from one with a wrong MAC. It is accepted, and its
-/// MAC is random.
+/// Lucky 13: a record with wrong padding must be indistinguishable from a record with a wrong MAC. The record is
+/// accepted, and its MAC is random.
 #[test]
 fn wrong_padding_gives_a_random_mac_and_no_error() {
     let name = "AES-128-CBC";
@@ -350,7 +351,8 @@ fn wrong_padding_gives_a_random_mac_and_no_error() {
                 assert_ne!(first, real, "{version:x} {mac}: the end of the record is returned");
             }
         }
-        // Without a MAC, that is with encrypt-then-MAC, the record was authenticated before: wrong padding is an error.
+        // Without a MAC, that is with encrypt-then-MAC, the record was authenticated before its padding is checked:
+        // wrong padding is an error.
         let record = cbc_record(name, version, &bytes(64, 5), &[]);
         let mut script = cbc_setup(name, DECRYPT, version, 0);
         script.push(Record(record, explicit(version)));

@@ -26,7 +26,7 @@ const TRACE: &str = "LOCKSTEP_TRACE";
 enum Role {
     /// Nothing.
     Plain,
-    /// The file size limit forbids longer files.
+    /// Its file size limit is 0, so that no file can grow.
     NoFiles,
     /// It reads the FIFO of the trace until the provider is loaded.
     ReaderCloses,
@@ -91,7 +91,7 @@ fn open_in_place_of_stderr(folder: &Path) -> (PathBuf, File) {
     (path, file)
 }
 
-/// Checks that the process ends normally with another standard error.
+/// Checks that the process ends normally if its standard error is another file.
 #[track_caller]
 fn exits_normally(mut program: Command, stderr: impl Into<Stdio>) {
     let child = program.stderr(stderr).stdout(Stdio::piped()).spawn().unwrap();
@@ -100,7 +100,7 @@ fn exits_normally(mut program: Command, stderr: impl Into<Stdio>) {
     assert!(output.status.success() && out.contains("1 passed"), "{program:?}: {}\n{out}", output.status);
 }
 
-/// The same where the trace fails: one line reports it.
+/// The same check for a trace that fails: one line reports the failure.
 #[track_caller]
 fn runs_normally_without_trace(role: Role, trace: impl AsRef<Path>, why: &str) {
     let (_, error) = runs_normally(program(role, trace));
@@ -122,10 +122,10 @@ fn encrypts(library: &Arc<Library>) {
 
 fn handler_and_mask() -> [Vec<u8>; 2] {
     let as_bytes = |set: &libc::sigset_t| {
-        // SAFETY: a live set, read as bytes.
+        // SAFETY: the set is live, and is read as bytes.
         unsafe { std::slice::from_raw_parts((&raw const *set).cast::<u8>(), 8) }.to_vec()
     };
-    // SAFETY: places for the results, initialised with zeros, which are valid values; nothing is changed.
+    // SAFETY: the arguments are places for the results, initialised with zeros, which are valid values; nothing is changed.
     unsafe {
         let mut mask = std::mem::zeroed();
         libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut mask);
@@ -155,7 +155,7 @@ fn the_program() {
     match role {
         Role::NoFiles => {
             let none = libc::rlimit { rlim_cur: 0, rlim_max: libc::RLIM_INFINITY };
-            // SAFETY: a limit that any process may set.
+            // SAFETY: any process may set this limit.
             assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &none) }, 0);
         }
         Role::ReaderCloses | Role::ReaderSleeps => {
@@ -179,7 +179,8 @@ fn the_program() {
         Role::ReaderCloses => reader = None,
         Role::NoStderr => opened.push(open_in_place_of_stderr(&modules)),
         Role::ClosesAll => {
-            // SAFETY: the usual action of daemons. This process does not need its other descriptors any more.
+            // SAFETY: daemons close all descriptors in this way. This process does not need its other descriptors any
+            // more.
             (3..1000).for_each(|number| unsafe { _ = libc::close(number) });
             opened.extend((0..8).map(|i| {
                 let file = modules.join(format!("theirs-{}-{i}", process::id()));
@@ -257,7 +258,7 @@ fn enter_sandbox() {
         libc::SYS_writev,
     ];
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a limit for this process only, which is a child of the test's process.
+    // SAFETY: the limit is for this process only, which is a child of the test's process.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &none) }, 0);
     refuse(&REFUSED, &ALLOWED, libc::SECCOMP_RET_KILL_PROCESS);
 }
@@ -288,7 +289,7 @@ fn refuse(refused: &[libc::c_long], allowed: &[libc::c_long], others: u32) {
     rule(libc::SYS_poll, libc::SECCOMP_RET_ALLOW);
     filter.push(action(others));
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: a filter for this process only, which is a child of the test's process.
+    // SAFETY: the filter is for this process only, which is a child of the test's process.
     unsafe {
         assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
         assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program), 0);
@@ -316,7 +317,7 @@ fn fill(pipe: &mut (impl Write + AsRawFd)) {
 
 fn fifo(path: &Path) {
     let name = CString::new(path.as_os_str().as_bytes()).unwrap();
-    // SAFETY: a C string.
+    // SAFETY: the argument is a C string.
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
 }
 
@@ -332,7 +333,7 @@ fn a_file_and_standard_error_and_output_get_the_trace() {
     assert_eq!(runs_normally(program(Role::Plain, &file)).1, "");
     assert_eq!(runs_normally(program(Role::Forks, &file)).1, "");
     let text = fs::read_to_string(&file).unwrap();
-    // One process, then a parent and a child.
+    // First one process, then a parent and a child.
     for line in ["first use", "100000 bytes in 1 calls"] {
         assert!(text.matches(line).count() >= 2, "{text}");
     }
@@ -412,11 +413,11 @@ fn writes_to_a_full_standard_error_do_not_wait() {
         return;
     }
     for trace in ["stderr", "/nowhere/trace"] {
-        // Closed by the reader.
+        // The pipe is closed by its reader.
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
         exits_normally(program(Role::Plain, trace), writer);
-        // Full and blocking.
+        // The FIFO is full, and writes to it block.
         let (reader, mut writer) = io::pipe().unwrap();
         fill(&mut writer);
         exits_normally(program(Role::Plain, trace), writer);

@@ -95,8 +95,8 @@ fn a_changed_key_is_refused() {
     }
 }
 
-/// Key wrap without padding makes the inputs: with an IV that consists of the prefix and a length, the plaintext may end with
-/// any bytes in place of the padding.
+/// Creates the inputs by key wrap without padding. With an IV that consists of the prefix and a length, the plaintext may end
+/// with any bytes in place of the padding.
 #[test]
 fn wrong_lengths_and_padding_are_refused() {
     for bits in [128, 192, 256] {
@@ -175,7 +175,7 @@ fn evp_cipher_returns_a_status() {
             let mut side = Side::new(cipher);
             assert!(side.run(&with_standard_icv(name, ENCRYPT)).ok());
             let mut out = vec![0; 64];
-            // SAFETY: a live context, and enough space.
+            // SAFETY: the context is live, and there is enough space.
             let returned = unsafe { EVP_Cipher(side.context.raw, out.as_mut_ptr(), data.as_ptr(), 32) };
             (returned, out, side.run(&CipherEnd))
         };
@@ -235,7 +235,7 @@ fn a_context_wraps_many_keys_and_is_copied() {
     }
 }
 
-/// See the comment of this module.
+/// See the comment at the start of this module.
 #[test]
 fn every_update_wraps_a_key() {
     if subject_is_default("releases differ in a second update") {
@@ -266,7 +266,7 @@ fn lengths_that_are_refused_have_a_reason() {
     }
 }
 
-/// One key: an init, perhaps a copy, an update. Without an init, releases differ.
+/// Processes one key: an init, optionally a copy, and an update. Releases differ if there is no init.
 fn message(name: &'static str) -> impl Strategy<Value = Vec<Call>> {
     let (key, iv) = key_and_iv(name);
     let iv = prop::option::of(any::<u64>().prop_map(move |seed| bytes(iv.len(), seed)));

@@ -34,7 +34,7 @@ impl Header<'_> {
 }
 
 impl Cipher {
-    /// Ciphertext and tag as new `bytes`.
+    /// Returns ciphertext and tag as new `bytes`.
     #[inline]
     pub(super) fn encrypt<'py>(
         &self,
@@ -49,7 +49,7 @@ impl Cipher {
         })
     }
 
-    /// The plaintext as new `bytes`.
+    /// Returns the plaintext as new `bytes`.
     #[inline]
     pub(super) fn decrypt<'py>(
         &self,
@@ -68,7 +68,7 @@ impl Cipher {
         })
     }
 
-    /// Ciphertext and tag into `output`; returns their length in bytes.
+    /// Writes ciphertext and tag to `output`; returns their length in bytes.
     pub(super) fn encrypt_into(
         &self,
         py: Python<'_>,
@@ -83,8 +83,8 @@ impl Cipher {
         let part = |start: usize, len| Memory { start: output.start.wrapping_add(start), len };
         let (body, tag) = (part(body_start, data.len), part(tag_start, self.tag));
         let is_apart = check_apart(header, data, body, output)?;
-        // SAFETY: the output is an exported writable buffer, and body and tag are disjoint parts of it. The data are valid for reads.
-        // They are apart from the output, or they are the body, and then there is only the slice of the body.
+        // SAFETY: the output is an exported writable buffer, and body and tag are disjoint parts of it. The data are valid for
+        // reads. They either do not overlap the output, or are its body. In the second case, only the slice of the body is made.
         let (data, tag) = unsafe {
             let body = slice_mut(body);
             let data = if is_apart { HostData::copy(slice(data), body) } else { Ok(HostData::InPlace(body)) };
@@ -94,7 +94,7 @@ impl Cipher {
         Ok(len)
     }
 
-    /// The plaintext into `output`; returns its length in bytes.
+    /// Writes the plaintext to `output`; returns its length in bytes.
     pub(super) fn decrypt_into(
         &self,
         py: Python<'_>,
@@ -112,7 +112,8 @@ impl Cipher {
             return Err(overlap());
         }
         // SAFETY: the output is an exported writable buffer, and body and tag are disjoint parts of the data, which are valid for
-        // reads. The tag is apart from the output. The body is too, or it is the output, and then there is only the slice of the output.
+        // reads. The tag does not overlap the output. The body does not either, or it is the output. In the second case, only the
+        // slice of the output is made.
         let (data, tag) = unsafe {
             let output = slice_mut(output);
             let data =
@@ -207,7 +208,7 @@ impl Cipher {
     }
 }
 
-/// True if the input and the output are apart, false if they are the same memory.
+/// True if the input and the output do not overlap, false if they are the same memory.
 fn check_apart(header: Header<'_>, from: Memory, to: Memory, output: Memory) -> PyResult<bool> {
     if header.overlaps(output) {
         return Err(overlap());

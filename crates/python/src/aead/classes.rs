@@ -78,7 +78,7 @@ macro_rules! class {
                 generate_key(py, $mode, bit_length)
             }
 
-            /// Encrypts and authenticates data; authenticates associated_data (None: nothing).
+            /// Encrypts and authenticates data; authenticates associated_data (None for no data).
             ///
             /// Returns ciphertext and tag: len(data) bytes and the tag.
             /// Raises ValueError for a nonce of a wrong length or data that are too long.
@@ -111,11 +111,11 @@ macro_rules! class {
                 with_arguments!(self.decrypt(py, nonce, data, associated_data)).map(Bound::into_any)
             }
 
-            /// As encrypt, into a writable buffer of len(data) bytes and the tag. For work in place, data is the memory of the
-            /// first len(data) bytes of buf.
+            /// Does the same as encrypt, but writes the result to buf, a writable buffer with the length of data and tag.
+            /// For work in place, data is the memory of the first len(data) bytes of buf.
             ///
-            /// Returns the number of bytes written. Raises ValueError also for a buffer of another length or one that
-            /// overlaps an argument in part, TypeError for a read-only buffer.
+            /// Returns the number of bytes written. Raises ValueError also for a buffer of another length or one that partly
+            /// overlaps an argument, TypeError for a read-only buffer.
             fn encrypt_into(
                 &self,
                 py: Python<'_>,
@@ -130,11 +130,12 @@ macro_rules! class {
                 with_arguments!(self.encrypt_into(py, nonce, data, associated_data, buf))
             }
 
-            /// As decrypt, into a writable buffer of len(data) bytes less the tag. For work in place, buf is the memory of the
-            /// ciphertext in data. The buffer is zeroed if InvalidTag is raised.
+            /// Does the same as decrypt, but writes the result to buf, a writable buffer with the length of data without the
+            /// tag. For work in place, buf is the memory of the ciphertext in data. The buffer is zeroed if InvalidTag is
+            /// raised.
             ///
-            /// Returns the number of bytes written. Raises ValueError also for a buffer of another length or one that
-            /// overlaps an argument in part, TypeError for a read-only buffer.
+            /// Returns the number of bytes written. Raises ValueError also for a buffer of another length or one that partly
+            /// overlaps an argument, TypeError for a read-only buffer.
             fn decrypt_into(
                 &self,
                 py: Python<'_>,
@@ -174,7 +175,8 @@ class! {
 }
 
 class! {
-    /// AES-CCM (SP 800-38C) with a key of 16, 24 or 32 bytes, nonces of 7 to 13 bytes and tags of 4 to 16 bytes, an even number.
+    /// AES-CCM (SP 800-38C) with a key of 16, 24 or 32 bytes, nonces of 7 to 13 bytes and tags of 4, 6, 8, 10, 12, 14 or 16
+    /// bytes.
     ///
     /// A nonce must never be used twice with one key. With a nonce of n bytes, a message has less than 2 ** (8 * (15 - n)) bytes.
     AESCCM, Aead::Ccm, (tag_length: Option<usize> = None), match tag_length.unwrap_or(TAG) {
@@ -240,7 +242,7 @@ impl AESSIV {
         generate_key(py, Aead::Siv, bit_length)
     }
 
-    /// Encrypts and authenticates data; authenticates the list of at most 126 buffers associated_data (None: no buffer).
+    /// Encrypts and authenticates data; authenticates the list of at most 126 buffers associated_data (None for no buffers).
     ///
     /// Returns the tag of 16 bytes and the ciphertext. Raises ValueError for more buffers.
     fn encrypt<'py>(
@@ -270,7 +272,8 @@ impl AESSIV {
         with_strings!(self.decrypt(py, data, associated_data)).map(Bound::into_any)
     }
 
-    /// As encrypt, into a writable buffer of 16 + len(data) bytes. For work in place, data is the memory of buf from byte 16.
+    /// Does the same as encrypt, but writes the result to buf, a writable buffer of 16 + len(data) bytes. For work in place,
+    /// data is the memory of buf from byte 16.
     ///
     /// Returns the number of bytes written.
     fn encrypt_into(
@@ -286,7 +289,8 @@ impl AESSIV {
         with_strings!(self.encrypt_into(py, data, associated_data, buf))
     }
 
-    /// As decrypt, into a writable buffer of len(data) - 16 bytes, which is zeroed if InvalidTag is raised.
+    /// Does the same as decrypt, but writes the result to buf, a writable buffer of len(data) - 16 bytes, which is zeroed if
+    /// InvalidTag is raised.
     ///
     /// Returns the number of bytes written.
     fn decrypt_into(

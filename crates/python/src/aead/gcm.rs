@@ -1,4 +1,4 @@
-//! GCM of small calls, on the calling thread: without planner and allocation.
+//! GCM for small calls. It runs on the calling thread, and uses neither the planner nor allocations.
 
 use std::sync::{Mutex, PoisonError, TryLockError};
 

@@ -24,13 +24,13 @@ use crate::modes::{TAG, mode_of_class};
 
 /// Between two pieces of this many bytes, signal handlers run.
 const PIECE: usize = 32 << 20;
-/// Work of fewer bytes is done by one thread: to start another one takes as long.
+/// Work of fewer bytes is done by one thread, because starting another thread takes as long as the work.
 const THREAD: usize = 256 << 10;
 /// The number of messages that a thread takes at once.
 const TAKE: usize = 32;
 /// Messages of GCM of at most this many bytes on average are computed by the CPU's inline kernel.
 const SMALL: usize = 64 << 10;
-/// What a message counts for, in bytes, besides its data: the preparation of its key.
+/// The number of bytes that a message counts in addition to its data, for the preparation of its key.
 const PREPARATION: usize = 512;
 
 /// Strings of bytes, one for each message.
@@ -64,7 +64,7 @@ impl<'a> Strings<'a> {
     }
 }
 
-/// What keeps the memory of [`Strings`]: the objects of a list, and the buffers that are exported.
+/// Keeps the memory of [`Strings`] valid: contains the objects of a list, and the exported buffers.
 #[derive(Default)]
 struct Kept<'py> {
     objects: Vec<Bound<'py, PyAny>>,
@@ -74,7 +74,7 @@ struct Kept<'py> {
 }
 
 impl<'py> Kept<'py> {
-    /// The memory of an object, which is kept with it.
+    /// Returns the memory of an object, and keeps the object.
     fn read(&mut self, object: Bound<'py, PyAny>) -> PyResult<Memory> {
         let memory = if let Ok(bytes) = object.cast_exact::<PyBytes>() {
             Memory::of(bytes.as_bytes())
@@ -102,7 +102,7 @@ impl<'py> Kept<'py> {
         if let Ok(rows) = given.cast::<PyTuple>() {
             let width = rows.get_item(1)?.extract()?;
             let memory = self.read(rows.get_item(0)?)?;
-            // SAFETY: valid as long as `self` keeps it, which is borrowed by the result.
+            // SAFETY: the memory is valid as long as `self`, which the result borrows.
             return Ok(Strings::Rows(unsafe { slice(memory) }, width));
         }
         let Ok(list) = given.cast::<PyList>() else {
@@ -155,7 +155,7 @@ impl Batch {
         if self.encrypts { len.checked_add(self.tag) } else { len.checked_sub(self.tag) }
     }
 
-    /// Body and tag, from the longer side of a message.
+    /// Body and tag of the encrypted form of a message.
     fn split(self, message: &[u8]) -> (&[u8], &[u8]) {
         if self.mode == Aead::Siv {
             let (tag, body) = message.split_at(self.tag);

@@ -1,7 +1,7 @@
 //! One message in an array of another library, on the host or on a device: see `crate::tensor`.
 //!
-//! On a device, nonce, associated data and tag pass through the host, so these calls wait for the end of the work, as an exception for a
-//! wrong tag requires. `lockstep.tensor` has calls that do not wait.
+//! On a device, nonce, associated data and tag pass through the host, and a wrong tag must raise an exception. So these calls
+//! wait for the end of the work. `lockstep.tensor` has calls that do not wait.
 
 use lockstep::hazmat::data::{Data, DeviceSlice};
 use lockstep::hazmat::mode::Aead;

@@ -26,10 +26,11 @@ pub(super) fn raw_array<'py>(
     result_like(&output, data)
 }
 
-/// Encrypts or decrypts an array into another of the same length, which may be the same memory. Returns the length in bytes.
+/// Encrypts or decrypts an array into another array of the same length, which may be the same memory. Returns the length in
+/// bytes.
 ///
 /// # Errors
-/// As [`raw_array`], and `ValueError` for different lengths and for arrays that overlap in part.
+/// Those of [`raw_array`], and `ValueError` for different lengths and for arrays that overlap in part.
 pub(super) fn raw_array_into(
     py: Python<'_>,
     call: Call<'_>,
@@ -50,8 +51,8 @@ fn run(py: Python<'_>, call: Call<'_>, data: &Imported, output: &Bound<'_, PyAny
         (&Place::Host(from), &Place::Host(to)) => {
             call.check_output(to)?;
             let is_apart = is_apart(from, to)?;
-            // SAFETY: the memory is valid while the arrays are imported; the output overlaps nothing but the whole data, whose slice
-            // is not made in that case.
+            // SAFETY: the memory is valid while the arrays are imported. The output either overlaps nothing, or is the memory of
+            // the whole data. In the second case, no slice of the data is made.
             let data = unsafe {
                 match is_apart {
                     true => HostData::copy(slice(from), slice_mut(to)).map_err(from_core)?,

@@ -121,7 +121,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Encrypts or decrypts data with a raw mode into new `bytes`; an array of another library into a new array of it.
+/// Encrypts or decrypts data with a raw mode into new `bytes`, or an array of another library into a new array of that library.
 #[pyfunction]
 pub(crate) fn raw<'py>(
     py: Python<'py>,
@@ -170,8 +170,8 @@ pub(crate) fn raw_into(
     let call = Call::new(mode, encrypts, key, iv)?;
     call.check_output(output)?;
     let is_apart = is_apart(Memory::of(data), output)?;
-    // SAFETY: an exported writable buffer. It overlaps nothing but the whole data, whose slice is not used in that case; the IV was
-    // copied.
+    // SAFETY: the output is an exported writable buffer. It either overlaps nothing, or is the memory of the whole data. In the
+    // second case, no slice of the data is used. The IV was copied.
     let output = unsafe { slice_mut(output) };
     let data =
         if is_apart { HostData::copy(data, output).map_err(from_core)? } else { HostData::InPlace(output) };

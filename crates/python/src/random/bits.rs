@@ -73,21 +73,21 @@ impl State {
 /// # Safety
 /// `state` is the state of [`NumpyBits`], and the caller holds the lock of its `BitGenerator`.
 unsafe extern "C" fn next_uint64(state: *mut c_void) -> u64 {
-    // SAFETY: by the caller.
+    // SAFETY: guaranteed by the caller.
     u64::from_le_bytes(unsafe { &mut *state.cast::<State>() }.word())
 }
 
 /// # Safety
 /// As for [`next_uint64`].
 unsafe extern "C" fn next_uint32(state: *mut c_void) -> u32 {
-    // SAFETY: by the caller.
+    // SAFETY: guaranteed by the caller.
     u32::from_le_bytes(unsafe { &mut *state.cast::<State>() }.word())
 }
 
 /// # Safety
 /// As for [`next_uint64`].
 unsafe extern "C" fn next_double(state: *mut c_void) -> f64 {
-    // SAFETY: by the caller.
+    // SAFETY: guaranteed by the caller.
     unit(u64::from_le_bytes(unsafe { &mut *state.cast::<State>() }.word()))
 }
 
@@ -116,7 +116,7 @@ impl NumpyBits {
         Ok(NumpyBits::start(key, block, used))
     }
 
-    /// Makes the functions of this state those of a capsule of numpy.
+    /// Writes the functions of this state to a capsule of numpy.
     fn install(&self, capsule: &Bound<'_, PyAny>) -> PyResult<()> {
         // SAFETY: the call checks that the object is a capsule of this name.
         let interface = unsafe { PyCapsule_GetPointer(capsule.as_ptr(), c"BitGenerator".as_ptr()) };

@@ -44,7 +44,7 @@ pub(crate) fn blocks(bytes: usize) -> u128 {
 /// A key of AES-256 and its expanded form.
 pub(super) struct StreamKey {
     key: Key,
-    /// In memory of its own, since it is aligned to more bytes than Python's objects are.
+    /// Allocated separately, since its alignment is larger than that of Python's objects.
     inline: Box<InlineKey>,
 }
 

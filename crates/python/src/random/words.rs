@@ -81,7 +81,8 @@ static NORMAL: LazyLock<Box<Table>> = LazyLock::new(|| {
     table
 });
 
-/// The 64-bit word for a normal number of a 32-bit word: its bits, and a one in the middle of what follows.
+/// Returns the 64-bit word from which a normal number is made if there is only a 32-bit word: its bits, followed by a one and
+/// zeros, which is the middle of the possible values.
 #[inline]
 fn widen(word: u32) -> u64 {
     (u64::from(word) << 32) | (1 << 31)
@@ -96,8 +97,9 @@ fn widen(word: u32) -> u64 {
 #[inline]
 fn normal(table: &Table, word: u64) -> f64 {
     let odd = (word & (u64::MAX >> 1)) | 1;
-    // The leading zeros after the sign, by the exponent of a float, whose rounding cannot reach the next power of two. The instruction
-    // of `leading_zeros` on the oldest x86-64 waits for the number before.
+    // The number of leading zeros after the sign, computed from the exponent of a float. Rounding to the float cannot reach the
+    // next power of two. `leading_zeros` is not used, because on the oldest x86-64 processors its instruction waits for the
+    // previous result.
     let octave = 1085 - (((odd & !(odd >> 1)) as i64 as f64).to_bits() >> 52) as usize;
     let scaled = odd << octave;
     let part = (scaled >> 58) as usize & (PARTS - 1);

@@ -1,8 +1,8 @@
 //! Work on device memory that goes on after the call has returned.
 //!
-//! A thread of a pool submits the work, and the caller waits for that only, so the order of work on a stream is the order of the calls.
-//! The thread then waits for the end of the work, drops the references to the arrays, and records a failure for a later call. At most
-//! [`THREADS`] works are in flight; a call waits if there are more.
+//! A thread of a pool submits the work. The caller waits only for the submission, so the order of work on a stream is the order
+//! of the calls. The thread then waits for the end of the work, drops the references to the arrays, and records a failure for a
+//! later call. At most [`THREADS`] works are in progress; further calls wait.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use super::import::Keep;
 use crate::error::from_core;
 
-/// The largest number of works in flight.
+/// The maximum number of works in progress.
 const THREADS: usize = 32;
 
 /// The time between two checks for signals.
@@ -135,7 +135,7 @@ impl Pool {
     }
 }
 
-/// Starts work. It calls its argument when it has submitted to the device, and returns when the device has finished. `keep` is
+/// Starts work. `work` calls its argument after the submission to the device, and returns when the device has finished. `keep` is
 /// dropped afterwards.
 ///
 /// # Errors
@@ -206,7 +206,7 @@ pub(crate) fn synchronize(py: Python<'_>) -> PyResult<()> {
 pub(crate) fn after_fork_in_child() {
     super::keystream::after_fork_in_child();
     if let Some(pool) = lock(&POOL).take() {
-        // The child has no right to the memory and the locks of the parent's work.
+        // The child must not use the memory and the locks of the parent's work.
         std::mem::forget(pool);
     }
 }

@@ -200,8 +200,8 @@ impl Call {
             (host(&self.from)?, host(&self.to)?, host(&self.tags)?, host(&self.status)?);
         let (key, nonces) = (host(&self.key)?, host(&self.nonces)?);
         let is_in_place = from.start == to.start;
-        // SAFETY: the memory is valid while the arrays are imported, and `check` has found no overlap of what is written,
-        // but for `from` in place, whose slice is not used then. When opening, the tags are only read.
+        // SAFETY: the memory is valid while the arrays are imported, and `check` has found that what is written overlaps nothing,
+        // except `from` for work in place, whose slice is not used then. When opening, the tags are only read.
         let call = unsafe {
             HostCall {
                 mode: self.mode,
@@ -391,7 +391,7 @@ impl HostCall<'_> {
             *byte = message.status as u8;
         }
         match outcome {
-            // The statuses have this.
+            // The statuses show which messages are not authentic.
             Err(CoreError::AuthenticationFailed) => Ok(()),
             outcome => outcome,
         }

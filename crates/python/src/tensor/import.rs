@@ -40,7 +40,7 @@ pub(crate) struct Imported {
     owner: Owner,
 }
 
-/// What keeps the memory of an array.
+/// The owner that keeps the memory of an array valid.
 enum Owner {
     Buffer(#[allow(dead_code, reason = "released when it is dropped")] Box<Export>),
     Shared(Keep),
@@ -127,10 +127,10 @@ impl Imported {
         Imported::new(array, stream, false)
     }
 
-    /// As [`Imported::read`], to write.
+    /// Imports an array as [`Imported::read`] does, for writing.
     ///
     /// # Errors
-    /// As [`Imported::read`], and `TypeError` for a read-only array.
+    /// Those of [`Imported::read`], and `TypeError` for a read-only array.
     pub(crate) fn write(array: &Bound<'_, PyAny>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<Imported> {
         Imported::new(array, stream, true)
     }

@@ -89,7 +89,7 @@ impl Call {
             let outcome = run(mode, &executor, &mut messages);
             let statuses: Vec<u8> = messages.iter().map(|message| message.status as u8).collect();
             match outcome {
-                // The statuses have this.
+                // The statuses show which messages are not authentic.
                 Err(CoreError::AuthenticationFailed) if !seals => {}
                 outcome => outcome?,
             }

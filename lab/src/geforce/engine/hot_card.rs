@@ -20,7 +20,7 @@ use crate::geforce::files::FILES;
 const BYTES: u64 = 700_000_000;
 /// Bytes after which results are wrong: no smaller file had errors.
 const HOT_FROM: u64 = 500_000_000;
-/// Of so many blocks one is wrong. The thesis does not state how many were.
+/// One block in this number of blocks is wrong. The thesis does not state how many blocks were wrong.
 const BLOCKS_PER_ERROR: u64 = 16;
 /// Bytes of a call, as in Table A5.
 const CALL: u64 = 4 << 20;
@@ -51,7 +51,7 @@ impl Device for HotCard {
         &self.kernels
     }
     fn cost(&self, kernel: KernelId, operation: Operation, size: KeySize) -> Option<Cost> {
-        // So little that the planner chooses this device.
+        // The cost is so low that the planner chooses this device.
         self.inner.cost(kernel, operation, size).map(|_| Cost::new(1.0, 1e6))
     }
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
@@ -84,7 +84,8 @@ pub struct Outcome {
     pub hot_from: u64,
     /// Wrong blocks in the output.
     pub wrong_blocks: u64,
-    /// Calls that encrypted the file, and those of them that the device did, right or wrong.
+    /// The number of calls that encrypted the file, and the number of those calls that ran on the device, with right or
+    /// wrong results.
     pub calls: (u64, u64),
     /// The error that the planner reported, if it noticed one.
     pub incident: Option<String>,

@@ -41,7 +41,8 @@ pub struct Launch {
     pub buffer: usize,
 }
 
-/// The configurations of Tables A1 to A4. Tables A2 and A4 have the same; X was running for Table A4.
+/// The configurations of Tables A1 to A4. Tables A2 and A4 have the same configuration; for Table A4, the X server was
+/// running.
 pub const LAUNCHES: [Launch; 3] = [
     Launch { tables: "A1", blocks: 360, threads: 512, rounds: 10, buffer: 29_491_200 },
     Launch { tables: "A2", blocks: 360, threads: 512, rounds: 10, buffer: 58_982_400 },
@@ -97,7 +98,7 @@ pub struct Geforce6800 {
     pub resized: Time,
 }
 
-/// Table A7: what a file takes without encryption.
+/// Table A7: the times of a file without encryption.
 #[derive(Debug, Clone, Copy)]
 pub struct Overhead {
     /// The number of the file.
@@ -106,11 +107,11 @@ pub struct Overhead {
     pub nothing: Time,
     /// The data are copied to the device and back.
     pub copies: Time,
-    /// They are encrypted.
+    /// The data are copied and encrypted.
     pub all: Time,
 }
 
-/// The padding of a file, 16 bytes, in a call of its own: mean seconds.
+/// The padding of a file, 16 bytes, in a separate call: mean seconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Padding {
     /// The edge of the data texture.
@@ -323,8 +324,8 @@ impl Bench {
         })
     }
 
-    /// The mean time of the calls that encrypt a file, buffer by buffer, and then the padding. The data of a buffer are made
-    /// and compared outside of the time.
+    /// The mean time of the calls that encrypt a file, buffer by buffer, and then the padding. The time does not include
+    /// creating and comparing the data of a buffer.
     fn time(
         &self,
         kernel: &'static str,
@@ -340,7 +341,7 @@ impl Bench {
         for run in 0..=self.runs {
             let mut done = 0;
             loop {
-                // After the file its padding, a block of 16 bytes that each contain 16 (RFC 5652, 6.3).
+                // The file is followed by its padding, a block of 16 bytes with the value 16 (RFC 5652, 6.3).
                 let is_padding = done == file.bytes;
                 let len = if is_padding { 16 } else { most.min((file.bytes - done) as usize) };
                 for (at, block) in input[..len].chunks_exact_mut(16).enumerate() {

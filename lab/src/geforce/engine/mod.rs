@@ -1,8 +1,8 @@
 //! The thesis's measurements on devices of this machine: its files, encrypted by the kernels of the GeForce 6800 in OpenGL and
 //! of the GeForce 8800 in CUDA, and its finding that a hot card returned wrong results.
 //!
-//! The thesis measures the program `openssl`, which reads and writes a file on a hard disk. Here only the calls of the engine
-//! are timed, one for each buffer and one for the padding, so that the time of a disk hides nothing.
+//! The thesis measures the program `openssl`, which reads and writes a file on a hard disk. Here only the calls of the
+//! engine are timed, one for each buffer and one for the padding, so that the results do not include the time of a disk.
 
 mod hot_card;
 mod measure;

@@ -95,7 +95,7 @@ pub(super) fn run(args: &OpenGl) -> Result<()> {
     .map_err(|error| failed(error.to_string()))?;
     drop(note);
     let report = Report { measured, date: date::today() };
-    // Printed before the plot is written, so that a failure of the write does not lose the measurements.
+    // The report is printed before the plot is written, so that a failure of the write does not lose the measurements.
     if args.json { print_json(&report.json()) } else { print(&report.text()) }?;
     if let (Some(mut file), Some(path)) = (file.take(), &args.plot) {
         file.file().write_all(report.plot().svg().as_bytes()).map_err(Error::io("write", path))?;
@@ -136,7 +136,7 @@ fn write_pictures(device: &dyn Device, folder: &Path, force: bool) -> Result<()>
     let cbc = |key: &Key, iv: &[u8; 16], data: &mut [u8]| {
         encrypt(&processor, Cipher::Cbc, key, &mut iv.clone(), data)
     };
-    // The default kernel if the device cannot run the chapter's fragment program.
+    // If the device cannot run the chapter's fragment program, the default kernel is used.
     let kernel =
         device.kernels().iter().find(|info| info.name == paper::KERNELS[1] && info.missing.is_none());
     let kernel = kernel.unwrap_or(&device.kernels()[0]).name;

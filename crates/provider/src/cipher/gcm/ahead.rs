@@ -21,13 +21,13 @@ pub(super) struct InUse {
 }
 
 impl Ahead {
-    /// Not in use.
+    /// Creates a value without keystream computed ahead.
     pub(super) fn none() -> Ahead {
         Ahead(Vec::new())
     }
 
-    /// In use, unless the key or the memory is missing: GCM then works without keystream computed ahead. (A vector of one
-    /// element, because a `Box` cannot be allocated without an abort on failure.)
+    /// Creates a value that uses keystream computed ahead. If the key or the memory is missing, GCM works without it. (A
+    /// vector of one element, because a `Box` cannot be allocated without an abort on failure.)
     pub(super) fn allocate(key: Outcome<ContextKey>) -> Ahead {
         let mut place = Vec::new();
         if let (Ok(key), Ok(())) = (key, place.try_reserve_exact(1)) {
@@ -36,7 +36,7 @@ impl Ahead {
         Ahead(place)
     }
 
-    /// For a copy of the context, which computes its own keystream when needed.
+    /// The value for a copy of the context. The copy computes its own keystream when needed.
     pub(super) fn duplicate(&self) -> Ahead {
         self.0.first().map_or_else(Ahead::none, |used| Ahead::allocate(used.key.duplicate()))
     }
@@ -56,7 +56,7 @@ impl Ahead {
         }
     }
 
-    /// Wipes the key; keystream is not in use any more.
+    /// Wipes the key. After this call no keystream is computed ahead.
     pub(super) fn clear(&mut self) {
         self.0.clear();
         heap::wipe_spare_capacity(&mut self.0);
@@ -70,8 +70,8 @@ impl Drop for Ahead {
 }
 
 impl InUse {
-    /// Encrypts or decrypts data of a message. False if the message is too long. A separate function, so that its stack frame
-    /// can be wiped.
+    /// Encrypts or decrypts data of a message. Returns false if the message is too long. A separate function, so that its
+    /// stack frame can be wiped.
     #[inline(never)]
     pub(super) fn update(
         &mut self,
