@@ -217,6 +217,7 @@ test-dist: dist
 	tools/provider-test/openssl.py $(DIST)/lockstep.so
 
 lint: tools-present
+	for manifest in fuzz crates/parquet/arrow-rs; do $(CARGO) metadata --locked --format-version 1 --manifest-path $$manifest/Cargo.toml >/dev/null || exit; done
 	tools/import_pictures.py --check
 	tools/scale_model.py --self-test
 	tools/scale_model.py --check
