@@ -272,8 +272,8 @@ Every kernel is compiled for sm_90 by the pinned compiler. No GPU is needed. An 
 instructions. The counts therefore need no assumption about the number of iterations of a loop, and an error of the
 interpreter would lead to a wrong ciphertext. The input is a tile in the middle of a large, aligned message. XTS has data units
 of 4 KiB, or of one tile if a tile is larger. Serial modes have 1024 messages in parallel. Some kernels make tables and then
-process several tiles in each thread block; for these kernels, only an additional tile is counted. The papers' kernels run
-with 64 threads per thread block, and `global_sbox` with 10 AES blocks per thread.
+process several tiles in each thread block. For these kernels, the counts are those of one additional tile, without the tables.
+The papers' kernels run with 64 threads per thread block, and `global_sbox` with 10 AES blocks per thread.
 
 Numbers are per byte of data, in instructions of one thread: a warp instruction counts as 32.
 

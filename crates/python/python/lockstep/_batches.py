@@ -144,7 +144,7 @@ def encrypt_many(
 
     Arrays must be on the host; for arrays on a GPU, use `lockstep.tensor.seal`.
 
-    Raises TypeError and ValueError as the class does, and ValueError if the numbers of keys, nonces and messages differ. Ctrl-C
+    Raises TypeError and ValueError as the class does, and also if the numbers of keys, nonces and messages differ. Ctrl-C
     stops the call between pieces of 32 MiB.
     """
     outputs, ends, _ = _run(True, mode, keys, nonces, data, associated_data, offsets, tag_length)

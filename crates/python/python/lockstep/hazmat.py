@@ -6,8 +6,8 @@ prescribes a raw mode.
 
 Arguments that hold bytes may be any contiguous buffers. The data and the output of encrypt, encrypt_into, decrypt and decrypt_into may
 also be arrays of other libraries (`__dlpack__`, `__cuda_array_interface__`), on the host or on a GPU. On a GPU, the current stream of
-the library is used. encrypt and decrypt then return a new array of bytes of the same library on the same device, and each call waits
-for the end of the work.
+the library is used. For such arrays, encrypt and decrypt return a new array of bytes of the same library on the same device, and each
+call waits for the end of the work.
 
 Keys have 16, 24 or 32 bytes. Keys of XTS have 32 or 64 bytes: the key of the data, then the key of the tweak. Wrong lengths raise
 ValueError. Large calls release the interpreter lock and use all cores if the mode is parallel.

@@ -1,8 +1,9 @@
 """Encrypted Parquet files (Parquet Modular Encryption), read as plain ones by every reader of Parquet, and written by a policy.
 
-open(file, keys) a file object with the plain form of an encrypted file, decrypted when it is read encrypt(input, ...) an
-encrypted file from a plain one decrypt(input, ...) a plain file from an encrypted one decrypt_modules(...) pages and other
-modules, in memory of the host or of a GPU, for readers that decode Parquet themselves
+open(file, keys)     a file object with the plain form of an encrypted file, decrypted when it is read
+encrypt(input, ...)  an encrypted file from a plain one
+decrypt(input, ...)  a plain file from an encrypted one
+decrypt_modules(...) pages and other modules, in memory of the host or of a GPU, for readers that decode Parquet themselves
 """
 
 from __future__ import annotations
@@ -171,16 +172,16 @@ def open(
     """Opens an encrypted Parquet file; returns a file object with the same table as a plain Parquet file.
 
     pyarrow, pandas, polars, DuckDB and others read it like any Parquet file. Data are decrypted and checked when they are read,
-    and data that are not authentic are not returned. Pages have the same offsets as in the encrypted file.
+    and data that are not authentic are not returned. Offsets are the same as in the encrypted file.
 
-    file: a path, or a binary file object that can seek. It is not closed, and nothing else may use it meanwhile. keys: {"footer": key,
-    "columns": {path: key}}, each key 16, 24 or 32 bytes. A path is the names of a column from the root, joined by dots. kms: instead of
-    keys, a function of a master key's identifier and a wrapped key that returns the key; it is called for the key material that pyarrow
-    and parquet-java store in the file. aad_prefix: required if the file was written with one and does not store it; if the file stores
-    one, the two must be equal. allow_missing_aad: read files of DuckDB, whose modules have no associated data, so that an exchange of
-    pages or columns of the file is not detected. allow_unauthenticated_pages: read files with AES_GCM_CTR_V1, whose pages have no tags,
-    so that changes in them are not detected. An attacker can also change a file with AES_GCM_V1 into such a file, because the format
-    does not authenticate the algorithm in files with an encrypted footer.
+    file: a path, or a binary file object that can seek. It is not closed, and nothing else may use it meanwhile.
+    keys: {"footer": key, "columns": {path: key}}, each key 16, 24 or 32 bytes. A path is the names of a column from the root, joined
+    by dots. kms: instead of keys, a function of a master key's identifier and a wrapped key that returns the key; it is called for
+    the key material that pyarrow and parquet-java store in the file. aad_prefix: required if the file was written with one and does
+    not store it; if the file stores one, the two must be equal. allow_missing_aad: read files of DuckDB, whose modules have no
+    associated data, so that an exchange of pages or columns of the file is not detected. allow_unauthenticated_pages: read files with
+    AES_GCM_CTR_V1, whose pages have no tags, so that changes in them are not detected. An attacker can also change a file with
+    AES_GCM_V1 into such a file, because the format does not authenticate the algorithm in files with an encrypted footer.
 
     Columns whose key is not given are in the schema, but cannot be read: a read raises ValueError.
 
@@ -232,7 +233,7 @@ def encrypt(
     input: a path, or a binary file object that can seek. output: a path. footer_key: 16, 24 or 32 bytes. columns: the keys of
     columns by their paths (names from the root, joined by dots); the name of a group stands for all columns in it. Columns without
     a key are encrypted with the footer key, except plain_columns, which are not encrypted. algorithm: "AES_GCM_V1", or
-    "AES_GCM_CTR_V1", whose pages are not authenticated, so readers must set allow_unauthenticated_pages. plaintext_footer: leave
+    "AES_GCM_CTR_V1", whose pages are not authenticated, so that `open` needs allow_unauthenticated_pages. plaintext_footer: leave
     the footer readable, and sign it. aad_prefix: identifies the file, so that it cannot be exchanged for another one.
     store_aad_prefix: write it to the file; otherwise readers must know it. footer_key_metadata, column_key_metadata: what readers
     need to find the keys.

@@ -64,11 +64,11 @@ def seal(
     """Encrypts and authenticates messages with tags of 16 bytes, without associated data.
 
     key: the bytes of a key, or an array of bytes with n rows, a key for each message.
-    nonces: 12 bytes for one message (XAES256GCM: 24); for n messages an array of bytes of the shape (n, 12), or (n, 16), of
-    whose rows 12 bytes are used (XAES256GCM: (n, 24)). Nonces of AESGCM on a GPU have rows of 16 bytes. A nonce must never be
-    used twice with one key.
+    nonces: 12 bytes for one message (XAES256GCM: 24); for n messages an array of bytes of the shape (n, 12), or (n, 16), where
+    only the first 12 bytes of each row are used (XAES256GCM: (n, 24)). Nonces of AESGCM on a GPU have rows of 16 bytes. A nonce must
+    never be used twice with one key.
     data: the messages in one array: n equal parts, or the parts between the n + 1 `offsets` in bytes.
-    out: the array for the ciphertext, which may be `data`; None: a new one of bytes.
+    out: the array for the ciphertext, which may be `data`; None: a new array of bytes.
     tags: the array for the tags; None: a new one.
 
     mode: a class of `lockstep.aead` except AESSIV. On a GPU, AESGCM copies nothing to the host, and the call returns before the work is

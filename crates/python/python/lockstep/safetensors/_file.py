@@ -81,7 +81,7 @@ class TensorFile:
         entry = self.entry(name)
         first, *others = index if isinstance(index, tuple) and index else (index,)
         rows = _rows(first, entry.shape)
-        # The bytes of a row. An element of the type F4 is not a whole byte, so a vector of F4 has no such rows.
+        # The bytes of a row. In a vector of the type F4, a row is half a byte, so `rest` is not 0.
         row, rest = divmod(entry.end - entry.start, max(1, entry.shape[0])) if rows else (0, 0)
         if rows is None or rest:
             return self._framework.compact(self.read([name])[name][index])
