@@ -265,27 +265,29 @@ TEXT = """\
 # Kernels, by their machine code
 
 `make kernel-report` writes this page and `crates/cuda/kernels/report.json`; edit neither. `tools/kernel_report.py --check`
-fails if they are not what the compiler makes of the sources, and if a bar is missed.
+fails if they differ from the report of the current sources, or if a value does not meet its bar, the limit in the tables below.
 
-Every kernel is compiled for sm_90 by the pinned compiler. No GPU is needed: an interpreter of the machine code
-(`tools/kernel_report/`) runs a thread block on a representative input, compares the result with AES, and counts what was
-executed, as often as it was. So loops need no assumption about their trips, and a wrong count would show as a wrong
-ciphertext. The input is a tile in the middle of a large, aligned message; for XTS data units of 4 KiB, or of one tile if that
-is more; for chains 1024 messages side by side. Of kernels whose thread blocks take tile after tile, and make tables before,
-a further tile is counted. The papers' kernels run with 64 threads a block, `global_sbox` with 10 blocks a thread.
+Every kernel is compiled for sm_90 by the pinned compiler. No GPU is needed. An interpreter of the machine code
+(`tools/kernel_report/`) runs a thread block on a representative input, compares the result with AES, and counts the executed
+instructions. The counts therefore need no assumption about the number of iterations of a loop, and an error of the
+interpreter would lead to a wrong ciphertext. The input is a tile in the middle of a large, aligned message. XTS has data units
+of 4 KiB, or of one tile if a tile is larger. Serial modes have 1024 messages in parallel. Some kernels make tables and then
+process several tiles in each thread block. For these kernels, the counts are those of one additional tile, without the tables.
+The papers' kernels run with 64 threads per thread block, and `global_sbox` with 10 AES blocks per thread.
 
-Numbers are by the byte of data, of one thread: a warp instruction counts 32 for the bytes that the warp does.
+Numbers are per byte of data, in instructions of one thread: a warp instruction counts as 32.
 
-- **ALU**: logic, shifts, permutations, additions, comparisons; 64 lanes a clock and multiprocessor.
-- **FMA**: the multiplier, which also moves and shifts to the left; 64 lanes.
-- **tensor**: products of matrices of bits by the tensor units. Their rate is that of an A100, 2 clocks of a multiprocessor each:
-  none is published for an H100.
-- **shared loads**: lanes that load; **shared passes**: 32 for each clock of shared memory, which is more where lanes want
-  different words of one bank, and less where they want the same word.
-- **issued**: all instructions; 4 warp instructions a clock.
+- **ALU**: logic, shifts, permutations, additions, comparisons; 64 lanes per clock and multiprocessor.
+- **FMA**: the multiplier, which also executes moves and shifts to the left; 64 lanes.
+- **tensor**: products of bit matrices by the tensor units. Their rate is that of an A100: a multiprocessor takes 2 clocks for
+  each. No rate is published for an H100.
+- **shared loads**: lanes that load from shared memory. **shared passes**: 32 for each clock in which shared memory is busy. There
+  are more passes than loads if lanes access different words of one bank, and fewer if lanes access the same word.
+- **issued**: all instructions; 4 warp instructions per clock.
 - **limit**, **GB/s**: the resource that is used up first on an H100 (132 multiprocessors, 1.755 GHz, 3.35 TB/s of memory for
-  both directions together), and the rate that it allows. A bound, not a measurement: it has no waiting in it.
-- **by secret**: found by data flow in the machine code, on all its paths, from keys, schedules and data: lookups (addresses of
-  loads and stores), branches, and accesses under a predicate. Default kernels must have none; that the table kernels are
-  found shows that the analysis sees.
+  both directions together), and the rate that it allows. The rate is a bound, not a measurement: it assumes that no
+  instruction waits.
+- **by secret**: the lookups (addresses of loads and stores), branches, and accesses under a predicate that depend on keys,
+  key schedules or data. Data flow analysis finds them on all paths of the machine code. Default kernels must have none. The
+  analysis finds the lookups of the table kernels, which shows that it works.
 """

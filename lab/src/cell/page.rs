@@ -22,10 +22,10 @@ const PICTURES: [(&str, &str); 4] = [
     ),
     (
         "spu/ctr4",
-        "Lookups in registers; steps that both pipes can execute are assigned to the one with free slots: both are busy \
-         in nearly every cycle.",
+        "Lookups in registers. A step that both pipes can execute is assigned to the pipe with free slots, so both pipes are \
+         busy in nearly every cycle.",
     ),
-    ("spu/ctr-vperm", "The vector-permute S-box needs fewer instructions of both kinds."),
+    ("spu/ctr-vperm", "The S-box by vector permutation needs fewer instructions of both pipes."),
 ];
 
 /// Generates the page. `folder` is the folder in the links to the pictures.

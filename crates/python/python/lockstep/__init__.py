@@ -4,7 +4,7 @@
 |---|---|
 | `lockstep.aead` | authenticated encryption of messages, with the interface of pyca cryptography, and batches |
 | `open`, `encrypt_file`, `decrypt_file` | encrypted files (C2SP chunked encryption, "Cobblestone") with random access |
-| `lockstep.fsspec` | these files for everything that opens files by fsspec |
+| `lockstep.fsspec` | these files for all libraries that open files by fsspec |
 | `lockstep.tensor`, `lockstep.torch` | arrays on the host and on GPUs; operators for PyTorch |
 | `lockstep.random` | random numbers from AES-256-CTR |
 | `lockstep.parquet` | encrypted Parquet files for every reader of Parquet |

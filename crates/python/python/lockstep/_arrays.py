@@ -1,11 +1,12 @@
-"""Arrays of other libraries: new ones, streams and immutability. The extension calls these functions."""
+"""Arrays of other libraries: making new arrays, finding the stream of an array, and refusing immutable arrays. The extension
+calls these functions."""
 
 import contextlib
 import sys
 from typing import Any
 
 _JAX = frozenset({"jax", "jaxlib"})
-# Libraries whose arrays are treated in a way of their own.
+# Libraries whose arrays need special treatment.
 _LIBRARIES = frozenset({"torch", "cupy", "numpy"}) | _JAX
 
 
@@ -26,7 +27,7 @@ def _module(name: str) -> Any:
 
 
 def check(array: Any, writes: bool) -> None:
-    """Raises an exception for an array whose memory does not have its elements, or, if it is written to, must not be changed.
+    """Raises an exception if the memory of an array does not have its elements, or if an output must not be changed.
 
     DLPack does not state all of this.
     """
@@ -43,7 +44,7 @@ def check(array: Any, writes: bool) -> None:
 
 
 def on_host(array: Any) -> Any:
-    """An array without a buffer as numpy's view of its bytes; other objects unchanged.
+    """Returns an array without a buffer as a view of its bytes by numpy, and other objects unchanged.
 
     Raises ValueError for an array on a device.
     """
@@ -67,14 +68,14 @@ def on_host(array: Any) -> Any:
 
 
 def result_like(array: Any, like: Any) -> Any:
-    """A new array that the extension has filled, as an array of JAX if `like` is one."""
+    """Returns a new array that the extension has filled: as an array of JAX if `like` is one, otherwise unchanged."""
     if not is_jax(like) or device_name(array) == "cuda:emu":
         return array
     return _module("jax").dlpack.from_dlpack(array)
 
 
 def as_library(array: Any, like: Any) -> Any:
-    """A numpy array as a tensor of PyTorch, if `like` is one."""
+    """Returns a numpy array as a tensor of PyTorch if `like` is a tensor of PyTorch, and otherwise the array unchanged."""
     if package_of(like) != "torch" or package_of(array) != "numpy":
         return array
     return _module("torch").from_numpy(array)
@@ -83,7 +84,8 @@ def as_library(array: Any, like: Any) -> Any:
 def empty_like(array: Any, size: int, zeroed: bool = False, stream: Any = None) -> Any:
     """A new array of `size` bytes, of the library and on the device of an array, for work on a stream.
 
-    Arrays of libraries without a known function are `lockstep.tensor.DeviceArray` on a device, and numpy's or a bytearray on the host.
+    For a library whose function is not known, the result is a `lockstep.tensor.DeviceArray` on a device, and an array of numpy or a
+    bytearray on the host.
     """
     library = package_of(array)
     if library == "torch":
@@ -106,7 +108,8 @@ def empty_like(array: Any, size: int, zeroed: bool = False, stream: Any = None) 
 
 
 def _torch_stream(torch: Any, array: Any, stream: Any) -> Any:
-    """A context in which PyTorch allocates for a stream, since its memory belongs to the stream that is current then."""
+    """A context in which PyTorch allocates memory for a stream: memory belongs to the stream that is current at the
+    allocation."""
     if stream is None or not array.is_cuda:
         return contextlib.nullcontext()
     handle = stream_of(array, array.device.index, stream)
@@ -127,7 +130,7 @@ def device_name(array: Any) -> str | None:
 
 
 def stream_of(array: Any, ordinal: int, stream: Any) -> int:
-    """The handle of a stream: of the one that is given, or of the library's current one, or 0, which is the default stream."""
+    """The handle of the given stream; without one, of the library's current stream; otherwise 0, the default stream."""
     if stream is None:
         library = package_of(array)
         if library == "torch" and _module("torch").cuda.is_available():

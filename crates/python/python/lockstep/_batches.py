@@ -1,4 +1,4 @@
-"""Batches of messages: from what users have to what the native part takes."""
+"""Batches of messages: conversion of the arguments of users to those of the native part."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MODES = (AESCCM, AESGCM, AESGCMSIV, AESOCB3, AESSIV, XAES256GCM)
 
 
 def _numpy() -> Any:
-    """Numpy, if the program has imported it. Only then an argument can be one of its arrays."""
+    """The module numpy, if the program has imported it. Otherwise, no argument can be an array of numpy."""
     return sys.modules.get("numpy")
 
 
@@ -33,7 +33,7 @@ def _is_array(value: object) -> bool:
 
 
 def _strings(value: Any, what: str, may_be_shared: bool) -> Any:
-    """What the native part takes: None, a buffer for all messages, (buffer, width of its rows), or a list."""
+    """The form that the native part takes: None, a buffer for all messages, (buffer, width of its rows), or a list."""
     if value is None or isinstance(value, list):
         return value
     if isinstance(value, tuple):
@@ -50,7 +50,8 @@ def _strings(value: Any, what: str, may_be_shared: bool) -> Any:
 def _run(
     encrypts: bool, mode: type, keys: Any, nonces: Any, data: Any, associated_data: Any, offsets: Any, tag_length: int
 ) -> tuple[Any, Any, Any]:
-    """Outputs, their offsets (None for lists and rows), statuses: tensors of PyTorch if the data are one."""
+    """The outputs, their offsets (None for lists and rows) and the statuses; tensors of PyTorch if the data are a tensor of
+    PyTorch."""
     on_host, as_library = _arrays.on_host, _arrays.as_library
     head, aad = (encrypts, mode, on_host(keys), on_host(nonces)), on_host(associated_data)
     outputs, ends, statuses = _run_on_buffers(*head, on_host(data), aad, offsets, tag_length)
@@ -133,17 +134,18 @@ def encrypt_many(
     nonces: a list or an array with rows; for AESSIV also None. associated_data: None, one buffer for all messages, a list, or
     an array with rows. tag_length: for AESCCM.
 
-    data, and what is returned:
+    data, and the result for each form of data:
 
-    - a list of n buffers: a list of n bytes, each ciphertext and tag;
-    - an array of n rows of m bytes: an array of n rows of m + 16 bytes (of numpy or PyTorch for such an array, otherwise a memoryview);
-    - a buffer with `offsets`, n + 1 ascending numbers; message i is data[offsets[i]:offsets[i + 1]]: a pair of the outputs
-      one after the other and their n + 1 offsets (arrays for an array of numpy or PyTorch, otherwise a bytearray and a list).
+    - a list of n buffers: a list of n bytes objects, each with a ciphertext and its tag;
+    - an array of n rows of m bytes: an array of n rows of m + 16 bytes (of the same library for numpy and PyTorch, otherwise a memoryview);
+    - a buffer with `offsets`, n + 1 ascending numbers; message i is data[offsets[i]:offsets[i + 1]]. The
+      result is a pair: the concatenated outputs and their n + 1 offsets (arrays of the same library for numpy and PyTorch, otherwise
+      a bytearray and a list).
 
-    Arrays are on the host; for those on a GPU there is `lockstep.tensor.seal`.
+    Arrays must be on the host; for arrays on a GPU, use `lockstep.tensor.seal`.
 
-    Raises TypeError and ValueError as the class does, also if the numbers of keys, nonces and messages differ. Ctrl-C stops
-    the call between pieces of 32 MiB.
+    Raises TypeError and ValueError as the class does, and also if the numbers of keys, nonces and messages differ. Ctrl-C
+    stops the call between pieces of 32 MiB.
     """
     outputs, ends, _ = _run(True, mode, keys, nonces, data, associated_data, offsets, tag_length)
     return outputs if ends is None else (outputs, ends)
@@ -162,8 +164,8 @@ def decrypt_many(
     """Checks and decrypts many messages in one call, on all cores.
 
     The arguments are those of encrypt_many. Returns what encrypt_many returns, and in addition the statuses, True for each
-    message that is authentic: (outputs, statuses), or (outputs, offsets, statuses). The output of another message is None in a
-    list, and zeros in an array. Statuses are a list, or an array of bool for an array of numpy or PyTorch.
+    message that is authentic: (outputs, statuses), or (outputs, offsets, statuses). The output of a message that is not authentic
+    is None in a list, and zeros in an array. Statuses are a list, or an array of bool for an array of numpy or PyTorch.
 
     A message that is not authentic raises no exception: check the statuses.
     """

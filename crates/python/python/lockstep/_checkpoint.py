@@ -30,12 +30,12 @@ class EncryptedStream(StreamTransformExtension):
         dcp.save(state, storage_writer=stream.writer(path))
         dcp.load(state, storage_reader=stream.reader(path))
 
-    key, context: those of lockstep.open. All ranks need the same. The key is not written to the checkpoint.
+    key, context: as in lockstep.open, and the same on all ranks. The key is not written to the checkpoint.
 
-    `writer` and `reader` also encrypt the metadata file: names, shapes, and a pickle, which is read only if it is authentic. If you
-    make a `FileSystemWriter(path, _extensions=[stream])` and a `FileSystemReader(path, _extension_registry=stream.registry())`
-    yourself, the metadata file is neither secret nor authentic. PyTorch does not use extensions for tensors with
-    `SerializationFormat.SAFETENSORS`: they would be plain. `writer` refuses that.
+    `writer` and `reader` also encrypt the metadata file: names, shapes, and a pickle, which is loaded only if it is authentic. If
+    you make a `FileSystemWriter(path, _extensions=[stream])` and a `FileSystemReader(path, _extension_registry=stream.registry())`
+    yourself, the metadata file is neither secret nor authentic. With `SerializationFormat.SAFETENSORS`, PyTorch does not use
+    extensions for tensors, so the tensors would be plain. `writer` refuses this format.
     """
 
     def __init__(self, key: Buffer | Path, context: Buffer = b"") -> None:
@@ -59,7 +59,7 @@ class EncryptedStream(StreamTransformExtension):
         return cast("IO[bytes]", _files.open_with(file, "wb", self._keys, None, lambda _: output.close()))
 
     def transform_from(self, input: IO[bytes]) -> IO[bytes]:
-        """A stream with the plaintext of input, which must be able to seek. Raises InvalidTag."""
+        """A stream with the plaintext of input. The object input must be able to seek. Raises InvalidTag."""
         return cast("IO[bytes]", _files.open_with(cast("Any", input), "rb", self._keys))
 
     def registry(self) -> ExtensionRegistry:

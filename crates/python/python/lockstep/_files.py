@@ -19,7 +19,7 @@ _BUFFER = 4 * 16384
 
 
 class Keys(NamedTuple):
-    """What opens a file, or who can open it."""
+    """The secrets that open a file, or the recipients who can open it."""
 
     key: Buffer | Path | None = None
     context: Buffer = b""
@@ -28,7 +28,7 @@ class Keys(NamedTuple):
     passphrase: str | None = None
 
     def __repr__(self) -> str:
-        """Without the secrets: debuggers and reports of errors print local variables."""
+        """A text without the secrets, because debuggers and error reports print local variables."""
         given = [name for name, value in self._asdict().items() if value]
         return f"<Keys: {', '.join(given)}>"
 
@@ -134,7 +134,7 @@ class _RawWriter(io.RawIOBase):
 
     def close(self) -> None:
         if not self.closed:
-            # Without effect after `finish`.
+            # This has no effect after `finish`.
             if hasattr(self, "_native"):
                 self._native.discard()
             self._end(False)
@@ -224,21 +224,21 @@ def open(
     identities: list[Path] | None = None,
     passphrase: str | None = None,
 ) -> io.BufferedReader | Writer:
-    """Opens an encrypted file, as the command `lockstep` writes and reads it (C2SP chunked encryption).
+    """Opens an encrypted file in the format that the command `lockstep` writes and reads (C2SP chunked encryption).
 
     file: a path, or a binary file object. A file object for reading must be able to seek; it is not closed, and nothing else may
     use it meanwhile. mode: "rb", "wb", or "xb", which refuses an existing file.
 
     key: 16 or 32 bytes, or the path (str or os.PathLike) of a key file; context: bytes that both sides know. Instead of a key, for
     writing: recipients, age recipients ("age1...") and SSH public keys, or a passphrase; for reading: identities, paths of age
-    identity files and SSH private keys (passphrase: of an identity that is encrypted), or a passphrase.
+    identity files and SSH private keys (and, for an encrypted identity, its passphrase), or a passphrase.
 
     Reading: a seekable buffered reader. Opening checks the header and the last chunk, so that a file that was cut off is
     refused; each read checks the chunks that it needs. Raises InvalidTag for data that are not authentic.
 
     Writing: a `Writer`. A file at a path appears complete at `close`, or not at all. Writers cannot seek.
 
-    Raises FileNotFoundError, FileExistsError and other OSErrors, ValueError for a mode or key that does not exist, and TypeError for
+    Raises FileNotFoundError, FileExistsError and other OSErrors, ValueError for an unknown mode or an invalid key, and TypeError for
     arguments that exclude each other.
     """
     return open_with(file, mode, Keys(key, context, recipients, identities, passphrase))

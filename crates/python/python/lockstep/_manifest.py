@@ -2,7 +2,7 @@
 
 A manifest is a text file of JSON lines. The first line has the format and the operation. Each further line is a file: its path below
 the output folder, its state, and for a complete file the lengths in bytes and the commitment, in hexadecimal digits. A manifest
-contains no secret, but the names and the sizes of the files.
+contains no secrets, but it shows the names and the sizes of the files.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def line(path: str, state: str, plaintext: int, encrypted: int, commitment: byte
     """The line of a file. A path that is not UTF-8 has surrogates, as in os.fsdecode."""
     if commitment is None:
         return json.dumps({"path": path, "state": state, "error": error})
-    # Put together by hand: a tenth of the time of `json.dumps` of a dictionary.
+    # The line is assembled without `json.dumps` of a dictionary, which would take ten times as long.
     sizes = f'"plaintext_bytes": {plaintext}, "encrypted_bytes": {encrypted}'
     return f'{{"path": {json.dumps(path)}, "state": "{DONE}", {sizes}, "commitment": "{commitment.hex()}"}}'
 
@@ -77,8 +77,8 @@ def _parse(lines: list[str], name: str, operation: str | None) -> dict[str, str]
 
 
 class Journal:
-    """A manifest that is being made. Lines are appended to a file beside it as the work goes on, and the manifest appears complete
-    at the end. If the program is killed, the next one continues with the lines that are there.
+    """A manifest that is being written. During the work, lines are appended to a separate file in the same folder, and the
+    manifest appears complete at the end. If the program is killed, the next run continues with the lines of this file.
     """
 
     def __init__(self, manifest: str, operation: str, continues: bool) -> None:
@@ -102,7 +102,7 @@ class Journal:
             self._is_new = not text
             if text:
                 self._lines.update(_parse(text.splitlines(), self._part, operation))
-            # The end of the part of a line that a killed program has left.
+            # This ends an incomplete line that a killed program has left.
             self._file.write(self._head + "\n" if not text else "" if text.endswith("\n") else "\n")
             self._file.flush()
         except BlockingIOError:

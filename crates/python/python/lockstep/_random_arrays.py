@@ -1,8 +1,8 @@
 """Numbers of `lockstep.random` in arrays of numpy, PyTorch, CuPy and JAX.
 
-On the host the extension makes the numbers. On a GPU the extension writes random words, and operations of PyTorch or CuPy make the same
-numbers of them: integer operations, conversions that are exact, and single multiplications and additions, which IEEE 754 rounds
-in one way only.
+On the host the extension makes the numbers. On a GPU the extension writes random words, and operations of PyTorch or CuPy convert them
+to the same numbers. These are integer operations, exact conversions, and single multiplications and additions, whose rounding IEEE 754
+specifies.
 """
 
 import contextlib
@@ -82,7 +82,7 @@ def integers(stream: Keystream, low: int, high: int, shape: Any, dtype: Any, lik
 
 
 def _signed(word: int) -> int:
-    """The integer from -2 ** 63 on that equals a number modulo 2 ** 64."""
+    """The signed 64-bit integer that is equal to a number modulo 2 ** 64."""
     word &= (1 << 64) - 1
     return word - (1 << 64) if word >> 63 else word
 
@@ -99,7 +99,7 @@ def _cast(array: Any, dtype: Any) -> Any:
 
 
 def _words(library: Any, stream: Keystream, like: Any, count: int, bits: int) -> Any:
-    """Words of the keystream as 64-bit integers; those of 32 bits are not negative."""
+    """Words of the keystream as 64-bit integers. Words of 32 bits become integers that are not negative."""
     dtype = library.int64 if bits == 64 else library.int32
     if library.__name__ == "torch":
         words = library.empty(count, dtype=dtype, device=like.device)
@@ -136,14 +136,14 @@ def _fill_floats(library: Any, stream: Keystream, kind: str, array: Any, name: s
 
 
 def uniform_of_words(library: Any, words: Any, bits: int) -> Any:
-    """Numbers in [0, 1), as `Float::convert` of the extension makes them."""
+    """Numbers in [0, 1), the same as those of `Float::convert` in the extension."""
     if bits == 32:
         return _cast(words >> 8, library.float32) * 2.0**-24
     return _cast((words >> 11) & ((1 << 53) - 1), library.float64) * 2.0**-53
 
 
 def normal_of_words(library: Any, words: Any) -> Any:
-    """Normal numbers of 64-bit words, as `normal` of the extension makes them."""
+    """Normal numbers from 64-bit words, the same as those of `normal` in the extension."""
     odd = (words & _LOW_63) | 1
     upper = odd >> 10
     is_long = upper > 0
@@ -179,7 +179,7 @@ def _fill_integers(library: Any, stream: Keystream, low: int, last: int, array: 
     while written < total:
         start = stream.position
         expected = math.ceil(min(total - written, _BATCH) * (mask + 1) / (last + 1) * 1.05) + 64
-        # Whole blocks: a batch that is not the last uses all of its words.
+        # A batch has whole blocks. Each batch except the last one uses all of its words.
         words = _words(library, stream, array, expected // 4 * 4, bits) & _signed(mask)
         # An unsigned comparison: the highest bits are inverted.
         is_result = (words ^ -(1 << 63)) <= _signed(last ^ (1 << 63))

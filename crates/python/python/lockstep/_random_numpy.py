@@ -22,7 +22,7 @@ class BitGenerator(numpy.random.BitGenerator):
 
     def __init__(self, key: Any, position: int = 0) -> None:
         if hasattr(self, "_bits"):
-            # Generators of numpy have the address of the first state.
+            # Generators of numpy store the address of the first state.
             raise TypeError("a BitGenerator is initialised once: make a new one")
         # The seed of numpy's class is not used.
         super().__init__(0)
@@ -59,7 +59,7 @@ class BitGenerator(numpy.random.BitGenerator):
         return self
 
     def jumped(self, jumps: int = 1) -> "BitGenerator":
-        """A new one, `jumps` times 2 ** 64 blocks after this one."""
+        """A new generator, `jumps` times 2 ** 64 blocks after this one."""
         with self.lock:
             block, used = self._bits.position
             bits = self._bits.at((block + jumps * _JUMP) % _POSITIONS, used)

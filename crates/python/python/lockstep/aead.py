@@ -4,8 +4,8 @@ Every argument that holds bytes may be any object with a contiguous buffer: byte
 type. Calls on more than 16 KiB release the interpreter lock, and calls on megabytes use all cores. The bytes of a mutable
 buffer must not change during a call.
 
-Wrong types raise TypeError, wrong lengths ValueError, and data that are not authentic `lockstep.InvalidTag`. For a buffer that is
-not contiguous, its owner raises the exception: BufferError, and numpy ValueError.
+Wrong types raise TypeError, wrong lengths ValueError, and data that are not authentic `lockstep.InvalidTag`. If a buffer is not
+contiguous, its owner raises the exception: ValueError for numpy, and BufferError for others.
 """
 
 from ._batches import decrypt_many, encrypt_many

@@ -1,13 +1,14 @@
-"""Encrypted files for everything that opens files by fsspec: pandas, pyarrow, zarr, dask.
+"""Encrypted files for all libraries that open files by fsspec: pandas, pyarrow, zarr, dask.
 
     pandas.read_parquet("lockstep::s3://bucket/table.parquet", storage_options={"lockstep": {"key": key}})
 
-The part before `::` decrypts and encrypts, the part after it is any other file system of fsspec. The options are `key`,
-`context`, `recipients`, `identities` and `passphrase`, as in `lockstep.open`; those of the other file system have its name. A folder after `::` is a tree of encrypted
-files. File sizes are those of the plaintext; names are not encrypted.
+The part before `::` decrypts and encrypts, the part after it is any other file system of fsspec. The options are `key`, `context`,
+`recipients`, `identities` and `passphrase`, as in `lockstep.open`; the options of the other file system are given under its name. A folder
+after `::` is a tree of encrypted files. File sizes are those of the plaintext; names are not encrypted.
 
 A file that is opened for writing by the file system appears complete or not at all, as with `lockstep.open`. The objects of
-`fsspec.open` complete it even after an exception in their `with` block, which they do not pass on.
+`fsspec.open` complete the file even after an exception in their `with` block, because they do not pass the exception on to the
+file.
 
 An installed package registers the protocol by itself; `import lockstep.fsspec` does the same.
 """
@@ -26,12 +27,12 @@ from ._native import plaintext_len
 class LockstepFileSystem(AbstractFileSystem):  # type: ignore[misc]
     """Encrypted files on another file system of fsspec.
 
-    fo: the root on that file system. key and the like: as in `lockstep.open`; recipients count for writing, identities for reading. fs: the file system, or target_protocol and
-    target_options.
+    fo: the root on the other file system. key, context and passphrase: as in `lockstep.open`; recipients are used for writing, and
+    identities for reading. fs: the file system, or target_protocol and target_options.
     """
 
     protocol = "lockstep"
-    # An instance holds a key: it is dropped when its user drops it.
+    # An instance holds a key, so fsspec must not keep it after its user has dropped it.
     cachable = False
     root_marker = ""
 
@@ -70,14 +71,14 @@ class LockstepFileSystem(AbstractFileSystem):  # type: ignore[misc]
         return path.removeprefix("lockstep://").strip("/")
 
     def _target(self, path: str) -> str:
-        """The path on the other file system."""
+        """The path on the other file system for a path on this file system."""
         path = self._strip_protocol(path)
         if not self.root:
             return path
         return f"{self.root.rstrip('/')}/{path}" if path else self.root
 
     def _own(self, target: str) -> str:
-        """The path here of a path on the other file system."""
+        """The path on this file system for a path on the other file system."""
         return target.removeprefix(self.root.rstrip("/")).strip("/") if self.root else target
 
     def _own_info(self, info: dict[str, Any]) -> dict[str, Any]:
@@ -131,7 +132,7 @@ class LockstepFileSystem(AbstractFileSystem):  # type: ignore[misc]
             else:
                 file.close()
             if self.fs.protocol == "memory" and self.fs.exists(target):
-                # This file system shows a file from the start.
+                # On the file system in memory, a file appears when it is opened.
                 self.fs.rm_file(target)
 
         try:
@@ -158,7 +159,7 @@ class LockstepFileSystem(AbstractFileSystem):  # type: ignore[misc]
         self.fs.mv(self._target(path1), self._target(path2), recursive=recursive, maxdepth=maxdepth, **kwargs)
 
     def cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
-        # The same key and context: the copy is a copy of the ciphertext.
+        # The copy has the same key and context, so the ciphertext is copied.
         self.fs.cp_file(self._target(path1), self._target(path2), **kwargs)
 
     def created(self, path: str) -> Any:

@@ -1,15 +1,16 @@
 """Raw modes: hazardous material.
 
-Nothing here is authenticated except GMAC, CMAC and wrapped keys, and the caller is responsible for everything: an iv that is used
-twice under one key, ECB, which shows equal blocks, and ciphertext that somebody has changed. Use `lockstep.aead` or
-`lockstep.open` unless a protocol prescribes a raw mode.
+These functions do not authenticate data, except GMAC, CMAC and key wrap. The caller must not use an iv twice under one key, must
+accept that ECB shows equal blocks, and must detect changed ciphertext. Use `lockstep.aead` or `lockstep.open` unless a protocol
+prescribes a raw mode.
 
-Arguments that hold bytes are any contiguous buffers. The data and the output of encrypt, encrypt_into, decrypt and decrypt_into may
-also be arrays of other libraries (`__dlpack__`, `__cuda_array_interface__`), on the host or on a GPU, whose current stream is used. The
-result is then a new array of bytes of this library on this device, and the call waits for the end of the work.
+Arguments that hold bytes may be any contiguous buffers. The data and the output of encrypt, encrypt_into, decrypt and decrypt_into may
+also be arrays of other libraries (`__dlpack__`, `__cuda_array_interface__`), on the host or on a GPU. On a GPU, the current stream of
+the library is used. For such arrays, encrypt and decrypt return a new array of bytes of the same library on the same device, and each
+call waits for the end of the work.
 
-Keys have 16, 24 or 32 bytes, and those of XTS 32 or 64: the key of the data and the key of the tweak. Wrong lengths raise ValueError.
-Large calls release the interpreter lock and use all cores, as far as the mode is parallel.
+Keys have 16, 24 or 32 bytes. Keys of XTS have 32 or 64 bytes: the key of the data, then the key of the tweak. Wrong lengths raise
+ValueError. Large calls release the interpreter lock and use all cores if the mode is parallel.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 open(file, keys)     a file object with the plain form of an encrypted file, decrypted when it is read
 encrypt(input, ...)  an encrypted file from a plain one
 decrypt(input, ...)  a plain file from an encrypted one
-decrypt_modules(...) pages and other modules, in memory of the host or of a GPU, for readers with a decoder of their own
+decrypt_modules(...) pages and other modules, in memory of the host or of a GPU, for readers that decode Parquet themselves
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _MODULES: tuple[str, ...] = get_args(_Module)
 class PlainFile(io.RawIOBase):
     """The plain form of an encrypted Parquet file: a binary file object that reads and seeks.
 
-    It is not buffered, and `read(n)` returns fewer than n bytes only at the end. Threads can share it as far as they can share a
+    It is not buffered, and `read(n)` returns fewer than n bytes only at the end. Threads that share the object also share its
     position.
     """
 
@@ -98,7 +98,7 @@ class PlainFile(io.RawIOBase):
         return self.read()
 
     def read_buffer(self, size: int, /) -> Any:
-        """What pyarrow calls instead of `read`, if a file has it: a buffer of pyarrow's own memory, which it reuses."""
+        """Reads into memory of pyarrow, which pyarrow reuses. pyarrow calls this method instead of `read`."""
         import pyarrow
 
         self._check_open()
@@ -171,23 +171,23 @@ def open(
 ) -> PlainFile:
     """Opens an encrypted Parquet file; returns a file object with the same table as a plain Parquet file.
 
-    pyarrow, pandas, polars, DuckDB and others read it as any Parquet file. What they read is decrypted and checked then, and
-    nothing is released that is not authentic. Offsets are those of the encrypted file.
+    pyarrow, pandas, polars, DuckDB and others read it like any Parquet file. Data are decrypted and checked when they are read,
+    and data that are not authentic are not returned. Offsets are the same as in the encrypted file.
 
     file: a path, or a binary file object that can seek. It is not closed, and nothing else may use it meanwhile.
     keys: {"footer": key, "columns": {path: key}}, each key 16, 24 or 32 bytes. A path is the names of a column from the root, joined
     by dots. kms: instead of keys, a function of a master key's identifier and a wrapped key that returns the key; it is called for
     the key material that pyarrow and parquet-java store in the file. aad_prefix: required if the file was written with one and does
     not store it; if the file stores one, the two must be equal. allow_missing_aad: read files of DuckDB, whose modules have no
-    associated data, so that pages and columns of the file can be exchanged without notice. allow_unauthenticated_pages: read files with
+    associated data, so that an exchange of pages or columns of the file is not detected. allow_unauthenticated_pages: read files with
     AES_GCM_CTR_V1, whose pages have no tags, so that changes in them are not detected. An attacker can also change a file with
     AES_GCM_V1 into such a file, because the format does not authenticate the algorithm in files with an encrypted footer.
 
-    Columns whose key is not given can be seen, but not read: a read raises ValueError.
+    Columns whose key is not given are in the schema, but cannot be read: a read raises ValueError.
 
     Raises InvalidTag for data that are not authentic (a wrong key, a wrong prefix, a damaged or changed file); ValueError for a file
-    that is not Parquet or not encrypted, for a column with a key that the file does not have or has not encrypted, for missing
-    keys, and for files that need an allowance; OSError; and what kms raises.
+    that is not Parquet or not encrypted, for a column with a key that the file does not have or has not encrypted, for missing keys,
+    and for files that need one of the arguments allow_...; OSError; and any exception of kms.
     """
     if (keys is None) == (kms is None):
         raise TypeError("give either keys or kms")
@@ -233,10 +233,10 @@ def encrypt(
     input: a path, or a binary file object that can seek. output: a path. footer_key: 16, 24 or 32 bytes. columns: the keys of
     columns by their paths (names from the root, joined by dots); the name of a group stands for all columns in it. Columns without
     a key are encrypted with the footer key, except plain_columns, which are not encrypted. algorithm: "AES_GCM_V1", or
-    "AES_GCM_CTR_V1", whose pages have no authentication, so that readers have to allow that. plaintext_footer: leave the
-    footer readable, and sign it. aad_prefix: identifies the file, so that it cannot be exchanged for another one. store_aad_prefix:
-    write it to the file; otherwise readers must know it. footer_key_metadata, column_key_metadata: what readers need to find the
-    keys.
+    "AES_GCM_CTR_V1", whose pages are not authenticated, so that `open` needs allow_unauthenticated_pages. plaintext_footer: leave
+    the footer readable, and sign it. aad_prefix: identifies the file, so that it cannot be exchanged for another one.
+    store_aad_prefix: write it to the file; otherwise readers must know it. footer_key_metadata, column_key_metadata: what readers
+    need to find the keys.
 
     Raises ValueError for a name that is no column, for contradictory settings, and for a file that is not plain Parquet or cannot
     be encrypted; FileExistsError unless overwrite is true; OSError.
@@ -276,7 +276,7 @@ def decrypt(
     """Writes the plain form of an encrypted Parquet file to a path. The output appears complete or not at all.
 
     The arguments and exceptions are those of `open`; also FileExistsError unless overwrite is true. Only the owner can read the
-    output. A column without a key is not in it in a readable form.
+    output. The output does not contain the data of a column without a key in readable form.
     """
     with open(
         input,
@@ -293,8 +293,8 @@ def module_aad(file_aad: bytes, module: _Module, row_group: int = 0, column: int
     """The associated data of a module, for decrypt_modules.
 
     file_aad: the AAD prefix and the file's identifier (aad_file_unique in its metadata), concatenated. module: its type. row_group,
-    column, page: ordinals from 0, page without the dictionary page. The page is used for data pages and their headers, row group and
-    column for all modules except the footer.
+    column, page: ordinals from 0; the dictionary page is not counted. The page is used for data pages and their headers, row group
+    and column for all modules except the footer.
     """
     if module not in _MODULES:
         raise ValueError(f"{module!r} is not a type of modules: it must be one of {', '.join(_MODULES)}")
@@ -320,7 +320,7 @@ def decrypt_modules(
     the pages of AES_GCM_CTR_V1, "GCM" for all other modules. stream: as in lockstep.tensor.
 
     Returns the plaintexts: bytes for objects with a buffer, otherwise new arrays of bytes of the library and on the device of the
-    module. None stands for a module that is not authentic; with CTR this is only noticed if its length is wrong.
+    module. None stands for a module that is not authentic; with CTR, only a wrong length is detected.
 
     Raises ValueError for wrong lengths and numbers, and for arrays that are on several devices.
     """

@@ -60,7 +60,7 @@ class Generator:
 
     @classmethod
     def from_state(cls, key: Any, state: dict[str, Any]) -> "Generator":
-        """The generator of a key and a `state`. Raises ValueError for the state of another version or class."""
+        """A generator with a key, at the position of a `state`. Raises ValueError for the state of another version or class."""
         if state.get("generator") != "lockstep.random.Generator" or state.get("version") != 1:
             raise ValueError("not a state of lockstep.random.Generator, version 1")
         return cls(key, state["position"])
@@ -84,7 +84,8 @@ class Generator:
             return self._stream.bytes(size)
 
     def fill(self, array: Any, *, stream: Any = None) -> None:
-        """Fills an array of any type, on the host or on a GPU, with random bytes. On a GPU it returns before the work is done.
+        """Fills an array of any type, on the host or on a GPU, with random bytes. On a GPU, the call returns before the work is
+        done.
 
         Raises TypeError for a read-only array, BufferError for one that is not contiguous, ValueError for a device that is not
         supported. The stream is as in `lockstep.tensor`.
@@ -95,7 +96,8 @@ class Generator:
     def uniform(self, shape: Shape = (), dtype: Any = "float64", *, like: Any = None, out: Any = None) -> Any:
         """Numbers in [0, 1): multiples of 2 ** -53 for float64 and of 2 ** -24 for float32, each equally likely.
 
-        Returns a new array of numpy, or of the library and on the device of `like`, or `out`, which is filled.
+        Fills and returns `out` if it is given. Otherwise returns a new array: of the library and on the device of `like`, or of
+        numpy.
         """
         with self._lock:
             return _random_arrays.floats(self._stream, "uniform", shape, dtype, like, out)
@@ -105,7 +107,8 @@ class Generator:
         exact to 1e-15. The largest is 9.1 (6.3 for float32).
 
         The arguments and the result are those of `uniform`. The coefficients are looked up by the upper bits of a number, so the time
-        of a call may reveal something of the numbers to other programs on the same machine: use them for simulations, not as secrets.
+        of a call may reveal something about the numbers to other programs on the same machine. Use these numbers for simulations, not
+        as secrets.
         """
         with self._lock:
             return _random_arrays.floats(self._stream, "normal", shape, dtype, like, out)
@@ -115,10 +118,10 @@ class Generator:
     ) -> Any:
         """Integers from low to high - 1, each equally likely.
 
-        The words of the keystream are taken in order, of 32 bits if high - low is at most 2 ** 32, otherwise of 64 bits. The lowest
-        bits of a word, as many as high - low - 1 has, are the next result if they are less than high - low; otherwise the word is
-        skipped. The other arguments and the result are as for `uniform`. Raises ValueError if low >= high, or if a number does not
-        fit the type.
+        The words of the keystream are taken in order, of 32 bits if high - low is at most 2 ** 32, otherwise of 64 bits. Of each
+        word, the lowest k bits are taken, where k is the number of bits of high - low - 1. If they are less than high - low, their
+        sum with low is the next result; otherwise the word is skipped. The other arguments and the result are as for `uniform`.
+        Raises ValueError if low >= high, or if a number does not fit the type.
         """
         with self._lock:
             return _random_arrays.integers(self._stream, low, high, shape, dtype, like, out)

@@ -8,7 +8,8 @@
 | `DeviceArray` | memory of a device that is wiped when it is freed |
 
 An array is any object with a contiguous buffer, with `__dlpack__` (PyTorch, CuPy, JAX, numpy) or with `__cuda_array_interface__`
-(Numba). Its elements may have any type of whole bytes; the bytes are processed. The data of a GPU are not copied to the host.
+(Numba). Its elements may have any type whose size is a whole number of bytes; the bytes are processed. The data of a GPU are not
+copied to the host.
 
 The stream of a call is the argument `stream` (a number, or a stream of PyTorch, CuPy or Numba); without it, the stream of the data: the
 current stream of PyTorch or CuPy, the stream of `__cuda_array_interface__`, or the default stream. The arrays of a call are kept until its work is
@@ -63,11 +64,11 @@ def seal(
     """Encrypts and authenticates messages with tags of 16 bytes, without associated data.
 
     key: the bytes of a key, or an array of bytes with n rows, a key for each message.
-    nonces: 12 bytes for one message (XAES256GCM: 24); for n messages an array of bytes of the shape (n, 12), or (n, 16), of
-    whose rows 12 bytes are used (XAES256GCM: (n, 24)). Nonces of AESGCM on a GPU have rows of 16 bytes. A nonce must never be
-    used twice with one key.
+    nonces: 12 bytes for one message (XAES256GCM: 24); for n messages an array of bytes of the shape (n, 12), or (n, 16), where
+    only the first 12 bytes of each row are used (XAES256GCM: (n, 24)). Nonces of AESGCM on a GPU have rows of 16 bytes. A nonce must
+    never be used twice with one key.
     data: the messages in one array: n equal parts, or the parts between the n + 1 `offsets` in bytes.
-    out: the array for the ciphertext, which may be `data`; None: a new one of bytes.
+    out: the array for the ciphertext, which may be `data`; None: a new array of bytes.
     tags: the array for the tags; None: a new one.
 
     mode: a class of `lockstep.aead` except AESSIV. On a GPU, AESGCM copies nothing to the host, and the call returns before the work is
@@ -97,7 +98,7 @@ def open(
     stream: Any = None,
     mode: type = AESGCM,
 ) -> Opened:
-    """Checks and decrypts messages of `seal`, with the same arguments. The plaintext of a message whose tag is wrong is zeros.
+    """Checks and decrypts messages of `seal`, with the same arguments. The plaintext of a message with a wrong tag is zeroed.
 
     A wrong tag raises no exception, since the result is not known when the call returns: use `check`, or compare `status` with 1 on the
     device, before the plaintext is used.
@@ -118,7 +119,8 @@ def check(status: Any) -> None:
 
 
 def _results(data: Any, *arrays: tuple[Any, Any]) -> list[Any]:
-    """The results of a call, of which each is given with the argument of the caller: new ones are arrays of JAX if the data are."""
+    """The results of a call. Each result is given with the argument of the caller. New results are arrays of JAX if the data
+    are."""
     if not _arrays.is_jax(data):
         return [array for array, _ in arrays]
     # JAX works on streams of its own.

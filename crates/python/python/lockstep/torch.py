@@ -69,7 +69,8 @@ def _count(nonces: Tensor) -> int:
 
 
 class Generator:
-    """Random tensors from AES-256-CTR, with the names of PyTorch's functions. PyTorch's own functions do not take it.
+    """Random tensors from AES-256-CTR, with the names of PyTorch's functions. PyTorch's own functions do not accept this
+    generator.
 
     key: 32 bytes. device: the device of new tensors.
     """

@@ -8,8 +8,8 @@
 | `Report`, `FilesFailed`, `KeyUnavailable` | the result; exceptions |
 
 Keys are given as functions, which the workers call, so that a key is neither in the arguments of a task nor in Ray's object store or
-logs. The functions for files check that the function carries no key before it is given to Ray. For columns, Ray pickles the function
-first: read the key in it, and do not refer to a key outside of it.
+logs. The functions for files check that the function contains no key before it is given to Ray. For columns, Ray pickles the
+function first: read the key in it, and do not refer to a key outside of it.
 """
 
 try:

@@ -38,7 +38,7 @@ class _Columns:
             raise ValueError(f"the column {bind!r} cannot be encrypted and bind other columns at the same time")
         self._context = bytes(memoryview(context))
         self._bind = bind
-        # The process of this object: Ray has started it for this class.
+        # This applies to the whole process, which Ray has started for this class.
         _native.use(device, threads=threads)
 
     def __repr__(self) -> str:
@@ -56,7 +56,8 @@ class _Columns:
         raise NotImplementedError
 
     def __call__(self, batch: Any) -> Any:
-        """A batch with other cells in the columns: a table of pyarrow, or a dictionary of numpy arrays, as the input."""
+        """Processes the columns of a batch. The result has the form of the batch: a table of pyarrow, or a dictionary of numpy
+        arrays."""
         if isinstance(batch, dict):
             return self._arrays(batch)
         if hasattr(batch, "column_names") and hasattr(batch, "set_column"):
@@ -109,7 +110,7 @@ def _column(batch: Any, column: str) -> Any:
 
 
 def _encoded(value: Any) -> bytes:
-    """A value that is bound to a cell. Values of other types or contents have other encodings."""
+    """A value that is bound to a cell. Values that differ in type or content have different encodings."""
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, bytes):
         return b"b" + value
@@ -126,11 +127,11 @@ class Encrypt(_Columns):
         dataset.map_batches(lockstep.ray.Encrypt, fn_constructor_kwargs={"columns": ["text"], "key": fetch}, concurrency=3)
 
     columns: the columns, whose cells must be bytes. key: a function that returns 32 bytes, as in encrypt_files. context: bytes that
-    both sides know. bind: a column that remains plain, of bytes, str or int, such as a row number; a cell decrypts only beside the
-    same value. device, threads: as in lockstep.use.
+    both sides know. bind: a column that remains plain, of bytes, str or int, such as a row number; a cell can be decrypted only in
+    a row with the same value. device, threads: as in lockstep.use.
 
-    A cell becomes a random nonce of 24 bytes, the ciphertext and a tag of 16 bytes (XAES-256-GCM). The associated data are the context,
-    the name of the column and the bound value, so that a cell cannot be moved to another column or, with `bind`, another row.
+    An encrypted cell is a random nonce of 24 bytes, the ciphertext and a tag of 16 bytes (XAES-256-GCM). The associated data are the
+    context, the name of the column and the bound value, so that a cell cannot be moved to another column or, with `bind`, another row.
     """
 
     def _result(self, column: str, cells: list[bytes], aad: Any) -> list[bytes]:

@@ -17,13 +17,13 @@ from . import _keys, _worker
 
 Path = str | os.PathLike[str]
 
-# The most files and bytes in a group. A group takes about a tenth of a second, so that Ray's work for a task does not matter, and its
+# The most files and bytes in a group. A group takes about a tenth of a second, so that Ray's overhead for a task is small, and its
 # arguments and results have less than 100 KB, so that Ray keeps them in the memory of the driver.
 GROUP_FILES = 512
 GROUP_BYTES = 64 << 20
-# Groups for each worker, at least: the last ones end at about the same time.
+# The least number of groups for each worker, so that the last groups end at about the same time.
 GROUPS_PER_WORKER = 4
-# Seconds between two looks at the size of the cluster.
+# Seconds between two checks of the size of the cluster.
 _LOOK = 5.0
 
 
@@ -49,7 +49,7 @@ class Report:
 
 
 class FilesFailed(Exception):
-    """Some files have failed. All others are complete; `report` has the list."""
+    """Some files have failed, and all others are complete. `report` lists the files that failed."""
 
     def __init__(self, report: Report) -> None:
         path, error = report.failed[0]
@@ -72,20 +72,23 @@ def encrypt_files(
     task_options: dict[str, Any] | None = None,
     progress: Callable[[Report], object] | None = None,
 ) -> Report:
-    """Encrypts files and folders to the folder out, on all nodes of the cluster. All nodes must see both under the same paths.
+    """Encrypts files and folders to the folder out, on all nodes of the cluster. All nodes must reach the inputs and the folder
+    under the same paths.
 
     The rules are those of `lockstep encrypt -k -r -O out`: a file is written to out under its own name with `.enc`, a folder a/b
     to out/b; symbolic links are not followed but skipped; outputs get the permission bits and the times of their inputs, and
     appear complete or not at all.
 
     key: a function without arguments, which each worker calls once. It returns 16 or 32 bytes, or the path of a key file as
-    pathlib.Path. Ray pickles the function, but never sees the key. context: bytes that both sides know, decryption needs the same.
+    pathlib.Path. Ray pickles the function, but does not get the key. context: bytes that both sides know; decryption needs the
+    same bytes.
 
-    resume: continue a run that was stopped; outputs that are up to date are kept, and those of earlier versions of their inputs
+    resume: continue a run that was stopped. Outputs that are up to date are kept, and outputs of earlier versions of the inputs
     are replaced. overwrite: replace all outputs. Without either, an existing output is an error.
 
     manifest: the path of the manifest (default: the name of out with `.manifest`). It lists the outputs with their lengths and
-    commitments; beside it, a file with `.part` at its end grows during the work. sync: put each output on stable storage.
+    commitments; during the work, its lines are in a file with `.part` at the end of its name. sync: write each output to stable
+    storage.
 
     device: as in lockstep.use. task_options: options of ray.remote, such as {"num_cpus": 4, "num_gpus": 1}; a task uses as many
     threads as it has CPUs, one by default. retries: how often a group is repeated because its node or its process has died.
@@ -118,9 +121,9 @@ def decrypt_files(
     """Decrypts files and folders to the folder out, on all nodes of the cluster.
 
     The rules are those of `lockstep decrypt -k -r -O out`: the suffix `.enc` is removed, and files in folders without it are
-    skipped. expected: the manifest of the encryption. Then paths is the folder that was the output folder of the encryption; a
-    missing file is an error before anything is written, and a file that the manifest does not list, or that is another one than
-    at the time of the manifest, fails. resume keeps outputs that have the length of the plaintext and the time of the input, and
+    skipped. expected: the manifest of the encryption. With this argument, paths must be the output folder of the encryption. A
+    missing file is an error before anything is written. A file fails if the manifest does not list it, or if it is not the file
+    that the manifest describes. resume keeps outputs that have the length of the plaintext and the time of the input, and
     replaces none. The other arguments and the exceptions are those of encrypt_files.
 
     A wrong key or context, and data that were changed or cut off, fail like other files: FilesFailed has the list.
@@ -235,7 +238,7 @@ class _Cluster:
     """The number of workers that the cluster has now. It may change."""
 
     def __init__(self, cpus: float) -> None:
-        """cpus: those of one task."""
+        """cpus: the number of CPUs of one task."""
         self._cpus = cpus
         self._workers = 1
         self._next = 0.0
@@ -250,7 +253,7 @@ class _Cluster:
 def _process(
     run: _worker.Run, files: list[_worker.File], journal: _manifest.Journal, report: Report, options: _Options
 ) -> None:
-    """Hands the groups to Ray, and collects the results. Not more groups are waiting than the workers need."""
+    """Hands the groups to Ray, and collects the results. It keeps only as many groups waiting as the workers need."""
     if not ray.is_initialized():
         ray.init()
     cluster = _Cluster(float(options.task_options.get("num_cpus", 1)) or 1.0)
@@ -281,7 +284,7 @@ def _collect(reference: Any, group: list[_worker.File], journal: _manifest.Journ
         node, pickled = cast("tuple[str, bytes]", ray.get(reference))
         results: list[_worker.Result] = pickle.loads(pickled)
     except ray.exceptions.RayTaskError as error:
-        # An error that concerns all groups, such as a missing key. It has only the message of our own exception.
+        # An error that concerns all groups, such as a missing key. Its message is only that of the exception of this package.
         raise (error.cause if isinstance(error.cause, BaseException) else error) from None
     except ray.exceptions.RayError as error:
         why = f"the workers have died, and {type(error).__name__} is the last error: look at Ray's logs, and resume"

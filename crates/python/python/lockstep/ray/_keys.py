@@ -1,4 +1,4 @@
-"""Keys: functions that workers call. The driver checks that such a function carries no key with it."""
+"""Keys: functions that workers call. The driver checks that such a function contains no key."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _WHY = (
 
 
 class KeyUnavailable(RuntimeError):
-    """The function for the key has failed on a worker. The message does not contain what the function has raised or returned."""
+    """The function for the key has failed on a worker. The message does not contain the result of the function or the message of
+    its exception."""
 
 
 class _Guard(cloudpickle.CloudPickler):  # type: ignore[misc]
@@ -46,9 +47,9 @@ class _Guard(cloudpickle.CloudPickler):  # type: ignore[misc]
 
 
 def pickled(key: KeySource) -> bytes:
-    """The function, for the arguments of tasks.
+    """Returns the pickled function, for the arguments of tasks.
 
-    Raises TypeError for a key instead of a function, and for a function that carries a key.
+    Raises TypeError for a key instead of a function, and for a function that contains a key.
     """
     if not callable(key):
         what = type(key).__name__
@@ -59,9 +60,9 @@ def pickled(key: KeySource) -> bytes:
 
 
 def fetch(function: bytes) -> bytes | os.PathLike[str]:
-    """Calls a pickled function: the key, or the path of a key file.
+    """Calls a pickled function, and returns the key or the path of a key file.
 
-    Raises KeyUnavailable. What the function raises may contain the key, so its message is not passed on.
+    Raises KeyUnavailable. An exception of the function may contain the key, so its message is not passed on.
     """
     problem = None
     try:
@@ -83,7 +84,7 @@ def fetch(function: bytes) -> bytes | os.PathLike[str]:
             problem = f"has returned {size} bytes: a key has 16 or 32"
         else:
             problem = f"has returned a {type(key).__name__}: it must return bytes, or the path of a key file as pathlib.Path"
-    # Outside of the handler, so that this exception does not refer to the other one.
+    # This is outside of the handler, so that the new exception does not refer to the other one.
     raise KeyUnavailable(f"the function key {problem}")
 
 

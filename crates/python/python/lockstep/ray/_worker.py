@@ -1,4 +1,4 @@
-"""What runs on the workers: a group of files is one task."""
+"""The code that runs on the workers. One task processes one group of files."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Run(NamedTuple):
     threads: int
 
 
-# The last run of this process, with its engine and its key, which stay here for its next group.
+# The last run of this process. Its engine and its key are kept for its next group.
 _current: tuple[str, _native.NativeGroups] | None = None
 
 
 def process(run: Run, group: bytes) -> tuple[str, bytes]:
     """Processes a list of files; returns the node and a list of results. Both lists are pickled: Ray takes longer for many tuples.
-    An attempt that is repeated because a node has died keeps what earlier attempts have completed.
+    If a task is repeated because a node has died, the outputs that earlier attempts have completed are kept.
     """
     global _current
     files: list[File] = pickle.loads(group)
@@ -49,7 +49,7 @@ def process(run: Run, group: bytes) -> tuple[str, bytes]:
 
 
 def _open(run: Run) -> _native.NativeGroups:
-    # The groups keep the engine that is selected now: other tasks in this process keep theirs.
+    # The groups keep the engine that is selected now. Other tasks in this process keep their own engines.
     with _native.use(run.device, threads=run.threads):
         return _native.NativeGroups(
             run.encrypts, _keys.fetch(run.key), run.context, run.output, run.replaces, run.syncs

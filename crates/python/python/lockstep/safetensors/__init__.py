@@ -4,11 +4,11 @@
 |---|---|
 | `safe_open(filename, framework, device="cpu", *, key, context=b"")` | `safetensors.safe_open` |
 | `lockstep.safetensors.numpy`, `lockstep.safetensors.torch`: `save_file`, `load_file`, `save`, `load` | `safetensors.numpy`, `safetensors.torch` |
-| `save_file`, `load_file` of this module | the same; the framework is that of the tensors, or an argument |
+| `save_file`, `load_file` of this module | the same functions; the tensors or an argument determine the framework |
 
-An encrypted file is what `lockstep encrypt -k` makes of a .safetensors file, and `lockstep decrypt` makes the .safetensors file of it
-(C2SP chunked encryption). Names, shapes and metadata of the tensors are encrypted and authenticated like their values. The package
-safetensors is not needed.
+An encrypted file has the format of a .safetensors file that `lockstep encrypt -k` has encrypted (C2SP chunked encryption).
+`lockstep decrypt` decrypts it to a .safetensors file. Names, shapes and metadata of the tensors are encrypted and authenticated like
+their values. The package safetensors is not needed.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Framework(Protocol):
-    """What differs between numpy and PyTorch."""
+    """The operations that differ between numpy and PyTorch."""
 
     def empty(self, dtype: str, shape: tuple[int, ...]) -> tuple[Any, Buffer]:
         """A new array in host memory, and its bytes. Raises ValueError for a type that the framework does not have."""
@@ -38,7 +38,7 @@ class Framework(Protocol):
         ...
 
     def tensor(self, array: Any) -> tuple[str, tuple[int, ...], Buffer, Any]:
-        """Type, shape and bytes of a tensor that is to be saved, and an object that the bytes need."""
+        """Type, shape and bytes of a tensor that is to be saved, and an object that must exist as long as the bytes."""
         ...
 
 
@@ -81,7 +81,7 @@ class TensorFile:
         entry = self.entry(name)
         first, *others = index if isinstance(index, tuple) and index else (index,)
         rows = _rows(first, entry.shape)
-        # The bytes of a row. The elements of a vector of F4 are no whole bytes.
+        # The bytes of a row. In a vector of the type F4, a row is half a byte, so `rest` is not 0.
         row, rest = divmod(entry.end - entry.start, max(1, entry.shape[0])) if rows else (0, 0)
         if rows is None or rest:
             return self._framework.compact(self.read([name])[name][index])
@@ -136,10 +136,10 @@ class TensorSlice:
 
 
 class safe_open:
-    """Opens an encrypted safetensors file; reads tensors, or parts of them, when they are asked for.
+    """Opens an encrypted safetensors file. Tensors, or parts of them, are read when they are requested.
 
     The arguments are those of safetensors.safe_open; also key and context, which are those of lockstep.open. filename: a path, or a
-    binary file object that can seek. framework: "pt" or "np". device: for "pt", where the tensors are put; they are decrypted in
+    binary file object that can seek. framework: "pt" or "np". device: the device of the tensors, for "pt"; they are decrypted in
     host memory and copied.
 
     Opening decrypts and checks the header. Raises InvalidTag for data that are not authentic, also when a tensor is read; ValueError

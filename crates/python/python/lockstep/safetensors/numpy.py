@@ -1,4 +1,4 @@
-"""Encrypted safetensors files with arrays of numpy: the functions of safetensors.numpy, which also have a key.
+"""Encrypted safetensors files with arrays of numpy: the functions of safetensors.numpy, with the additional argument key.
 
 The types bfloat16 and float8 need the package ml_dtypes; without it, a file with such tensors raises ValueError.
 """
@@ -110,7 +110,7 @@ def save(
     key: Buffer | Path,
     context: Buffer = b"",
 ) -> bytes:
-    """The bytes of the file of `save_file`."""
+    """Returns the bytes of the file that `save_file` would write."""
     output = io.BytesIO()
     _file.save(tensor_dict, output, metadata, FRAMEWORK, key, context)
     return output.getvalue()
@@ -119,13 +119,13 @@ def save(
 def load_file(
     filename: Path | BinaryIO, *, key: Buffer | Path, context: Buffer = b""
 ) -> dict[str, np.ndarray[Any, Any]]:
-    """All arrays of an encrypted file, by name: one pass over the file on all cores, into the memory of the arrays.
+    """Reads all arrays of an encrypted file, by name, in one pass on all cores, directly into the memory of the arrays.
 
-    Raises InvalidTag, ValueError and OSError as `lockstep.safetensors.safe_open`; then there are no arrays.
+    Raises InvalidTag, ValueError and OSError as `lockstep.safetensors.safe_open`; then no array is returned.
     """
     return _file.TensorFile(filename, FRAMEWORK, "cpu", key, context).read_all()
 
 
 def load(data: bytes, *, key: Buffer | Path, context: Buffer = b"") -> dict[str, np.ndarray[Any, Any]]:
-    """All arrays of the bytes of an encrypted file."""
+    """Returns all arrays from the bytes of an encrypted file, by name."""
     return load_file(io.BytesIO(data), key=key, context=context)

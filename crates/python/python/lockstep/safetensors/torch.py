@@ -1,4 +1,4 @@
-"""Encrypted safetensors files with tensors of PyTorch: the functions of safetensors.torch, which also have a key."""
+"""Encrypted safetensors files with tensors of PyTorch: the functions of safetensors.torch, with the additional argument key."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _Torch:
         if dtype not in _TYPES:
             raise ValueError(f"PyTorch {torch.__version__} has no type for {dtype}")
         if dtype == "F4":
-            # An element of PyTorch has two numbers.
+            # An element of PyTorch's type has two numbers of the type F4.
             if not shape or shape[-1] % 2:
                 raise ValueError(f"PyTorch has no tensor of the type F4 with the shape {list(shape)}")
             shape = (*shape[:-1], shape[-1] // 2)
@@ -128,7 +128,7 @@ def save(
     key: Buffer | Path,
     context: Buffer = b"",
 ) -> bytes:
-    """The bytes of the file of `save_file`."""
+    """Returns the bytes of the file that `save_file` would write."""
     output = io.BytesIO()
     _file.save(tensors, output, metadata, FRAMEWORK, key, context)
     return output.getvalue()
@@ -137,14 +137,14 @@ def save(
 def load_file(
     filename: Path | BinaryIO, device: Any = "cpu", *, key: Buffer | Path, context: Buffer = b""
 ) -> dict[str, torch.Tensor]:
-    """All tensors of an encrypted file, by name: one pass over the file on all cores, into the memory of the tensors.
+    """Reads all tensors of an encrypted file, by name, in one pass on all cores, directly into the memory of the tensors.
 
     For another device than the CPU, they are decrypted in host memory and copied. Raises InvalidTag, ValueError and OSError as
-    `lockstep.safetensors.safe_open`; then there are no tensors.
+    `lockstep.safetensors.safe_open`; then no tensor is returned.
     """
     return _file.TensorFile(filename, FRAMEWORK, device, key, context).read_all()
 
 
 def load(data: bytes, *, key: Buffer | Path, context: Buffer = b"") -> dict[str, torch.Tensor]:
-    """All tensors of the bytes of an encrypted file."""
+    """Returns all tensors from the bytes of an encrypted file, by name."""
     return load_file(io.BytesIO(data), key=key, context=context)
