@@ -21,8 +21,8 @@ struct alignas(16) Segment {
     u32 key;        // index of the key schedule
     u32 tweak_key;  // XTS: index of the schedule (for encryption) of the key that encrypts tweaks
     u64 reserved;
-    u8 reg[16];     // the register: the chaining state before the segment (IV, counter, encrypted tweak or hash; see Pass in core/src/work.rs)
-    u8 next[16];    // the chaining state after the segment; written by kernels (chain, GHASH, edges) if the host cannot compute it
+    u8 reg[16];     // register: the chaining state before the segment (IV, counter, encrypted tweak or hash; see core/src/work.rs)
+    u8 next[16];    // the chaining state after the segment; kernels write it if the host cannot compute it (chain, GHASH, edges)
 };
 static_assert(sizeof(Segment) == 80, "shared with src/launch.rs");
 
