@@ -1,7 +1,4 @@
-#!/bin/sh
-# Compares this crate's assembler with the GNU assembler for spu-elf, which is built here from Debian's sources of
-# binutils (a few minutes): every kernel as exported, and text.s, must assemble to the same bytes.
-# Not part of the test run.
+# This script is not part of the test run.
 #
 # usage: check.sh [FOLDER TO BUILD IN]
 set -eu
