@@ -92,8 +92,7 @@ impl Destination {
             if self.pack != 0 {
                 return Err("an instruction has one mode of packing".into());
             }
-            // False, for packing in file A, if the register is in file A; otherwise true, for packing of the results of the
-            // mul ALU.
+            // `pm` is false for packing in file A, and true for packing of the results of the mul ALU.
             (self.pack, self.pm) = (pack, !is_a);
         }
         Ok(())

@@ -26,7 +26,8 @@ use graph::Graph;
 /// compiler decides itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hints {
-    /// The number that is added to the priority of an operation. A dependent operation adds 16 to the priority.
+    /// The number that is added to the priority of an operation. Without hints, the priority is 16 for each word of the
+    /// longest chain of dependent operations.
     pub priorities: Vec<i8>,
     /// The preferred registers for the result of an operation. 0 is accumulators, then file A; 1 is accumulators, then file B; 2
     /// is file A; 3 is file B. With other values, the compiler decides.
