@@ -89,8 +89,7 @@ impl Task {
             && by_matrices(self.gpu().limits(), tiles, keys)
     }
 
-    /// True if the final chaining state of each piece is copied back from the device, because only the device
-    /// computes it.
+    /// True if the final chaining state of each piece is copied back from the device, because the host cannot compute it.
     fn device_knows_states(&self, resident: bool) -> bool {
         self.family.is_some()
             && match self.chaining() {

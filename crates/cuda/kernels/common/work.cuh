@@ -31,7 +31,7 @@ struct Launch {
     Segment *segments;
     const u64 *first_tile;  // count + 1 numbers
     const u8 *schedules;    // schedule i is at offset i * (the family's schedule size for the key size)
-    u8 *scratch;            // for each tile: its edge (CBC and CFB decryption) or its checksum (OCB3). chain.cu: planes of round keys
+    u8 *scratch;            // for each tile, its edge (CBC and CFB decryption) or checksum (OCB3); chain.cu: planes of keys
     u64 tiles;              // first_tile[count]
     u32 count;              // number of segments
     u32 option;             // an option of the kernel family; 0 if it has none

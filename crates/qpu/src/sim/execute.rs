@@ -294,7 +294,8 @@ impl Qpu {
         Ok(())
     }
 
-    /// Writes a register that does not store a value. `mask` selects the elements for which it is written.
+    /// Writes r5, or a register whose write has an effect other than storing a value. `mask` selects the elements for which it is
+    /// written.
     fn write_special(
         &mut self,
         is_b: bool,

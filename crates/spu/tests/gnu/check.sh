@@ -1,3 +1,6 @@
+#!/bin/sh
+# Compares this crate's assembler with the GNU assembler for spu-elf, which is built here from Debian's sources of
+# binutils (a few minutes). Both assemblers must produce the same bytes for every exported kernel and for text.s.
 # This script is not part of the test run.
 #
 # usage: check.sh [FOLDER TO BUILD IN]
