@@ -7,7 +7,7 @@ use std::{env, fs, io};
 mod embed;
 
 fn main() {
-    // A folder stands for all that is in it.
+    // Cargo watches all files in a folder that is named here.
     for path in ["build.rs", "kernels", "emulator"] {
         println!("cargo::rerun-if-changed={path}");
     }
@@ -35,19 +35,21 @@ fn emulator() {
         .flag("-fno-exceptions")
         .flag("-fno-rtti")
         .flag("-fno-threadsafe-statics")
-        // As in CUDA, blocks of bytes are loaded and stored as words.
+        // The kernels read and write blocks of bytes as words, as CUDA permits.
         .flag("-fno-strict-aliasing")
-        // `#pragma unroll` is for CUDA's compiler.
+        // Only CUDA's compiler knows `#pragma unroll`.
         .flag("-Wno-unknown-pragmas")
-        // Whatever the profile: AES of megabytes would take minutes.
+        // This level is used in every profile: without optimization, AES of megabytes takes minutes.
         .opt_level(2)
         // The compiler does not know the ending .cu.
         .flag("-xc++")
         .files(kernels)
         .files(emulator)
-        // Nothing refers to a kernel by name: it announces itself before main.
+        // No code refers to a kernel by name: static constructors register the kernels before main. Without this
+        // option, the linker omits them.
         .link_lib_modifier("+whole-archive");
-    // tools/cuda_tsan.sh: a thread of the operating system for each CUDA thread, and ThreadSanitizer to watch them.
+    // For tools/cuda_tsan.sh, each CUDA thread is a thread of the operating system, so that ThreadSanitizer can
+    // detect races.
     println!("cargo::rerun-if-env-changed=LOCKSTEP_EMULATOR_TSAN");
     if env::var_os("LOCKSTEP_EMULATOR_TSAN").is_some() {
         build
@@ -62,7 +64,7 @@ fn emulator() {
     }
 }
 
-/// All files of this ending in a folder and its folders, in an order that does not change.
+/// Appends to `found` all files with this ending in a folder and its subfolders, in an order that does not change.
 fn find(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) -> io::Result<()> {
     let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_by_key(fs::DirEntry::file_name);

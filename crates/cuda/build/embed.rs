@@ -1,5 +1,5 @@
-//! What the program carries of the kernels: their sources, for compilation at run time, and machine code where
-//! LOCKSTEP_CUDA_KERNELS names a folder of it: `MODULE.sm_90.cubin` and `MODULE.ptx` for each `MODULE.cu`.
+//! The data of the kernels that the program contains: their sources, for compilation at run time, and machine code if
+//! LOCKSTEP_CUDA_KERNELS names a folder that contains `MODULE.sm_90.cubin` and `MODULE.ptx` for each `MODULE.cu`.
 
 use std::fmt::Write;
 use std::path::Path;

@@ -19,16 +19,16 @@ bool Place::operator==(const Place &other) const {
 
 namespace {
 
-// Between arrays in shared memory, filled with a pattern: who writes over an array's end changes it.
+// Bytes between arrays in shared memory. They have a pattern, which a write beyond the end of an array changes.
 constexpr size_t GAP = 64;
 constexpr unsigned char PATTERN = 0xA5;
 
-// For arrays of fixed size, their gaps included.
+// The memory for arrays of fixed size, including their gaps.
 constexpr size_t SHARED_ROOM = MAX_STATIC_SHARED + 32 * (GAP + 16);
 
 size_t with_gap(size_t bytes) { return (bytes + 15) / 16 * 16 + GAP; }
 
-// Lanes of the mask that the block has.
+// True if the mask has the lane of the thread.
 bool in_mask(const Thread &thread, uint32_t mask) { return mask >> thread.index.x % 32 & 1; }
 
 Thread *warp_of(Thread &thread, uint32_t &lanes) {
@@ -55,7 +55,7 @@ void add_product(Thread *warp) {
     }
 }
 
-// True, with everybody released and answered, if all lanes of the mask wait at the same place.
+// If all lanes of the mask wait at the same place, gives each lane its result, lets it continue, and returns true.
 bool release_warp(Thread &last) {
     uint32_t lanes;
     Thread *warp = warp_of(last, lanes);
@@ -78,7 +78,7 @@ bool release_warp(Thread &last) {
         if (!in_mask(lane, mask)) continue;
         if (lane.exchange == Exchange::ballot) lane.result = ballot;
         if (lane.exchange == Exchange::shuffle) {
-            // A source outside the mask gives no value that a program may rely on.
+            // The value of a source outside the mask is undefined, so a program must not use it.
             bool there = lane.source < lanes && (mask >> lane.source & 1);
             lane.result = there ? warp[lane.source].value : 0xDEADDEADDEADDEAD;
         }
@@ -89,7 +89,7 @@ bool release_warp(Thread &last) {
 }
 
 void describe_divergence(const Block &block) {
-    // One that waits, and one that does not wait with it.
+    // A thread that waits, and a thread that does not wait with it.
     const Thread *waits = nullptr, *other = nullptr;
     for (uint32_t i = 0; i < block.size.x && !waits; i++)
         if (block.threads[i].state != State::finished) waits = &block.threads[i];
@@ -107,8 +107,8 @@ void describe_divergence(const Block &block) {
                    waits->index.x, block.index.x, waits->place.file, waits->place.line, what);
 }
 
-// True, with everybody released and answered, if the whole block waits at one place. Sets the block's error if it
-// waits at different ones.
+// If the whole block waits at one place, gives each thread its result, lets it continue, and returns true. Sets the error
+// of the block if threads wait at different places.
 bool release_block(Block &block, uint64_t predicate) {
     block.waiting++;
     block.true_predicates += predicate != 0;
@@ -138,7 +138,7 @@ void set_up(Block &block) {
     block.waiting = 0;
     block.true_predicates = 0;
     block.error = NO_ERROR;
-    // What the block before left there is no value that a program may rely on.
+    // Programs must not use what the previous block left in the memory.
     memset(block.dynamic, PATTERN, block.dynamic_bytes + GAP);
     block.array_count = 0;
     block.shared_used = 0;
@@ -166,7 +166,7 @@ Block *new_block() {
     Block *block = static_cast<Block *>(calloc(1, sizeof(Block)));
     if (!block) return nullptr;
     void *shared = nullptr;
-    // What CUDA's dynamic shared memory may be asked to be aligned to.
+    // Kernels declare dynamic shared memory with an alignment of 1024 bytes.
     if (posix_memalign(&shared, 1024, SHARED_ROOM + MAX_SHARED + GAP) != 0) {
         free(block);
         return nullptr;
@@ -178,8 +178,8 @@ Block *new_block() {
 
 }  // namespace
 
-// The lists of free blocks and stacks are never waited for: a process that was forked while another thread held a lock
-// would wait for ever.
+// The code never waits for the locks of the lists of free blocks and stacks. If a process is forked while another thread
+// holds such a lock, the lock is never released in the child.
 Block *take_block() {
     if (pthread_mutex_trylock(&free_blocks_lock) != 0) return new_block();
     Block *block = free_blocks;
@@ -203,8 +203,8 @@ void *dynamic_shared() { return here->block->dynamic; }
 
 #ifdef LOCKSTEP_EMULATOR_THREADS
 
-// Each CUDA thread is a thread of the operating system. What orders threads here is what orders them on a device: the
-// barriers. So each warp has a lock of its own.
+// Each CUDA thread is a thread of the operating system. As on a device, only barriers order these threads. For this reason,
+// each warp has its own lock.
 namespace {
 
 struct Meeting {
@@ -273,7 +273,7 @@ bool run_block(Block &block) {
 
 namespace {
 
-// Of the thread of the operating system: where its scheduler stands, and stacks that are free.
+// The context of the scheduler of this thread of the operating system.
 __thread void *scheduler;
 
 // Stacks outlive the threads of the operating system that ran on them.
@@ -289,7 +289,7 @@ pthread_mutex_t free_stacks_lock = PTHREAD_MUTEX_INITIALIZER;
 // allows a process.
 constexpr uint32_t MAX_FREE_STACKS = 4 * MAX_THREADS;
 
-// The list's link lies at the top, in a page that every fiber touches.
+// The link of the list is at the top of the stack, in a page that every fiber uses.
 FreeStack *link_of(void *stack) { return reinterpret_cast<FreeStack *>(static_cast<char *>(stack) + STACK_BYTES) - 1; }
 
 void *take_stack() {
@@ -316,7 +316,7 @@ void give_stack(void *stack) {
     if (!is_kept) free_stack(stack);
 }
 
-// Back to the scheduler, until it lets this thread go on.
+// Switches to the scheduler, which later continues this thread.
 void leave() { switch_context(&here->context, scheduler); }
 
 void run_thread() {
@@ -325,8 +325,8 @@ void run_thread() {
     leave();
 }
 
-// Lets a thread run until it waits or ends. `spare` is a stack for threads that start: most of them end on it, and
-// leave it for the next one.
+// Runs a thread until it waits or ends. `spare` is a stack for threads that start. Most of these threads end on this stack,
+// and leave it for the next one.
 bool run(Thread &thread, void *&spare) {
     if (thread.state == State::fresh) {
         if (!spare) spare = take_stack();
@@ -379,7 +379,7 @@ bool run_block(Block &block) {
     while (left && progress && block.error == NO_ERROR) {
         progress = false;
         for (uint32_t first = 0; first < block.size.x; first += 32) {
-            // A warp runs as far as it can alone before the next one does.
+            // The threads of a warp run until all of them wait or have ended. Then the next warp runs.
             uint32_t end = first + 32 < block.size.x ? first + 32 : block.size.x;
             for (bool ran = true; ran && block.error == NO_ERROR;) {
                 ran = false;
@@ -396,7 +396,7 @@ bool run_block(Block &block) {
         describe_divergence(block);
         block.error = DIVERGENCE;
     }
-    // Threads that still wait are dropped where they stand: kernels own nothing that would have to be freed.
+    // Threads that still wait are not continued. This leaks nothing, because kernels own nothing that must be freed.
     for (uint32_t i = 0; left && i < block.size.x; i++) {
         Thread &thread = block.threads[i];
         if (thread.state != State::fresh && thread.stack) give_stack(thread.stack);
@@ -419,7 +419,7 @@ void *shared_array(const void *key, size_t bytes) {
     while (i < block.array_count && block.arrays[i].key != key) i++;
     if (i == block.array_count) {
         if (i == sizeof block.arrays / sizeof block.arrays[0] || block.shared_used + with_gap(bytes) > SHARED_ROOM) {
-            // A program like this does not pass CUDA's compiler.
+            // CUDA's compiler does not accept such a program.
             fprintf(stderr, "%s: too much static shared memory\n", block.kernel->name);
             abort();
         }

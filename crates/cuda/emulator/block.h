@@ -1,8 +1,8 @@
-// A block of CUDA threads, and how its threads meet.
+// A block of CUDA threads, and the barriers at which its threads wait.
 //
-// Each CUDA thread is a fiber; the threads of a block share one thread of the operating system and run one after the
-// other, each until it ends or waits (block.cpp). With LOCKSTEP_EMULATOR_THREADS each is a thread of the operating
-// system instead, so that ThreadSanitizer can see races between them (threads.cpp).
+// Each CUDA thread is a fiber. The threads of a block share one thread of the operating system. They run one after the
+// other, each until it ends or waits (block.cpp). With LOCKSTEP_EMULATOR_THREADS, each CUDA thread is a thread of the
+// operating system instead, so that ThreadSanitizer can detect races between them.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -52,19 +52,19 @@ struct Thread {
     uint32_t source;
     uint64_t value;
     uint64_t result;
-    // The fiber.
+    // The context of the fiber.
     void *context;
     void *stack;
 };
 
 constexpr uint32_t MAX_THREADS = 1024;
-// Of CUDA, for arrays of fixed size; and what sm_90 has in all.
+// CUDA's limit for arrays of fixed size, and the limit of sm_90 for all shared memory of a thread block.
 constexpr size_t MAX_STATIC_SHARED = 48 * 1024;
 constexpr size_t MAX_SHARED = 227 * 1024;
-// Of a kernel, in bytes.
+// The maximum size of a kernel's parameters, in bytes.
 constexpr size_t MAX_PARAMS = 4096;
 
-// An array in shared memory, found by the address of a variable that belongs to its declaration.
+// An array in shared memory. It is identified by the address of a variable that belongs to its declaration.
 struct SharedArray {
     const void *key;
     size_t offset;
@@ -80,7 +80,7 @@ struct Block {
     uint32_t waiting;  // threads at the block's barrier
     uint32_t true_predicates;
     int32_t error;
-    unsigned char *shared;  // fixed arrays from its beginning on; MAX_STATIC_SHARED and a gap
+    unsigned char *shared;  // memory for the arrays of fixed size (SHARED_ROOM bytes)
     SharedArray arrays[32];
     uint32_t array_count;
     size_t shared_used;
@@ -91,7 +91,7 @@ struct Block {
 // The CUDA thread that runs on this thread of the operating system.
 extern __thread Thread *here;
 
-// __syncthreads and its relatives: returns how many threads came with a predicate.
+// __syncthreads and its variants. Returns the number of threads whose predicate was not 0.
 uint64_t meet_block(Place place, int predicate);
 // __syncwarp, ballots and shuffles among the lanes of the mask.
 uint64_t meet_warp(Place place, Exchange exchange, uint32_t mask, uint64_t value, uint32_t source);
@@ -104,10 +104,10 @@ T (&shared(const void *key))[COUNT] {
     return *static_cast<T(*)[COUNT]>(shared_array(key, sizeof(T) * COUNT));
 }
 
-// Memory for a block, to be filled in; null if there is none. It is kept for later ones.
+// A block whose fields the caller must set; null if there is no memory. Its memory is kept for later blocks.
 Block *take_block();
 void give_block(Block *block);
-// Runs the threads of a block that is filled in up to params; true unless it sets error.
+// Runs the threads of a block whose fields up to `params` are set. Returns true unless it sets `error`.
 bool run_block(Block &block);
 
 // Errors of lockstep_emu_launch.
@@ -120,7 +120,7 @@ enum Error : int32_t {
     NO_MEMORY = 5,
     SHARED_OVERRUN = 6,
 };
-// Words on the latest error, for people; the first of several blocks that fail stays.
+// Sets the description of the latest error. If several blocks fail, the first description is kept.
 void describe_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 }  // namespace emulator

@@ -21,8 +21,8 @@ void free_stack(void *stack) { munmap(stack, STACK_BYTES); }
 
 namespace {
 
-// Where a fiber begins, 16-aligned. Hundreds of them that began at the same place in a page would share a few sets of
-// the cache: their places differ by the page's number.
+// The address where the stack of a fiber begins, 16-aligned. Hundreds of stacks that begin at the same offset in a page
+// would share a few sets of the cache. So the offset depends on the number of the page.
 [[maybe_unused]] uint64_t *top_of(void *stack) {
     size_t page = reinterpret_cast<uintptr_t>(stack) >> 12;
     return reinterpret_cast<uint64_t *>(static_cast<char *>(stack) + STACK_BYTES - 64 - page % 16 * 256);
@@ -33,8 +33,8 @@ namespace {
 
 #if defined(__x86_64__) && defined(__ELF__) && !defined(LOCKSTEP_EMULATOR_UCONTEXT)
 
-// What a function must preserve is on the stack, and the context is the stack pointer. The control words of the
-// floating-point units stay as they are: kernels have no business with them.
+// The registers that a function must preserve are saved on the stack, and the context is the stack pointer. The control
+// words of the floating-point units are not saved, because kernels do not change them.
 asm(R"(
     .text
     .p2align 4
@@ -63,8 +63,8 @@ extern "C" void lockstep_emu_switch(void **from, void *to);
 namespace emulator {
 
 void *new_context(void *stack, void (*entry)()) {
-    // Six registers, the address that the switch returns to, and a return address for `entry`, which has none. At a
-    // function's entry the stack pointer is 8 off a multiple of 16.
+    // Six registers, the address that the switch returns to, and a return address for `entry`, which has none. At the entry
+    // of a function, the stack pointer is a multiple of 16 plus 8.
     uint64_t *top = top_of(stack) - 8;
     memset(top, 0, 8 * sizeof *top);
     top[6] = reinterpret_cast<uint64_t>(entry);
@@ -116,7 +116,7 @@ extern "C" void lockstep_emu_switch(void **from, void *to);
 namespace emulator {
 
 void *new_context(void *stack, void (*entry)()) {
-    // Twenty registers of 8 bytes, as the switch saves them; x30 is where it returns to.
+    // Twenty registers of 8 bytes, as the switch saves them; x30 has the return address.
     uint64_t *top = top_of(stack) - 20;
     memset(top, 0, 20 * sizeof *top);
     top[11] = reinterpret_cast<uint64_t>(entry);
@@ -133,8 +133,9 @@ void switch_context(void **from, void *to) { lockstep_emu_switch(from, to); }
 
 namespace emulator {
 
-// Slower, as each switch also sets the signal mask; for other processors and systems. A fiber's ucontext lies at the lower end of
-// its stack, above the guard; that of the scheduler in whatever frame switches away from it.
+// For other processors and systems. This variant is slower, because each switch also sets the signal mask. The ucontext of a
+// fiber is at the lower end of its stack, above the guard page. The ucontext of the scheduler is in the stack frame of the
+// function that switches away from it.
 void *new_context(void *stack, void (*entry)()) {
     size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
     ucontext_t *context = reinterpret_cast<ucontext_t *>(static_cast<char *>(stack) + page);

@@ -1,6 +1,6 @@
-// The CUDA language as C++17: what kernels/common/platform.cuh needs where no CUDA compiler is at work.
+// The CUDA language as C++17: what kernels/common/platform.cuh needs if the compiler is not a CUDA compiler.
 //
-// No exceptions, no C++ runtime library: the program that holds this stays dynamic against libc alone.
+// The code uses no exceptions and no C++ runtime library, so a program that contains it is linked dynamically only to libc.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -24,7 +24,7 @@
 #define gridDim (::emulator::here->block->grid)
 #define warpSize 32
 
-// Barriers. The place of the call travels along: all threads must meet at the same one.
+// Barriers. The place of the call is a parameter, because all threads must wait at the same place.
 #define EMULATOR_PLACE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
 inline void __syncthreads(EMULATOR_PLACE) { emulator::meet_block({file, line}, 0); }
@@ -83,8 +83,8 @@ inline void add_product_of_bits(uint32_t (&sums)[4], const uint32_t (&left)[4], 
 
 }  // namespace emulator
 
-// A warp may be cut into parts of `width` lanes, a power of 2. Where the source would lie outside the part, a lane
-// gets its own value.
+// A warp may be divided into parts of `width` lanes, a power of 2. If the source is outside the part, a lane gets its own
+// value.
 template <class T>
 T __shfl_sync(uint32_t mask, T value, int source, int width = 32, EMULATOR_PLACE) {
     uint32_t part = emulator::lane() & ~static_cast<uint32_t>(width - 1);
@@ -114,7 +114,7 @@ inline uint32_t __byte_perm(uint32_t x, uint32_t y, uint32_t selector) {
     for (int i = 0; i < 4; i++) {
         uint32_t nibble = selector >> 4 * i & 15;
         uint32_t byte = static_cast<uint32_t>(bytes >> 8 * (nibble & 7)) & 0xFF;
-        // The nibble's high bit asks for copies of the byte's sign.
+        // The high bit of the nibble requests copies of the sign bit of the byte.
         if (nibble & 8) byte = byte & 0x80 ? 0xFF : 0;
         result |= byte << 8 * i;
     }
@@ -139,7 +139,8 @@ inline uint32_t __umulhi(uint32_t x, uint32_t y) { return static_cast<uint32_t>(
 inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
     return static_cast<unsigned long long>(static_cast<unsigned __int128>(x) * y >> 64);
 }
-// high:low shifted as one; the shift counts modulo 32, or saturates at 32 (c: clamped).
+// Shift high:low as one number of 64 bits. The shift is taken modulo 32 or, in the variants ending in c (clamped), limited
+// to 32.
 inline uint32_t __funnelshift_l(uint32_t low, uint32_t high, uint32_t shift) {
     uint64_t both = static_cast<uint64_t>(high) << 32 | low;
     return static_cast<uint32_t>(both << (shift & 31) >> 32);
@@ -155,14 +156,14 @@ inline uint32_t __funnelshift_rc(uint32_t low, uint32_t high, uint32_t shift) {
     return shift >= 32 ? high : __funnelshift_r(low, high, shift);
 }
 
-// Loads and stores with a hint for the cache, of which there is none.
+// Loads and stores with a hint for the cache, which the emulator ignores.
 template <class T> T __ldg(const T *from) { return *from; }
 template <class T> T __ldcg(const T *from) { return *from; }
 template <class T> T __ldcs(const T *from) { return *from; }
 template <class T> void __stcs(T *to, T value) { *to = value; }
 template <class T> void __stcg(T *to, T value) { *to = value; }
 
-// Atomics; all return what was there before.
+// Atomic operations. All return the previous value.
 template <class T> T atomicAdd(T *at, T value) { return __atomic_fetch_add(at, value, __ATOMIC_RELAXED); }
 template <class T> T atomicSub(T *at, T value) { return __atomic_fetch_sub(at, value, __ATOMIC_RELAXED); }
 template <class T> T atomicAnd(T *at, T value) { return __atomic_fetch_and(at, value, __ATOMIC_RELAXED); }

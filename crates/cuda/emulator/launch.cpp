@@ -1,4 +1,4 @@
-// The border to Rust: kernels by name, launches, errors in words.
+// The interface to Rust: kernels by name, launches, and descriptions of errors.
 #include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ struct Grid {
     char words[400];
 };
 
-// Where describe_error writes; and the words on the latest error of a launch from this thread.
+// The grid to which describe_error writes, and the description of the latest error of a launch from this thread.
 __thread Grid *current;
 __thread char words[400];
 pthread_mutex_t words_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -66,7 +66,7 @@ void run_blocks(Grid &grid, uint64_t deadline) {
 
 #ifdef LOCKSTEP_EMULATOR_THREADS
 
-// With a thread of the operating system for each CUDA thread, one block at a time.
+// Each CUDA thread is a thread of the operating system, and one block runs at a time.
 void run_grid(Grid &grid) { run_blocks(grid, 0); }
 
 #else
@@ -78,7 +78,7 @@ void *help(void *grid) {
 
 uint32_t processors() {
 #ifdef __linux__
-    // Those that this process may use.
+    // The processors that this process may use.
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<uint32_t>(CPU_COUNT(&set));
 #endif
@@ -87,7 +87,7 @@ uint32_t processors() {
 }
 
 void run_grid(Grid &grid) {
-    // A launch that takes no longer than some threads take to start needs no help.
+    // A launch that takes no longer than the start of some threads needs no helpers.
     run_blocks(grid, microseconds() + 200);
     if (grid.next >= grid.blocks || grid.error != NO_ERROR) return;
     constexpr uint32_t MOST = 64;
@@ -95,7 +95,7 @@ void run_grid(Grid &grid) {
     uint32_t count = 0, wanted = processors(), left = grid.blocks - grid.next;
     if (wanted > left) wanted = left;
     if (wanted > MOST) wanted = MOST;
-    // Without helpers the work is done all the same.
+    // If no helper can be started, this thread does all of the work.
     while (count + 1 < wanted && pthread_create(&helpers[count], nullptr, help, &grid) == 0) count++;
     run_blocks(grid, 0);
     for (uint32_t i = 0; i < count; i++) pthread_join(helpers[i], nullptr);
@@ -140,13 +140,13 @@ const char *lockstep_emu_kernel(uint32_t index) {
     return kernel ? kernel->name : nullptr;
 }
 
-// How often a kernel was launched in this process, failures included.
+// The number of launches of a kernel in this process, including launches that failed.
 uint64_t lockstep_emu_launches(const char *name) {
     const Kernel *kernel = find(name);
     return kernel ? __atomic_load_n(&kernel->launches, __ATOMIC_RELAXED) : 0;
 }
 
-// True, and the value, if a kernel exports such a number.
+// Returns true, and the value, if a kernel exports a number with this name.
 int32_t lockstep_emu_constant(const char *name, uint64_t *value) {
     for (const Constant *constant = constants; constant; constant = constant->next) {
         if (strcmp(constant->name, name) != 0) continue;
@@ -161,13 +161,13 @@ int32_t lockstep_emu_launch_from(const char *name, uint32_t first, uint32_t grid
                                  const void *params, size_t params_len) {
     const Kernel *kernel = find(name);
     if (!kernel) return refuse(NO_SUCH_KERNEL, "no kernel %s", name);
-    // A structure that ends in a smaller member has padding behind it.
+    // A structure that ends in a smaller member is followed by padding.
     bool fits = params_len >= kernel->params_len && params_len < kernel->params_len + 16 && params_len <= MAX_PARAMS;
     if (!fits) return refuse(WRONG_PARAMS, "wrong length of the parameters of %s", name);
     bool good_shape = grid_x != 0 && grid_x <= 0x7FFFFFFF && block_x != 0 && block_x <= kernel->max_threads;
     if (!good_shape || dynamic_shared > MAX_SHARED) return refuse(WRONG_SHAPE, "%s cannot be launched in this shape", name);
     __atomic_fetch_add(&kernel->launches, 1, __ATOMIC_RELAXED);
-    // As a driver does, so that the caller's may change.
+    // Copies the parameters, as a driver does, so that the caller may change them.
     alignas(16) unsigned char copy[MAX_PARAMS];
     memcpy(copy, params, kernel->params_len);
     Grid grid = {kernel, copy, grid_x, block_x, dynamic_shared, first, NO_ERROR, ""};
@@ -181,7 +181,8 @@ int32_t lockstep_emu_launch(const char *name, uint32_t grid_x, uint32_t block_x,
     return lockstep_emu_launch_from(name, 0, grid_x, block_x, dynamic_shared, params, params_len);
 }
 
-// Of the latest launch from the thread that asks, in words; valid until its next launch.
+// Describes the result of the latest launch from the calling thread. The text is valid until the next launch from this
+// thread.
 const char *lockstep_emu_error(int32_t error) { return error == NO_ERROR ? "no error" : words; }
 
 }

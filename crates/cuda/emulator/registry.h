@@ -1,4 +1,4 @@
-// The kernels that are linked in, and how one is called with the bytes of CUDA's parameter buffer.
+// The kernels that are linked in, and calls of kernels with the bytes of CUDA's parameter buffer.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -34,7 +34,7 @@ struct Constant {
 extern const Kernel *kernels;
 extern const Constant *constants;
 
-// Offsets in the parameter buffer: each parameter at its natural alignment.
+// Offsets in the parameter buffer. Each parameter is at its natural alignment.
 template <class... P>
 struct Parameters {
     size_t offset[sizeof...(P) + 1] = {};
@@ -81,7 +81,7 @@ Kernel::Kernel(const char *name, void (*kernel)(P...), uint32_t max_threads)
 
 }  // namespace emulator
 
-// Two steps, so that a name made by another macro is expanded first.
+// There are two macros, so that a name that another macro makes is expanded first.
 #define EMULATOR_KERNEL(name, threads, params) EMULATOR_KERNEL_(name, threads, params)
 #define EMULATOR_KERNEL_(name, threads, params)                        \
     static void name params;                                           \

@@ -19,24 +19,24 @@ KERNEL(emulator_barrier, (u32 *out)) {
     out[blockIdx.x * n + i] = sum;
 }
 
-// Four words a thread: a lane's number from its neighbour by each kind of exchange.
+// Writes four words per thread: the number of a neighbouring lane, obtained by each kind of exchange.
 KERNEL(emulator_warp, (u32 *out)) {
     u32 i = threadIdx.x;
     u32 *mine = out + 4 * i;
     mine[0] = __shfl_xor_sync(0xFFFFFFFF, i, 1);
     mine[1] = __ballot_sync(0xFFFFFFFF, i % 3 == 0);
     mine[2] = static_cast<u32>(__shfl_down_sync(0xFFFFFFFF, static_cast<u64>(i), 4, 8));
-    // The halves of a warp may go different ways.
+    // The halves of a warp may take different branches.
     if (i % 32 < 16) mine[3] = __shfl_sync(0x0000FFFF, i, 15);
     else mine[3] = __shfl_sync(0xFFFF0000, i, 16);
 }
 
-// Without a barrier: u8 and u64 test the layout of parameters.
+// This kernel has no barrier. u8 and u64 test the layout of parameters.
 KERNEL(emulator_parameters, (u8 first, u64 second, u32 third, u64 *out)) {
     if (threadIdx.x == 0) atomicAdd(out, static_cast<u64>(first + second + third));
 }
 
-// Thread 0 ends while the others wait; or it waits elsewhere.
+// Thread 0 ends while the others wait, or it waits at another place.
 KERNEL(emulator_divergence, (u32 kind)) {
     if (threadIdx.x == 0) {
         if (kind == 0) return;

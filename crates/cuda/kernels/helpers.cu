@@ -1,5 +1,5 @@
-// Kernels that all families share: blocks before tiles, chaining states, messages that arrays in device memory describe, gathered
-// parts of memory, and the zeroing of refused messages.
+// Kernels that all families share: edges of tiles, chaining states, messages that arrays in device memory describe, gathered
+// parts of memory, and the zeroing of messages with wrong tags.
 #include "common/aead.cuh"
 #include "common/counter.cuh"
 
@@ -14,7 +14,7 @@ __device__ inline u64 integer(const u8 *array, u64 index) {
     return value;
 }
 
-// Messages that arrays describe; src/table.rs has the same structure.
+// Messages that arrays in device memory describe. src/table.rs has the same structure.
 struct Arrays {
     const u8 *registers, *offsets, *lengths;
     u64 from, to, room;   // addresses of the data, and their length in bytes
@@ -33,13 +33,16 @@ struct Arrays {
 };
 static_assert(sizeof(Arrays) == 128, "shared with src/table.rs");
 
-// How a pass changes the chaining state: enum ChainingState in core/src/chaining.rs.
+// How a pass changes the chaining state. enum ChainingState in core/src/chaining.rs has the same values. KEEP: the state
+// does not change. COUNTER, COUNTER32 and COUNTER_LITTLE32: the state is a counter. LAST_CIPHERTEXT: the state is the last
+// whole block of the input. TOLD: the kernel of the pass computes the state and stores it in Segment::next.
 enum Rule : u32 { KEEP, COUNTER, COUNTER32, LAST_CIPHERTEXT, TOLD, COUNTER_LITTLE32 };
 
 }  // namespace
 
-// Copies the ciphertext block before each tile of launch.option bytes, because decryption in place overwrites it when the
-// previous tile is processed. Also copies the last whole block of each segment.
+// The *edge* of a tile is the ciphertext block before it; for the first tile of a segment, it is the chaining state. This
+// kernel copies the edges of tiles of launch.option bytes, because decryption in place overwrites the block when the
+// previous tile is processed. It also copies the last whole block of each segment to Segment::next.
 KERNEL(edges, (Launch launch)) {
     u64 tile = thread_number();
     if (tile >= launch.tiles) return;
@@ -55,13 +58,14 @@ KERNEL(edges, (Launch launch)) {
     }
 }
 
-// Sets the register of segment i to block i.
+// Sets the register (the chaining state) of segment i to block i.
 KERNEL(set_registers, (Segment *segments, const u8 *registers, u32 count)) {
     u64 index = thread_number();
     if (index < count) copy_block(segments[index].reg, registers + 16 * index);
 }
 
-// Makes the segments of messages that arrays describe. A message that is outside of the data, or too long, becomes empty.
+// Makes the segments of messages that arrays describe. A message becomes empty if it is outside of the data or if its
+// length is not allowed.
 KERNEL(table_segments, (Arrays table)) {
     u64 index = thread_number();
     if (index > table.count) return;
@@ -90,8 +94,8 @@ KERNEL(table_segments, (Arrays table)) {
     table.tweak_segments[index] = tweak;
 }
 
-// After a pass, writes the registers that the next segments need, and the status of each message. The status of a message
-// that was not processed is PENDING.
+// After a pass, writes the chaining states after the messages, and the status of each message. The status of a message that
+// was not processed is PENDING.
 KERNEL(table_results, (const Segment *segments, u8 *registers, u8 *status, u32 count, u32 rule)) {
     u64 index = thread_number();
     if (index >= count) return;
@@ -106,8 +110,8 @@ KERNEL(table_results, (const Segment *segments, u8 *registers, u8 *status, u32 c
     if (rule == LAST_CIPHERTEXT || rule == TOLD) copy_block(place, segment.next);
 }
 
-// Copies parts of device memory to one buffer, from which the host reads them: bytes[i] bytes from the address from[i] to
-// to + places[i]. One warp copies one part.
+// Copies parts of device memory to one buffer, from which the host reads them: part i has bytes[i] bytes at the address
+// from[i] and is copied to the address to + places[i]. One warp copies one part.
 KERNEL(gather, (const u64 *from, const u64 *bytes, const u64 *places, u8 *to, u32 count)) {
     u64 index = thread_number() / 32;
     if (index >= count) return;
@@ -121,8 +125,8 @@ KERNEL(gather, (const u64 *from, const u64 *bytes, const u64 *places, u8 *to, u3
     }
 }
 
-// Zeroes the output of opened messages whose tags differ (settle of common/aead.cuh): a thread block for each tile of the
-// data.
+// Zeroes the output of opened messages whose tags differ: settle() of common/aead.cuh has stored their lengths in
+// Segment::reserved. One thread block zeroes one tile of the data.
 KERNEL(zero_refused, (const Segment *segments, const u64 *first_tile, u64 tiles, u64 tile_bytes, u32 count)) {
     u64 tile = blockIdx.x;
     if (tile >= tiles) return;

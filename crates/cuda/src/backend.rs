@@ -31,7 +31,7 @@ impl Backend for CudaBackend {
     }
 }
 
-/// All devices, with the emulator last. If there is no GPU, also the reason.
+/// All devices, with the emulator last. If there is no GPU, also returns the reason.
 pub fn devices() -> (Vec<Cuda>, Option<Missing>) {
     let (machines, missing) = match driver::discover() {
         Ok(machines) => (machines, None),
@@ -48,8 +48,8 @@ pub fn devices() -> (Vec<Cuda>, Option<Missing>) {
     (devices, missing)
 }
 
-/// The emulator as a device whose GHASH multiplies by the carry-less multiply-add, for tests. [`emulator`] has the kernels that the
-/// default build has on GPUs.
+/// The emulator as a device whose GHASH multiplies by the carry-less multiply-add, for tests. [`emulator`] offers only the kernels
+/// that the default build has on GPUs.
 #[cfg(feature = "emulator")]
 pub fn emulator_with_carry_less() -> Cuda {
     Cuda::new(EMULATOR, Box::new(Emulator::with_carry_less()), true, None)

@@ -9,7 +9,7 @@ use crate::gpu::Gpu;
 use crate::kernel::{helper, one_each};
 use crate::launch::Parameters;
 
-/// Number of products of the test: more than one thread block.
+/// Number of products of the test. They occupy more than one thread block.
 const PRODUCTS: usize = 512;
 
 /// Two factors and a summand.

@@ -29,7 +29,7 @@ const MOST_PIECES: usize = 32 * 1024;
 /// One call.
 pub(crate) struct Task {
     pub(crate) pool: Arc<Pool>,
-    /// The kernels. `None` for measurements of overheads, which copy the data and run no kernel.
+    /// The kernels. `None` if an overhead is measured: the data are copied, and no kernel runs.
     pub(crate) family: Option<&'static Family>,
     pub(crate) operation: Operation,
     pub(crate) size: KeySize,
@@ -38,11 +38,11 @@ pub(crate) struct Task {
     pub(crate) stream: Stream,
     /// Handles that keep the caller's device memory allocated.
     holds: Vec<Hold>,
-    /// Pinned buffers of the caller, each with the events after which its earlier uses have ended.
+    /// Pinned buffers of the caller, each with the events after which the earlier uses of the buffer have ended.
     earlier_uses: Vec<(PinnedBuffer, Vec<Event>)>,
 }
 
-/// Where results are in a staging buffer.
+/// Where the results of a chunk are in its staging buffer.
 pub(crate) struct Found {
     /// For each piece whose data are in borrowed host memory: its index, and the place of its output.
     outputs: Vec<(usize, usize)>,
@@ -89,7 +89,7 @@ impl Task {
             && by_matrices(self.gpu().limits(), tiles, keys)
     }
 
-    /// True if the final chaining state of each piece is copied back from the device.
+    /// True if the final chaining state of each piece is copied back from the device, because the host cannot compute it.
     fn device_knows_states(&self, resident: bool) -> bool {
         self.family.is_some()
             && match self.chaining() {
@@ -123,7 +123,7 @@ impl Pipeline for Task {
         self.operation
     }
 
-    /// Work on data in device memory is a single chunk, whatever its size.
+    /// The limits of a chunk. Work on data in device memory is a single chunk of any size.
     fn limits(&self, resident: bool) -> Limits {
         let all = usize::MAX;
         if resident {

@@ -24,8 +24,8 @@ impl Architecture {
         10 * self.major + self.minor
     }
 
-    /// True if the tensor units multiply matrices of bits, as `kernels/common/tensor.cuh` has it: compute capability 8.0
-    /// to 9.0. Later architectures emulate such products.
+    /// True if the tensor units multiply matrices of bits, as `kernels/common/tensor.cuh` requires. This is the case for
+    /// compute capability 8.0 to 9.0. Later architectures emulate such products.
     pub(crate) fn has_tensor_bits(self) -> bool {
         (8..10).contains(&self.major)
     }

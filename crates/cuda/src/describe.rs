@@ -26,7 +26,7 @@ pub(crate) struct Places {
     auxiliary: usize,
     auxiliary_segments: usize,
     auxiliary_first_tile: usize,
-    /// For OCB3: segments over the regions of the messages.
+    /// For OCB3: segments that contain the regions of the messages.
     region_segments: usize,
     region_first_tile: usize,
     /// Only for AEADs: the [`Extra`] of each message, then the tags, then the statuses. The tags and the statuses are
@@ -106,7 +106,8 @@ pub(crate) struct Work<'a, 'w, 'd> {
     tiling: Tiling,
     /// The auxiliary blocks, as runs of consecutive blocks with the same key.
     auxiliary: Runs,
-    /// For OCB3: the blocks of the regions of all messages, in the same form, and the first block of each message.
+    /// For OCB3: the blocks of the regions of all messages, as runs of consecutive blocks with the same key, and the
+    /// first block of each message.
     regions: Runs,
     region_starts: Vec<usize>,
     levels: Option<Levels>,
@@ -144,7 +145,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         }
         let levels = task.kind().hashes().then(|| {
             let blocks = |piece: &Piece| {
-                // GCM also hashes the associated data and the block of lengths.
+                // GCM hashes, in addition to the data, the associated data and the block of lengths.
                 let beside = messages.aead(piece.segment).map_or(0, |aead| aad_blocks(aead) + 1);
                 (piece.range.len().div_ceil(16) + beside) as u64
             };
@@ -278,7 +279,8 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         let is_polyval = self.task.kind() == Kind::Polyval;
         let is_ocb = matches!(self.task.kind(), Kind::Ocb { .. });
         if (hashes && !is_polyval) || is_ocb {
-            // A hash key of GHASH, and the mask of OCB3 from which all others follow, is the encryption of a zero block.
+            // The hash key of GHASH, and the mask of OCB3 from which all other masks are computed, are encryptions of a
+            // zero block.
             host[places.auxiliary..places.auxiliary + 16 * keys].fill(0);
         }
         for (number, key) in self.keys.all.iter().enumerate() {
@@ -376,7 +378,8 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         put(host, places.extras + Extra::SIZE * index, &extra.bytes());
     }
 
-    /// Describes runs of blocks as segments. The places are those of the blocks, of the segments and of their first tiles.
+    /// Describes runs of blocks as segments. The array has the places of the blocks, of the segments, and of the first
+    /// tiles of the segments.
     fn describe_runs(
         &self,
         host: &mut [u8],
@@ -426,7 +429,7 @@ impl Runs {
         self.0.last().map_or(0, |(_, run)| run.end)
     }
 
-    /// Adds blocks behind the others.
+    /// Adds blocks after the others.
     fn add(&mut self, key: u32, blocks: usize) {
         let end = self.blocks();
         match self.0.last_mut() {

@@ -19,7 +19,7 @@ use crate::memory::Memory;
 use crate::staging::Pool;
 use crate::table;
 
-/// A GPU, or the emulator of one. Cloning shares it.
+/// A GPU, or the emulator of one. Clones share the machine.
 #[derive(Clone)]
 pub struct Cuda {
     pool: Arc<Pool>,
@@ -29,7 +29,7 @@ pub struct Cuda {
     options: LaunchOptions,
 }
 
-/// A lower bound, for the planner, of the time that a compilation at run time takes.
+/// A lower bound of the time that a compilation at run time takes, for the planner.
 const COMPILATION_NS: f64 = 60e9;
 
 impl Cuda {
@@ -170,8 +170,8 @@ impl Device for Cuda {
         let at_hand = self.gpu().is_at_hand(family.expand(key))
             && family.tilings().all(|tiling| self.gpu().is_at_hand(tiling.entry(Part::EcbEncrypt, key)));
         if !at_hand {
-            // A compilation takes longer than the GPU can save. So kernels that must be compiled first are used only if
-            // the caller names the device.
+            // A compilation takes longer than the GPU can save. Therefore kernels that must be compiled first are used
+            // only if the caller names the device.
             return Some(Cost::new(COMPILATION_NS, 0.1));
         }
         Some(if self.simulated {

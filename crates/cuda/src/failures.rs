@@ -101,9 +101,9 @@ fn every_allocation_may_fail() {
 
 #[test]
 fn a_large_call_that_fails_late_is_zeroed() {
-    // A chunk has two launches: key expansion and the pass. Launch 10, counted from 0, is in the sixth chunk, and
-    // results of the first chunk have been written before it. `submit` finishes three chunks, with two waits each. The
-    // other chunks finish later, with one or two waits each.
+    // A chunk has two launches: key expansion and the pass. Launch 10, counted from 0, is in the sixth chunk. Results
+    // of the first chunk have been written before this launch. `submit` finishes three chunks, with two waits each.
+    // The other chunks finish later, with one or two waits each.
     let len = 7 * CHUNK;
     for (launch, wait) in [(Some(10), None), (None, Some(4)), (None, Some(6)), (None, Some(9))] {
         let (device, control) = device();
@@ -246,7 +246,8 @@ fn open_ocb_on_device(device: &Cuda, sealed: &[u8], tag: &[u8]) -> (Result<()>, 
     (outcome, status, output)
 }
 
-/// The plaintext of OCB3 is on the device before the tag is compared, so it is zeroed if the tag is wrong or anything fails.
+/// The plaintext of OCB3 is on the device before the tag is compared. The plaintext is zeroed if the tag is wrong or if any
+/// call fails.
 #[test]
 fn ocb_on_the_device_is_zeroed_if_the_tag_is_wrong_or_the_device_fails() {
     let plaintext: Vec<u8> = (1..=250).cycle().take(20_007).collect();
@@ -261,7 +262,7 @@ fn ocb_on_the_device_is_zeroed_if_the_tag_is_wrong_or_the_device_fails() {
     wrong[7] ^= 0x80;
     let refused = open_ocb_on_device(&device, &sealed, &wrong);
     assert!(refused == (Ok(()), Status::AuthenticationFailed, vec![0; 20_007]), "{:?}", refused.0);
-    // The first wait is the one for the end of the work.
+    // The first wait is the wait for the end of the work.
     let faults = (0..launches).map(|at| (Some(at), None)).chain([(None, Some(0))]);
     for (launch, wait) in faults {
         let (device, control) = self::device();

@@ -106,7 +106,7 @@ impl Gpu {
         let stream = StreamHandle(0);
         // SAFETY: the memory was allocated above.
         self.call(|machine| unsafe { machine.zero(stream, address, len.max(1)) })?;
-        // Other streams do not wait for the default stream, so this function waits for it.
+        // Other streams do not wait for the default stream, so this function waits for the default stream.
         self.call(|machine| machine.synchronise_stream(stream))?;
         Ok(buffer)
     }

@@ -23,7 +23,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// The function that every tiling of a family must have for work of this kind.
+    /// The function that every tiling of a family must have, so that the family offers work of this kind.
     pub(crate) fn needed_by(kind: Kind) -> Part {
         match kind {
             Kind::Tiles(pass) => Part::of(pass),
@@ -93,7 +93,7 @@ pub(crate) struct Family {
     /// Key expansion for both directions, by key size.
     expand: [&'static str; 3],
     expand_module: &'static str,
-    /// The tilings of the work, the best one first. The last tiling runs on every GPU.
+    /// The tilings of the work (see [`Tiling`]), the best one first. The last tiling runs on every GPU.
     tilings: fn(&LaunchOptions) -> Tilings,
     /// Expected GB/s on an H100, for the planner.
     pub(crate) gb_per_s: f64,
@@ -118,7 +118,8 @@ pub struct LaunchOptions {
     pub products: Products,
 }
 
-/// Ways to multiply in GHASH and POLYVAL. A device uses the last of these that it has, up to the one that is set.
+/// Ways to multiply in GHASH and POLYVAL. A device uses the last of these ways that it supports and that is not after
+/// the way in the options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Products {
     /// Integer multiplication.
@@ -130,13 +131,14 @@ pub enum Products {
     CarryLess,
 }
 
-/// How work is divided among the threads of a launch.
+/// A tiling: how the kernels of a source file divide work into tiles, and how their threads are grouped. A tile is
+/// the part of a segment that a group of threads processes at once.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tiling {
     /// The source file.
     module: &'static str,
     names: &'static Names,
-    /// Bytes that a group of threads works on at once.
+    /// Bytes of a tile.
     pub(crate) tile: usize,
     /// Threads of a group.
     tile_threads: u32,
@@ -146,7 +148,8 @@ pub(crate) struct Tiling {
     shared: u32,
     /// The limit of thread blocks, for kernels whose blocks loop over tiles.
     most: BlockLimit,
-    /// True if the tiling is for short segments, which would leave most of a wide tile empty.
+    /// True if the tiling is for short segments. In a tiling with larger tiles, short segments leave most of a tile
+    /// empty.
     narrow: bool,
     /// `Launch::option`.
     pub(crate) option: u32,
@@ -157,9 +160,9 @@ pub(crate) struct Tiling {
 enum BlockLimit {
     /// No limit.
     Any,
-    /// This number of thread blocks for each multiprocessor.
+    /// At most this number of thread blocks for each multiprocessor.
     Resident(u32),
-    /// This number of thread blocks.
+    /// At most this number of thread blocks.
     Blocks(u32),
 }
 
@@ -187,7 +190,7 @@ const TABLE_PASSES: &[Pass] = &[
     Pass::Ghash,
 ];
 
-/// All passes: those of the tables, and those of GCM-SIV.
+/// All passes: those of the table kernels, and those of GCM-SIV.
 const BITSLICE_PASSES: &[Pass] = &Pass::ALL;
 
 const PAPER: &[Pass] = &[Pass::EcbEncrypt, Pass::EcbDecrypt, Pass::Ctr];
@@ -275,7 +278,8 @@ const BITSLICE_LANE: Tiling = Tiling {
     ..BITSLICE
 };
 
-/// 16 warps fill a multiprocessor. Thread blocks loop over tiles, because each block spends time on filling the tables.
+/// 16 warps fill a multiprocessor. Each thread block loops over tiles, because each thread block must first fill its
+/// tables.
 const TABLE: Tiling = Tiling {
     module: "table",
     names: names!("table"),
@@ -433,7 +437,7 @@ pub(crate) const GHASH_MATRICES_BYTES: usize = 16 * 128 * 128 / 8;
 /// Threads that make the matrices of a hash key: one for each input bit of each matrix.
 pub(crate) const GHASH_MATRICES_THREADS: u64 = 16 * 128;
 
-/// Bytes of the masks of a key of OCB3: L_*, L_$ and 48 blocks L_i.
+/// Bytes of the masks of a key of OCB3: L_*, L_$ and 48 masks L_i (RFC 7253).
 pub(crate) const OCB_MASKS: usize = 50 * 16;
 
 /// Kernels that all families share.
@@ -448,7 +452,7 @@ pub(crate) mod helper {
     pub(crate) const GHASH_POWERS: Entry = Entry { module: "ghash", name: "ghash_powers" };
     pub(crate) const GHASH_TILES: Entry = Entry { module: "ghash", name: "ghash_tiles" };
     pub(crate) const GHASH_EACH: Entry = Entry { module: "ghash", name: "ghash_each" };
-    /// Multiplications by powers of hash keys as matrices of bits, and GHASH by tiles with these.
+    /// Multiplications by powers of hash keys as matrices of bits, and GHASH by tiles with these matrices.
     pub(crate) const GHASH_MATRICES: Entry = Entry { module: "ghash_tensor", name: "ghash_matrices" };
     pub(crate) const GHASH_TENSOR_TILES: Entry = Entry { module: "ghash_tensor", name: "ghash_tensor_tiles" };
     /// The module of GHASH by carry-less multiplication. Only newer compilers than the default one make its machine code.
@@ -465,12 +469,13 @@ pub(crate) mod helper {
 
     /// Makes or compares tags.
     pub(crate) const GCM_TAGS: Entry = Entry { module: "ghash", name: "gcm_tags" };
-    /// The first kernel describes the messages of a table for GCM. The second kernel sets their numbers of tiles at a
-    /// level of GHASH.
+    /// The first kernel describes the messages of a table for GCM. The second kernel sets the number of tiles of each
+    /// message at a level of GHASH.
     pub(crate) const GCM_MESSAGES: Entry = Entry { module: "ghash", name: "gcm_messages" };
     pub(crate) const UNIFORM_TILES: Entry = Entry { module: "ghash", name: "uniform_tiles" };
 
-    /// OCB3 except for its whole blocks: masks of keys, offsets of messages, partial blocks with checksums, and tags.
+    /// Kernels for the parts of OCB3 other than the whole blocks: masks of keys, offsets of messages, partial blocks
+    /// with checksums, and tags.
     pub(crate) const OCB_KEYS: Entry = Entry { module: "ocb", name: "ocb_keys" };
     pub(crate) const OCB_BEGIN: Entry = Entry { module: "ocb", name: "ocb_begin" };
     pub(crate) const OCB_SUM: Entry = Entry { module: "ocb", name: "ocb_sum" };
@@ -480,9 +485,10 @@ pub(crate) mod helper {
         Entry { module: "helpers", name }
     }
 
-    /// Copies the ciphertext block before each tile to scratch memory, for decryption in place.
+    /// Copies the ciphertext block before each tile to scratch memory, because decryption in place may overwrite the
+    /// block before the tile is processed.
     pub(crate) const EDGES: Entry = helper("edges");
-    /// Sets the chaining states of segments.
+    /// Copies new chaining states to the field `reg` of segments.
     pub(crate) const SET_REGISTERS: Entry = helper("set_registers");
     /// Makes the segments of a table.
     pub(crate) const TABLE_SEGMENTS: Entry = helper("table_segments");

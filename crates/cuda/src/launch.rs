@@ -20,7 +20,7 @@ impl Segment {
     pub(crate) const STATE: usize = 48;
     const NEXT: usize = 64;
 
-    /// Writes the segment to the first [`Segment::SIZE`] bytes of `place`, in the layout that the device reads.
+    /// Writes the segment to the first [`Segment::SIZE`] bytes of `place`, in the layout that the kernels read.
     pub(crate) fn write(&self, place: &mut [u8]) {
         for (at, value) in [(0, self.from), (8, self.to), (16, self.bytes), (24, self.position)] {
             place[at..at + 8].copy_from_slice(&value.to_ne_bytes());

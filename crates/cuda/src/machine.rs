@@ -3,8 +3,8 @@
 //!
 //! [`driver`] is a real GPU, and [`emulator`] runs thread blocks on the CPU. Tests wrap the emulator in a machine that
 //! fails on demand. Work is queued on streams, and each stream runs its work in order. All functions may be called from
-//! any thread. Unsafe code is only in the submodules of this module, in its safe interface [`crate::gpu`], and in the
-//! calls of NVML for energy counters.
+//! any thread. Unsafe code is only in the submodules of this module, in [`crate::gpu`], which is the safe interface to
+//! a machine, and in the calls of NVML for energy counters.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -19,7 +19,7 @@ pub(crate) mod emulator;
 pub(crate) mod failing;
 pub(crate) mod nvrtc;
 
-/// A failure of a machine, without the name of the device.
+/// A failure of a machine. It does not contain the name of the device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// Not enough memory; smaller or later work may succeed.
@@ -29,7 +29,7 @@ pub(crate) enum Fault {
         /// The memory that is exhausted.
         what: &'static str,
     },
-    /// Nothing on this device will succeed any more in this process.
+    /// No call to this device will succeed any more in this process.
     Lost(String),
     /// This call failed.
     Failed(String),
@@ -178,7 +178,7 @@ pub(crate) unsafe trait Machine: Send + Sync {
         parameters: &[u8],
     ) -> Outcome<()>;
 
-    /// A new stream, which does not wait for the default one.
+    /// A new stream, which does not wait for the default stream.
     fn new_stream(&self) -> Outcome<StreamHandle>;
 
     /// Frees a stream after all work that is queued on it has run.

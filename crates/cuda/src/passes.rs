@@ -29,15 +29,15 @@ pub(crate) struct Tiled {
     pub(crate) count: u32,
 }
 
-/// Blocks other than the data that are encrypted by ECB before the pass: for XTS the chaining states, which become tweaks; for GHASH
-/// a zero block under each key; for GCM and OCB3 a zero block under each key, and the first counter block or the nonce block of
-/// each message.
+/// The auxiliary blocks: blocks other than the data, which are encrypted by ECB before the pass. For XTS these are the chaining
+/// states, whose encryptions are the tweaks. For GHASH they are a zero block under each key. For GCM and OCB3 they are a zero block
+/// under each key, and the first counter block or the nonce block of each message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AuxiliaryBlocks {
     /// Segments that contain the blocks, one for each run of blocks with the same key.
     pub(crate) over: Tiled,
-    /// The address of the blocks. For XTS, the chaining states are in the order of the segments. For the others, the
-    /// zero blocks come first, in the order of the keys.
+    /// The address of the blocks. For XTS, the chaining states are in the order of the segments. For other
+    /// operations, the zero blocks come first, in the order of the keys.
     pub(crate) blocks: u64,
 }
 
@@ -106,7 +106,7 @@ impl Batch<'_> {
         self.launch(entry, shape, &self.parameters(tiled, tiled.tiling.option), bytes)
     }
 
-    /// Saves the block before each tile.
+    /// Saves the edges: the ciphertext blocks before the tiles.
     fn edges(&self) -> Result<()> {
         let parameters = self.parameters(&self.work, self.work.tiling.tile as u32);
         self.launch(helper::EDGES, one_each(self.work.tiles), &parameters, 0)
@@ -133,8 +133,8 @@ impl Batch<'_> {
         Launch { segments, first_tile, schedules, scratch, tiles, count, option }.parameters()
     }
 
-    /// The error of a batch without the description that its operation needs: an error of this crate, which must not look like
-    /// work that was done.
+    /// The error of a batch without the description that its operation needs. This is an error of this crate; without it, work
+    /// that was not done would look like work that was done.
     fn undescribed(&self) -> Error {
         self.gpu
             .failed("the work was queued without a description that its operation needs: please report this")

@@ -82,7 +82,7 @@ fn room(gpu: &Gpu, len: usize) -> Result<usize> {
 impl HostDevice for Gpu {
     type Staging = Staging;
     type Event = Event;
-    /// For each of two callers: four staging buffers for work, and two to fetch samples.
+    /// Two callers use at most four staging buffers each for work, and two each to fetch samples.
     const MOST_IDLE: usize = 12;
     const WIPES_EACH_CHUNK: bool = false;
 

@@ -40,9 +40,9 @@ struct Shape<'t> {
     tiles: u64,
     /// The total number of keys.
     keys: usize,
-    /// The number of blocks that are encrypted before the pass, and of the segments (`runs`) that contain them. If all
-    /// messages share a key, there is one segment, which the host describes. Otherwise there is one segment for each
-    /// message.
+    /// The number of blocks that are encrypted before the pass, and the number of segments (`runs`) that contain these
+    /// blocks. If all messages share a key, there is one segment, which the host describes. Otherwise there is one
+    /// segment for each message.
     blocks: usize,
     blocks_each: usize,
     runs: usize,

@@ -1,20 +1,22 @@
-// Two blocks as eight bit planes: bit 8 * row + 2 * column + block of a plane. ShiftRows is not done: it commutes with
-// SubBytes, and MixColumns reads the bytes of a column where they are (fixslicing, Adomnicai and Peyrin, CHES 2021). After
-// round r the state is r ShiftRows behind, modulo 4; the host moves the bytes of the round keys accordingly.
+// Two blocks as eight bit planes: bit 8 * row + 2 * column + block of a plane. ShiftRows is omitted: SubBytes does not
+// depend on the order of the bytes, and MixColumns reads each byte of a column at its actual place (fixslicing, Adomnicai
+// and Peyrin, CHES 2021). After round r, r ShiftRows (modulo 4) have been omitted. The host moves the bytes of the round
+// keys accordingly.
 
 uvec4 swapped(uvec4 a, uvec4 b, uint distance, uint mask) { return ((a >> distance) ^ b) & mask; }
 
-// Words 2 * column + block to bit planes: the transposition of 8 by 8 bits in each byte. It is its own inverse.
+// Converts words 2 * column + block to bit planes: transposes the 8 by 8 bits that the words have in each byte position.
+// The function is its own inverse.
 State transposed(State s) {
-    // Bit 2 of the numbers of words and bits.
+    // The first step exchanges bit 2 of the number of the word and of the bit.
     uvec4 t = swapped(s.low, s.high, 4u, 0x0f0f0f0fu);
     State a = State(s.low ^ (t << 4u), s.high ^ t);
-    // Bit 1.
+    // The second step exchanges bit 1.
     uvec4 from = uvec4(a.low.xy, a.high.xy), to = uvec4(a.low.zw, a.high.zw);
     t = swapped(from, to, 2u, 0x33333333u);
     from ^= t << 2u;
     to ^= t;
-    // Bit 0.
+    // The third step exchanges bit 0.
     uvec4 even = uvec4(from.xz, to.xz), odd = uvec4(from.yw, to.yw);
     t = swapped(even, odd, 1u, 0x55555555u);
     even ^= t << 1u;
@@ -24,7 +26,7 @@ State transposed(State s) {
 
 State sum(State a, State b) { return State(a.low ^ b.low, a.high ^ b.high); }
 
-// The byte of the row below, `J` columns to the right.
+// The byte one row below and `J` columns to the right.
 #define ROTATED(NAME, J) \
 uvec4 NAME(uvec4 a) { \
     uvec4 below = (a >> 8u) | (a << 24u); \
@@ -36,20 +38,20 @@ ROTATED(rotated1, 1u)
 ROTATED(rotated2, 2u)
 ROTATED(rotated3, 3u)
 
-// Two rows below, and two columns to the right if `J` is odd.
+// The byte two rows below and, if `J` is odd, two columns to the right.
 uvec4 halved_even(uvec4 a) { return (a >> 16u) | (a << 16u); }
 uvec4 halved_odd(uvec4 a) {
     uvec4 below = (a >> 16u) | (a << 16u);
     return ((below >> 4u) & 0x0f0f0f0fu) | ((below << 4u) & 0xf0f0f0f0u);
 }
 
-// All bytes doubled in GF(2^8): planes move up by one, and the top plane is added to planes 0, 1, 3 and 4.
+// Doubles all bytes in GF(2^8): each plane moves up by one, and the top plane is added to planes 0, 1, 3 and 4.
 State doubled(State s) {
     uint top = s.high.w;
     return State(uvec4(top, s.low.x ^ top, s.low.y, s.low.z ^ top), uvec4(s.low.w ^ top, s.high.xyz));
 }
 
-// MixColumns after J ShiftRows that were left out, and its inverse.
+// MixColumns after J omitted ShiftRows, and its inverse.
 #define MIXED(NAME, INVERSE, ROTATE, HALVE) \
 State NAME(State s) { \
     State below = State(ROTATE(s.low), ROTATE(s.high)); \
@@ -68,7 +70,7 @@ MIXED(mixed3, unmixed3, rotated3, halved_odd)
 
 #if DECRYPTS
 #define SUBSTITUTE inverse_sbox
-// Round r leaves out -r ShiftRows.
+// In round r of the inverse cipher, -r ShiftRows have been omitted.
 #define MIX1 unmixed3
 #define MIX2 unmixed2
 #define MIX3 unmixed1
@@ -81,10 +83,10 @@ MIXED(mixed3, unmixed3, rotated3, halved_odd)
 #define MIX0 mixed0
 #endif
 
-// The ShiftRows that were left out, ROUNDS modulo 4: two or none.
+// Performs the omitted ShiftRows. Their number is ROUNDS modulo 4, which is two or zero.
 uvec4 shifted(uvec4 a) {
 #if ROUNDS % 4 == 2
-    // Rows 1 and 3 by two columns.
+    // Moves rows 1 and 3 by two columns.
     return (a & 0x00ff00ffu) | ((a >> 4u) & 0x0f000f00u) | ((a << 4u) & 0xf000f000u);
 #else
     return a;

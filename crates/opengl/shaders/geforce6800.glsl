@@ -1,19 +1,19 @@
 // AES encryption (FIPS 197) for a GPU without integers: a byte is a float from 0 to 255, and a column is a vector of four rows.
-// Exclusive or, the S-box and the multiplication by x are lookups in textures of bytes, or arithmetic. A fragment is a block:
-// four texels of input, one for each column, and four targets.
+// Exclusive or, the S-box and the multiplication by x are lookups in textures of bytes, or arithmetic. A fragment processes a
+// block: it reads four texels, one for each column, and writes to four targets.
 
 uniform sampler2D column0;
 uniform sampler2D column1;
 uniform sampler2D column2;
 uniform sampler2D column3;
-// Four texels for each round key, in one row.
+// The round keys, with four texels each, in one row.
 uniform sampler2D round_keys;
 uniform sampler2D sbox_table;
 uniform sampler2D xtime_table;
 uniform sampler2D xor_table;
-// Texels in a row of the columns and of the keys.
+// The number of texels in a row of the textures of the columns and of the keys.
 uniform float width;
-// Rows of each column's texture.
+// The number of rows of the texture of each column.
 uniform vec4 heights;
 
 layout(location = 0) out vec4 result0;
@@ -28,17 +28,18 @@ struct State {
     vec4 d;
 };
 
-// Textures and targets have values from 0 to 1.
+// The values of textures and targets are from 0 to 1.
 vec4 decoded(vec4 value) { return floor(value * 255.0 + 0.5); }
 
-// The entry of a table of 256 bytes. Half a texel leads to its centre.
+// The entry of a table of 256 bytes. The coordinate is increased by half a texel, to the centre of the texel.
 float entry(sampler2D table, float byte) { return texture(table, vec2((byte + 0.5) / 256.0, 0.5)).r; }
 vec4 entries(sampler2D table, vec4 bytes) {
     return decoded(vec4(entry(table, bytes.x), entry(table, bytes.y), entry(table, bytes.z), entry(table, bytes.w)));
 }
 
 #ifdef XOR_ARITHMETIC
-// The sum of the bits that differ, from bit 0 up. All values are small whole numbers, which floats represent exactly.
+// Exclusive or: adds the weights of the bits that differ, from bit 0 up. All values are small whole numbers, which floats
+// represent exactly.
 vec4 sum(vec4 a, vec4 b) {
     vec4 differing = vec4(0.0);
     for (float weight = 1.0; weight < 256.0; weight *= 2.0) {
@@ -60,7 +61,8 @@ vec4 sum(vec4 a, vec4 b) {
 #ifdef XTIME_ARITHMETIC
 // Bit `weight` of a byte.
 vec4 bit(vec4 byte, float weight) { return mod(floor(byte / weight), 2.0); }
-// Twice the byte; if that exceeds a byte, bits 0, 1, 3 and 4 are inverted (x^8 = x^4 + x^3 + x + 1). Bit 0 is 0 before that.
+// Doubles the byte. If the result exceeds a byte, bits 0, 1, 3 and 4 are inverted (x^8 = x^4 + x^3 + x + 1). Before that,
+// bit 0 is 0.
 vec4 xtime(vec4 byte) {
     vec4 top = bit(byte, 128.0);
     vec4 twice = 2.0 * byte - 256.0 * top;
@@ -87,8 +89,8 @@ State sub_bytes_and_shift_rows(State s) {
                  vec4(s.d.x, s.a.y, s.b.z, s.c.w));
 }
 
-// MixColumns: twice the row, three times the next row, and the other two rows; four sums for each byte, in the order of the
-// engine.
+// MixColumns: the sum of twice the row, three times the next row, and the other two rows. A byte needs four sums, in the
+// same order as in the engine.
 vec4 mixed(vec4 column) {
     vec4 twice = xtime(column);
     return sum(sum(sum(sum(twice, column.wxyz), column.zwxy), twice.yzwx), column.yzwx);

@@ -1,11 +1,12 @@
-// AES (FIPS 197) on one block: four columns, each a word whose low byte is row 0. Tables of 256 words: the S-box, and what a
-// byte of row 0 adds to its column in MixColumns; or the inverses of both. The design is that of GPU Gems 3, chapter 36.
+// AES (FIPS 197) on one block: four columns, each a word whose low byte is row 0. There are two tables of 256 words: the
+// S-box, and the contribution of a byte in row 0 to its column in MixColumns. The inverse cipher uses the inverses of both.
+// The design is that of GPU Gems 3, chapter 36.
 
 uniform int rounds;
 uniform uvec4 round_keys[15];
 
 #ifdef UNIFORMS
-// Four entries in each vector.
+// Each vector has four entries.
 uniform uvec4 sbox_table[64];
 uniform uvec4 mix_table[64];
 uint entry_of_sbox(uint i) { return sbox_table[i >> 2u][i & 3u]; }
@@ -24,7 +25,7 @@ uint entry_of_sbox(uint i) { return ENTRY(sbox_table, i); }
 uint entry_of_mix(uint i) { return ENTRY(mix_table, i); }
 #endif
 
-// SubBytes of the bytes of a column, each from the column where ShiftRows takes it from.
+// SubBytes of the bytes of a column. Each byte comes from the column from which ShiftRows takes it.
 uint substituted(uint row0, uint row1, uint row2, uint row3) {
     return entry_of_sbox(row0 & 255u) | (entry_of_sbox((row1 >> 8u) & 255u) << 8u)
         | (entry_of_sbox((row2 >> 16u) & 255u) << 16u) | (entry_of_sbox(row3 >> 24u) << 24u);
@@ -32,7 +33,7 @@ uint substituted(uint row0, uint row1, uint row2, uint row3) {
 
 uvec4 sub_bytes_and_shift_rows(uvec4 s) {
 #if DECRYPTS
-    // InvShiftRows: row r comes from r columns before.
+    // InvShiftRows: row r is taken from r columns before.
     return uvec4(substituted(s.x, s.w, s.z, s.y), substituted(s.y, s.x, s.w, s.z),
                  substituted(s.z, s.y, s.x, s.w), substituted(s.w, s.z, s.y, s.x));
 #else

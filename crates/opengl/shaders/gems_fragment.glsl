@@ -1,5 +1,5 @@
 
-// A fragment is a block.
+// A fragment processes a block.
 uniform highp usampler2D blocks;
 layout(location = 0) out uvec4 result;
 

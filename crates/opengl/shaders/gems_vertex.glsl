@@ -1,5 +1,5 @@
 
-// A vertex is a block. Transform feedback records the result.
+// A vertex processes a block. Transform feedback records the result.
 layout(location = 0) in uvec4 block;
 flat out uvec4 result;
 

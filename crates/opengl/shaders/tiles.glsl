@@ -1,9 +1,9 @@
-// A fragment processes two blocks of a tile: block `index` of its first half and the same block of its second half. The
-// halves are textures of their own, in which the fragment has the same place.
+// A fragment processes two blocks of a tile: block `index` of its first half and the same block of its second half. Each
+// half is in a separate texture, and the fragment has the same position in both textures.
 
 uniform highp usampler2D first_blocks;
 uniform highp usampler2D second_blocks;
-// Two texels for each tile: the chaining state before the tile; the number of its key.
+// Each tile has two texels: the chaining state before the tile, and the number of its key.
 uniform highp usampler2D tiles;
 uniform int width;       // of all textures, in texels
 uniform int tile_count;
@@ -15,7 +15,7 @@ layout(location = 1) out highp uvec4 second_result;
 ivec2 place(int index) { return ivec2(index % width, index / width); }
 
 #if ONE_KEY
-// Two words of four bit planes for each round.
+// Each round key has two vectors, of four bit planes each.
 uniform uvec4 round_keys[2 * (ROUNDS + 1)];
 State key_at(int round) { return State(round_keys[2 * round], round_keys[2 * round + 1]); }
 #else
@@ -32,7 +32,7 @@ uvec4 swap_bytes(uvec4 a) {
     return ((halves & 0x00ff00ffu) << 8u) | ((halves >> 8u) & 0x00ff00ffu);
 }
 
-// A counter block plus a number: of 128 bits, or of its last 32 bits.
+// A counter block plus a number. The counter has all 128 bits or the last 32 bits.
 uvec4 counter_after(uvec4 block, uint count) {
     uvec4 n = swap_bytes(block);
     uint w = n.w + count;
@@ -49,12 +49,12 @@ uvec4 counter_after(uvec4 block, uint count) {
     return swap_bytes(n);
 }
 
-// A tweak times x^count, for counts below 64 (IEEE 1619, 5.2: bit 0 of the first byte is the coefficient of x^0).
+// A tweak times x^count, for `count` below 64 (IEEE 1619, 5.2: bit 0 of the first byte is the coefficient of x^0).
 uvec4 tweak_after(uvec4 a, uint count) {
     uvec4 low = count >= 32u ? uvec4(0u, a.xyz) : a;
     uvec2 high = count >= 32u ? uvec2(a.w, 0u) : uvec2(0u);
     uint left = count & 31u;
-    // Two shifts to the right, since a shift by 32 is undefined.
+    // The shift to the right is done in two steps, because a shift by 32 is undefined.
     uint right = 31u - left;
     uvec2 top = (high << left) | ((uvec2(low.w, high.x) >> 1u) >> right);
     low = (low << left) | ((uvec4(0u, low.xyz) >> 1u) >> right);

@@ -18,8 +18,8 @@ pub const SOFTWARE: DeviceId = DeviceId { backend: BACKEND, unit: Unit::Named("s
 pub struct OpenGlBackend;
 
 impl OpenGlBackend {
-    /// The devices, GPUs first, as values of their own type; and the reason if there is no GPU. Contexts are opened later,
-    /// at the first use of a device.
+    /// Finds the devices, as values of their own type, with the GPUs first. If there is no GPU, also returns the reason.
+    /// Contexts are opened later, at the first use of a device.
     pub fn find(&self) -> (Vec<OpenGlDevice>, Option<Missing>) {
         let Some(library) = Library::open() else {
             let remedy = "install the GPU's driver and libEGL.so.1".into();

@@ -17,13 +17,15 @@ use crate::fixslice::{self, Tiling};
 use crate::gl::Gl;
 use crate::kernel::{Family, KERNELS};
 
-/// Bytes of a chunk: enough to fill the device and to outweigh the cost of a draw, but so few that copies and draws overlap.
-/// The chunks of a software device are smaller, because it shares caches with the threads that fill its textures.
+/// Bytes of a chunk. A chunk is large enough to fill the device and to make the cost of a draw small, and small enough that
+/// copies and draws overlap. The chunks of a software device are smaller, because it shares caches with the threads that
+/// fill its textures.
 const CHUNK: usize = 4 << 20;
 const SOFTWARE_CHUNK: usize = 1 << 20;
 
-/// Contexts of software are used one at a time. Mesa's llvmpipe (seen with 22.3.6) reads the scenes of other contexts, without
-/// a lock, when it decides whether a texture is in use, and crashes if their threads free them meanwhile.
+/// Only one context of a software device is used at a time. When Mesa's llvmpipe (seen with 22.3.6) decides whether a texture
+/// is in use, it reads the scenes of other contexts without a lock. It crashes if the threads of these contexts free the
+/// scenes at that time.
 static SOFTWARE_CONTEXTS: Exclusive = Exclusive::new();
 
 /// Messages that have at least this number of bytes on average are divided into tiles of 64 blocks. Shorter messages would
@@ -36,11 +38,11 @@ pub struct OpenGlDevice {
     driver: Library,
     place: Place,
     infos: Vec<KernelInfo>,
-    /// Opened at its first use.
+    /// The open device. It is opened at its first use.
     opened: OnceLock<Result<Opened>>,
     chunk: usize,
     experiment: Experiment,
-    /// For each kernel: calls and their bytes.
+    /// For each kernel, the number of calls and of their bytes.
     counters: [(AtomicU64, AtomicU64); KERNELS.len()],
 }
 
@@ -84,19 +86,20 @@ impl OpenGlDevice {
         self
     }
 
-    /// The same device by OpenGL ES instead of OpenGL, for tests.
+    /// The same device with OpenGL ES instead of OpenGL, for tests.
     pub fn by_opengl_es(mut self) -> OpenGlDevice {
         self.place.is_embedded = true;
         self
     }
 
-    /// The same device with another limit for the width and height of textures than its driver states, for tests.
+    /// The same device with a limit for the width and height of textures that differs from the limit that the driver
+    /// states, for tests.
     pub fn with_texture_limit(mut self, texels: usize) -> OpenGlDevice {
         self.place.largest = Some(texels);
         self
     }
 
-    /// Behaves after this number of draws as if the driver had lost the context, for tests.
+    /// Makes the device behave, after this number of draws, as if the driver had lost the context. For tests.
     ///
     /// # Errors
     /// If the device cannot be opened.
@@ -104,7 +107,7 @@ impl OpenGlDevice {
         self.opened()?.fixslice.device().thread.send(move |gl| gl.lose_after(draws)).wait()
     }
 
-    /// The number of bytes other than zero that keys and data have left in the context, for tests of wiping.
+    /// The number of nonzero bytes that keys and data have left in the context, for tests of wiping.
     ///
     /// # Errors
     /// If the device cannot be opened, or memory cannot be read back.
@@ -161,7 +164,7 @@ impl Device for OpenGlDevice {
     fn cost(&self, kernel: KernelId, operation: Operation, size: KeySize) -> Option<Cost> {
         let kernel = KERNELS.get(usize::from(kernel.0))?;
         supports(kernel.family, operation, size).then_some(())?;
-        // Estimates: these devices differ widely.
+        // These are rough estimates, because the devices differ widely.
         Some(if self.place.is_software { Cost::new(1e6, 0.1) } else { Cost::new(500_000.0, 1.0) })
     }
 

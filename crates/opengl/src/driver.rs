@@ -1,4 +1,5 @@
-//! An open device as a device of `lockstep-gpu-host`: the thread of its context, and the staging of a family of kernels.
+//! An open device as a device of `lockstep-gpu-host`: the thread of its context, and the staging buffers of a family of
+//! kernels.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,7 +11,7 @@ use zeroize::Zeroizing;
 
 use crate::gl::Gl;
 
-/// An open device. `C` is what a family of kernels keeps of a chunk.
+/// An open device. `C` is the type in which a family of kernels stores a chunk.
 pub(crate) struct Driver<C> {
     pub(crate) id: DeviceId,
     pub(crate) thread: Arc<ContextThread<Gl>>,
@@ -20,7 +21,7 @@ pub(crate) struct Driver<C> {
 /// The draws of a chunk. The host fills in the input, and the thread of the context replaces it by the results.
 pub(crate) type Staging<C> = Arc<Mutex<C>>;
 
-/// What the thread of the context reports of a chunk: nothing, or the reason of a failure.
+/// The report of the context's thread about a chunk: nothing, or the reason of a failure.
 pub(crate) type Drawn = Promise<std::result::Result<(), String>>;
 
 impl<C> Driver<C> {
@@ -29,20 +30,22 @@ impl<C> Driver<C> {
     }
 }
 
-/// Gives memory room for a number of bytes. Its content is lost if it has to be allocated again: the old memory is wiped.
+/// Makes room for a number of bytes in `memory`. If new memory must be allocated, the content is lost, and the old memory
+/// is wiped.
 pub(crate) fn reserve(memory: &mut Zeroizing<Vec<u8>>, bytes: usize) {
     if memory.capacity() < bytes {
         *memory = Zeroizing::new(Vec::with_capacity(bytes));
     }
 }
 
-/// Work that wipes the context if it fails. After work that succeeds, the end of the call wipes it.
+/// Does work that may fail, and wipes the context if it fails. After work that succeeds, the end of the call wipes the
+/// context.
 pub(crate) fn or_wipe(
     mut work: impl FnMut(&mut Gl) -> std::result::Result<(), String>,
 ) -> impl FnMut(&mut Gl) -> std::result::Result<(), String> {
     move |gl| {
         work(gl).inspect_err(|_| {
-            // The first error is reported; a context that cannot be wiped reports its own at the next use.
+            // The first error is reported. If the context cannot be wiped, its next use returns an error.
             let _ = gl.wipe();
         })
     }
@@ -68,7 +71,8 @@ impl<C: Default + Send + 'static> HostDevice for Driver<C> {
 
     fn wipe(&self, staging: &mut Staging<C>) -> bool {
         *lock(staging) = C::default();
-        // The thread does later work only after wiping. An error is ignored here: the context then refuses later work.
+        // The thread wipes the context before it does any later work. An error is ignored here, because the context then
+        // refuses later work.
         drop(self.thread.send(Gl::wipe));
         true
     }

@@ -28,16 +28,16 @@ pub(crate) struct Library {
     egl: &'static Egl,
 }
 
-/// Something that contexts can be opened on.
+/// A place where contexts can be opened.
 #[derive(Clone)]
 pub(crate) struct Place {
-    /// A device, or none for the platform without surfaces, where Mesa chooses the device.
+    /// The device. `None` for the surfaceless platform, on which Mesa chooses the device.
     device: Option<DevicePointer>,
     /// True if the device is software.
     pub(crate) is_software: bool,
-    /// For tests: true if OpenGL ES is used even where there is OpenGL.
+    /// For tests: true if OpenGL ES is used even if OpenGL is available.
     pub(crate) is_embedded: bool,
-    /// For tests: the largest width and height of textures, whatever the driver states.
+    /// For tests: the largest width and height of textures, in place of the limit that the driver states.
     pub(crate) largest: Option<usize>,
     /// The device file, such as `/dev/dri/renderD128`; empty if it is unknown.
     pub(crate) node: String,
@@ -53,7 +53,7 @@ unsafe impl Send for DevicePointer {}
 unsafe impl Sync for DevicePointer {}
 
 impl Place {
-    /// True if the driver may be software. Where EGL lists no devices, Mesa may choose software even if there is a GPU.
+    /// True if the driver may be software. If EGL lists no devices, Mesa may choose software even if there is a GPU.
     pub(crate) fn may_be_software(&self) -> bool {
         self.is_software || self.device.is_none()
     }
@@ -61,7 +61,7 @@ impl Place {
     /// The PCI address of the device, such as `0000:01:00.0`; empty if it is unknown.
     pub(crate) fn pci_address(&self) -> String {
         let Some(name) = self.node.strip_prefix("/dev/dri/") else { return String::new() };
-        // On Linux, a link to the folder of the PCI device, whose name is the address.
+        // On Linux, this is a link to the folder of the PCI device. The name of the folder is the address.
         let device = std::fs::read_link(format!("/sys/class/drm/{name}/device")).unwrap_or_default();
         device.file_name().map_or_else(String::new, |address| address.to_string_lossy().into_owned())
     }
@@ -70,14 +70,14 @@ impl Place {
 impl Library {
     /// Opens libEGL.so.1. `None` if this machine does not have it.
     pub(crate) fn open() -> Option<Library> {
-        // Opened once and never closed, since pointers to devices and functions are kept.
+        // The library is opened once and never closed, because pointers to its devices and functions are kept.
         static OPENED: OnceLock<Option<Egl>> = OnceLock::new();
         // SAFETY: a library of this name implements EGL.
         let egl = OPENED.get_or_init(|| unsafe { Egl::load_required() }.ok()).as_ref()?;
         Some(Library { egl })
     }
 
-    /// The devices of this machine, or if libEGL does not list them, the platform without surfaces.
+    /// The devices of this machine. If libEGL does not list devices, the surfaceless platform.
     pub(crate) fn places(&self) -> Vec<Place> {
         let listed = self.devices();
         if !listed.is_empty() {
@@ -169,7 +169,7 @@ impl Library {
             }
             if let Ok(context) = self.context_of(display, interface) {
                 let context = Context { driver: *self, display, context, interface };
-                // If it cannot be made current, it is closed.
+                // If the context cannot be made current, it is closed.
                 if self.egl.make_current(display, None, None, Some(context.context)).is_ok() {
                     return Ok(context);
                 }
@@ -233,7 +233,7 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         let egl = self.driver.egl;
-        // The display stays initialised: other contexts of this process may use it.
+        // The display stays initialised, because other contexts of this process may use it.
         let _ = egl.make_current(self.display, None, None, None);
         let _ = egl.destroy_context(self.display, self.context);
     }

@@ -1,5 +1,5 @@
-//! An open context: programs, textures, buffers and draws, with failures as errors. One thread owns it. Each family of kernels
-//! adds its own draws.
+//! An open context: programs, textures, buffers and draws, whose failures are returned as errors. One thread owns the context.
+//! Each family of kernels adds its own draws.
 #![allow(unsafe_code, reason = "functions of OpenGL")]
 
 mod remains;
@@ -14,7 +14,7 @@ use crate::egl::{self, Interface, Library, Place};
 /// Texels in a row of each texture of data. All devices support textures of 1024 by 1024 texels.
 pub(crate) const WIDTH: usize = 512;
 
-/// The vertex shader of a triangle that covers the whole target.
+/// The vertex shader of a triangle that covers all of the target.
 pub(crate) const COVERING_VERTICES: &str = "\
 void main() {
     gl_Position = vec4(gl_VertexID == 1 ? 3.0 : -1.0, gl_VertexID == 2 ? 3.0 : -1.0, 0.0, 1.0);
@@ -28,7 +28,7 @@ const CONTEXT_LOST: u32 = 0x0507;
 /// Maximum number of targets of a draw.
 const MOST_TARGETS: usize = 4;
 
-/// Rows for a number of texels.
+/// Number of rows that a number of texels needs.
 pub(crate) const fn rows(texels: usize) -> usize {
     texels.div_ceil(WIDTH)
 }
@@ -132,7 +132,7 @@ pub(crate) struct Gl {
     largest: usize,
     textures: HashMap<Slot, Texture>,
     buffers: HashMap<BufferSlot, Buffer>,
-    /// By a text that describes the program.
+    /// The compiled programs. The key is a text that describes the program.
     programs: HashMap<String, Compiled>,
     /// Tables that do not depend on keys or data, by name, with the buffers that hold them.
     pub(crate) tables: HashMap<&'static str, (glow::Texture, Option<glow::Buffer>)>,
@@ -141,11 +141,11 @@ pub(crate) struct Gl {
     no_vertices: glow::VertexArray,
     /// The vertex array of draws whose vertices have an attribute.
     pub(crate) vertices: glow::VertexArray,
-    /// Why keys or data may remain in the context, which is therefore not used any more.
+    /// The reason why keys or data may remain in the context. If it is set, the context is not used any more.
     not_wiped: Option<String>,
-    /// For tests: draws until the context behaves as if the driver had lost it.
+    /// For tests: the number of draws until the context behaves as if the driver had lost it.
     draws_left: Option<u32>,
-    /// Last, so that the context is closed after its objects are freed.
+    /// The last field, so that the context is closed after its objects have been freed.
     context: egl::Context,
 }
 
@@ -200,12 +200,12 @@ impl Gl {
         self.context.interface
     }
 
-    /// Behaves after this number of draws as if the driver had lost the context, for tests.
+    /// Makes the context behave, after this number of draws, as if the driver had lost it. For tests.
     pub(crate) fn lose_after(&mut self, draws: u32) {
         self.draws_left = Some(draws);
     }
 
-    /// Ends a draw: an error if the driver has reported one.
+    /// Ends a draw. Returns an error if the driver has reported one.
     pub(crate) fn end_draw(&mut self) -> Result<(), String> {
         self.check("a draw")?;
         self.draws_left = self.draws_left.map(|draws| draws - 1);
@@ -243,7 +243,7 @@ impl Gl {
                     return Err(rejected(&log));
                 }
                 gl.attach_shader(linked, shader);
-                // It is freed with the program.
+                // The shader is freed together with the program.
                 gl.delete_shader(shader);
             }
             if let Some(output) = sources.feedback {
@@ -258,7 +258,7 @@ impl Gl {
             let uniforms = sources.uniforms.iter().map(|&name| (name, gl.get_uniform_location(linked, name)));
             Compiled { program: linked, uniforms: uniforms.collect(), round_keys: sources.round_keys }
         };
-        // SAFETY: the program is this context's, and not used.
+        // SAFETY: the program belongs to this context and is not in use.
         self.check("a shader").inspect_err(|_| unsafe { self.gl.delete_program(compiled.program) })?;
         self.programs.insert(key.clone(), compiled);
         Ok(key)
@@ -278,7 +278,7 @@ impl Gl {
         Ok(())
     }
 
-    /// Makes a texture have at least this number of rows, and counts them as used.
+    /// Makes room for at least this number of rows in a texture, and counts the rows as used.
     pub(crate) fn make_room(&mut self, slot: Slot, rows: usize) -> Result<(), String> {
         if rows > self.largest {
             let largest = self.largest;
@@ -293,7 +293,7 @@ impl Gl {
         if let Some(mut old) = self.textures.remove(&slot) {
             let zeros = vec![0; old.texels.bytes * WIDTH * old.used];
             fill(&self.gl, &mut old, &zeros);
-            // SAFETY: the texture is this context's, and no longer used.
+            // SAFETY: the texture belongs to this context and is no longer in use.
             unsafe { self.gl.delete_texture(old.texture) };
         }
         let room = rows.next_power_of_two().min(self.largest);
@@ -330,7 +330,7 @@ impl Gl {
             gl.tex_image_2d(glow::TEXTURE_2D, 0, internal as i32, width, height, 0, format, ty, content);
             texture
         };
-        // SAFETY: the texture is this context's, and not used.
+        // SAFETY: the texture belongs to this context and is not in use.
         self.check("a texture").inspect_err(|_| unsafe { gl.delete_texture(texture) })?;
         Ok(texture)
     }
@@ -339,7 +339,7 @@ impl Gl {
     pub(crate) fn bind_inputs(&self, compiled: &Compiled, inputs: &[(&str, Slot)]) {
         for (unit, (name, slot)) in inputs.iter().enumerate() {
             let texture = self.textures.get(slot).map(|texture| texture.texture);
-            // SAFETY: the context is current; the texture is its own.
+            // SAFETY: the context is current, and the texture belongs to it.
             unsafe {
                 self.gl.active_texture(glow::TEXTURE0 + unit as u32);
                 self.gl.bind_texture(glow::TEXTURE_2D, texture);
@@ -348,14 +348,14 @@ impl Gl {
         }
     }
 
-    /// Makes textures the targets of the next draws. Other targets are detached, because draws are limited to the area that
-    /// all targets have.
+    /// Makes textures the targets of the next draws. Other targets are detached, because a draw is limited to the area that
+    /// all targets have in common.
     pub(crate) fn attach(&self, outputs: &[Slot]) {
         let attachment = |index: usize| glow::COLOR_ATTACHMENT0 + index as u32;
         for index in 0..MOST_TARGETS {
             let texture = outputs.get(index).and_then(|slot| self.textures.get(slot));
             let texture = texture.map(|texture| texture.texture);
-            // SAFETY: the context is current; the texture is its own.
+            // SAFETY: the context is current, and the texture belongs to it.
             unsafe {
                 self.gl.framebuffer_texture_2d(
                     glow::FRAMEBUFFER,
@@ -409,7 +409,7 @@ impl Gl {
         }
         if let Some(old) = self.buffers.remove(&slot) {
             clear(&self.gl, &old);
-            // SAFETY: the buffer is this context's, and no longer used.
+            // SAFETY: the buffer belongs to this context and is no longer in use.
             unsafe { self.gl.delete_buffer(old.buffer) };
         }
         let room = bytes.next_power_of_two();
@@ -421,13 +421,13 @@ impl Gl {
             self.gl.buffer_data_size(glow::ARRAY_BUFFER, size, glow::STREAM_COPY);
             buffer
         };
-        // SAFETY: the buffer is this context's, and not used.
+        // SAFETY: the buffer belongs to this context and is not in use.
         self.check("a buffer").inspect_err(|_| unsafe { self.gl.delete_buffer(buffer) })?;
         self.buffers.insert(slot, Buffer { buffer, bytes: room, used: bytes });
         Ok(buffer)
     }
 
-    /// Overwrites all that keys and data have left in textures, buffers and uniforms.
+    /// Overwrites all keys and data that remain in textures, buffers and uniforms.
     ///
     /// # Errors
     /// What failed.
@@ -456,7 +456,7 @@ impl Gl {
         Ok(())
     }
 
-    /// An error if the driver has reported one since the last check, or if the context is lost.
+    /// Returns an error if the driver has reported one since the last check, or if the context is lost.
     pub(crate) fn check(&self, what: &str) -> Result<(), String> {
         if self.draws_left == Some(0) {
             return Err(LOST.into());
@@ -512,7 +512,7 @@ impl Drop for Gl {
     fn drop(&mut self) {
         let _ = self.wipe();
         let gl = &self.gl;
-        // SAFETY: the context is current, and the objects are its own.
+        // SAFETY: the context is current, and the objects belong to it.
         unsafe {
             self.textures.values().for_each(|texture| gl.delete_texture(texture.texture));
             self.buffers.values().for_each(|buffer| gl.delete_buffer(buffer.buffer));

@@ -14,9 +14,10 @@ pub(crate) struct Kernel {
 /// The families of kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Family {
-    /// Modes in the shader, on tiles of blocks.
+    /// The shader performs the mode, on tiles of blocks.
     Fixslice,
-    /// The block cipher in the shader, on one block in each vertex or fragment; the host does the rest of a mode.
+    /// The shader performs the block cipher, on one block in each vertex or fragment. The host performs the rest of the
+    /// mode.
     Blocks(blocks::Kernel),
 }
 

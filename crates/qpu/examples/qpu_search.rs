@@ -1,6 +1,7 @@
 //! Searches for better hints of the bitsliced kernels, and writes them to `src/kernels/bitslice/hints`.
 //!
-//! Arguments: the number of attempts for each part of a program, and the names of programs; without any, all of them.
+//! Arguments: the number of attempts for each part of a program, and the names of programs. Without names, all programs are
+//! searched.
 
 use std::path::Path;
 use std::time::Instant;

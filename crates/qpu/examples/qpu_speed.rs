@@ -1,4 +1,4 @@
-//! Simulated instructions a second of one processor, on 12 QPUs and a loop of vector operations.
+//! Simulated instructions per second of one processor, for a loop of vector operations on 12 QPUs.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! What executes programs: the simulator, or the QPUs of a board.
+//! The chips that execute programs: the simulator, or the QPUs of a board.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,25 +7,23 @@ use crate::sim::{Fault, Machine, Program, Run};
 
 /// QPUs that execute programs.
 pub trait Chip: Send {
-    /// Takes the QPUs, and memory for runs that need at most this number of bytes. Returns its address, which is valid until the
-    /// next call or [`Chip::finish`].
+    /// Acquires the QPUs, and memory for runs that need at most this number of bytes. Returns the address of the memory, which
+    /// is valid until the next call of this function or of [`Chip::finish`].
     ///
-    /// # Errors
-    /// [`ChipError::Board`] if the chip refuses or does not have so much memory.
+    /// [`ChipError::Board`] if the chip refuses, or does not have enough memory.
     fn reserve(&mut self, bytes: usize) -> Result<u32, ChipError>;
 
-    /// Executes a program in the reserved memory, which holds no copy of its content afterwards. Registers, VPM and caches of a board
-    /// keep values until another program replaces them.
+    /// Executes a program in the reserved memory. After the run, the reserved memory has no copy of the content. Registers, VPM and
+    /// caches of a board keep values until another program overwrites them.
     ///
-    /// # Errors
-    /// [`ChipError`]; the memory then has any content.
+    /// [`ChipError`]. After an error, the content of `memory` is undefined.
     fn run(&mut self, run: ProgramRun<'_>) -> Result<Run, ChipError>;
 
-    /// Gives back the QPUs and the memory, if the chip keeps them.
+    /// Releases the QPUs and the memory, if the chip has kept them.
     fn finish(&mut self) {}
 }
 
-/// A program and its data. They may be keys, so it is not printed.
+/// A program and its data. The data may be keys, so this type cannot be printed.
 pub struct ProgramRun<'r> {
     /// The program, which each QPU executes.
     pub program: &'r Program,
@@ -33,13 +31,13 @@ pub struct ProgramRun<'r> {
     pub uniforms: &'r [u32],
     /// The content of the memory, from the address that [`Chip::reserve`] returned.
     pub memory: &'r mut [u8],
-    /// The bytes of the memory that are needed afterwards. Others may be old.
+    /// The bytes of the memory that are needed after the run. Other bytes may keep their old values.
     pub output: Range<usize>,
-    /// For the simulator: clocks after which the run fails.
+    /// For the simulator: the number of clocks after which the run fails.
     pub budget: u64,
 }
 
-/// Why a run failed.
+/// The reason why a run failed.
 #[derive(Debug)]
 pub enum ChipError {
     /// The program caused a fault in the simulator.
@@ -59,12 +57,12 @@ impl fmt::Display for ChipError {
 
 impl std::error::Error for ChipError {}
 
-/// Why a board refuses or fails, and what to do.
+/// The reason why a board refuses or fails, and a remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoardError {
     /// What happened.
     pub reason: String,
-    /// What to do about it.
+    /// What the user can do about it.
     pub remedy: &'static str,
 }
 

@@ -2,7 +2,7 @@
 //! its compiler.
 //!
 //! Sources: Broadcom, VideoCore IV 3D Architecture Reference Guide (2013), section 3, called "the guide"; and the addendum of
-//! the assembler vc4asm, which corrects it by experiments on hardware, called "the addendum".
+//! the assembler vc4asm, which corrects the guide by experiments on hardware, called "the addendum".
 #![deny(unsafe_code)]
 
 pub mod asm;

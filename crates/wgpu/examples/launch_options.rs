@@ -4,9 +4,9 @@
 //! cargo run --release -p lockstep-wgpu --example launch_options -- DEVICE [LARGEST_BYTES [KERNEL]]
 //! ```
 //!
-//! WIDE=0 or 1 and CHUNK=BYTES set the options of the same names. Times are from submission to completion, the median of
-//! several runs after a warm-up; the first run of a kernel, which includes opening the device and compiling the program, is
-//! printed separately. A few blocks of each output are compared with the oracle.
+//! WIDE=0 or 1 and CHUNK=BYTES set the options of the same names. A time is the median of several runs after a warm-up,
+//! each from submission to completion. The time of the first run of a kernel, which includes opening the device and
+//! compiling the program, is printed separately. A few blocks of each output are compared with the oracle.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -61,7 +61,7 @@ fn run(
     device.submit(kernel, Task::Pass(pass, &mut segments).into())?.wait()
 }
 
-/// Compares the last blocks of the output with the oracle, for passes in which they depend on nearby input only.
+/// Compares the last blocks of the output with the oracle, for passes in which these blocks depend only on nearby input.
 fn is_right(pass: Pass, key: &[u8], input: &[u8], output: &[u8]) -> Option<bool> {
     let aes = Aes::new(key);
     let start = input.len().saturating_sub(4096) / 16 * 16;

@@ -1,5 +1,6 @@
 // The serial modes. Each step of a message needs the result of the previous step, so an invocation processes MESSAGES
-// messages at once, each under its own key. A tile is a message; `extra` is the place of its register.
+// messages at once, each under its own key. A tile is a message; `extra` is the place of its register, which is the
+// chaining state.
 //
 // The messages of a launch should be sorted by length, because an invocation runs until its longest message ends.
 
@@ -50,7 +51,7 @@ fn chain_output(tile: Tile, step: u32, block: vec4<u32>) {
         let is_byte = launch.option <= CFB8_DECRYPT;
         let index = select(step / 8u, step, is_byte);
         let word = data[tile.at + index / 16u][index / 4u % 4u];
-        // The step processes 8 bits or 1 bit of `word`: those that remain after a shift by `shift` and a mask of `ones`.
+        // The step processes 8 bits or 1 bit of `word`: shifting `word` by `shift` and masking it by `ones` selects them.
         let shift = 8u * (index % 4u) + select(7u - step % 8u, 0u, is_byte);
         let ones = select(1u, 0xffu, is_byte);
         let text = (word >> shift) & ones;

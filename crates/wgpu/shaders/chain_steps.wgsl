@@ -1,4 +1,4 @@
-// Runs steps of the messages of each invocation: at most `launch.steps` steps, from step `launch.step` on. src/shader.rs
+// Runs at most `launch.steps` steps of the messages of each invocation, starting with step `launch.step`. src/shader.rs
 // generates two functions for each direction of the cipher: `substituted` applies the S-box, and `mixed` applies the S-box
 // and MixColumns.
 

@@ -1,4 +1,5 @@
-// Eight blocks as bit planes, each block under its own key. This layout is for few blocks: planes.wgsl needs 32.
+// Eight blocks as bit planes, each block under its own key. This layout is for a small number of blocks; the layout of
+// planes.wgsl needs 32.
 //
 // A state has one Byte for each row. Bit 8 * c + b of each of its planes belongs to column c of block b, so ShiftRows
 // rotates words, and the circuit for one column computes the four columns of a block at once. A tile is a message or a
@@ -50,7 +51,7 @@ fn sum_of(a: Column, b: Column) -> Column {
     return Column(add_bytes(a.row0, b.row0), add_bytes(a.row1, b.row1), add_bytes(a.row2, b.row2), add_bytes(a.row3, b.row3));
 }
 
-// The bit planes of a round key: the round key `round` of each tile of invocation `number`.
+// The bit planes of the round keys with number `round` of the tiles of invocation `number`.
 fn key_planes(number: u32, round: u32) -> Column {
     var s: Column;
     for (var i = 0u; i < MESSAGES; i++) {

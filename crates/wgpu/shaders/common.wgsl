@@ -17,7 +17,7 @@ struct Tile {
     // GHASH: the place of the result. Serial modes: the place of the register. Tags, tails and OCB3: see those files.
     extra: u32,
     // XTS: the power of x for the first block. CTR: the counter. CBC and CFB decryption: the preceding ciphertext block.
-    // GHASH: the state. Tags: the expected tag.
+    // GHASH: the chaining state. Tags: the expected tag.
     reg: vec4<u32>,
 }
 

@@ -1,4 +1,5 @@
-// Counter blocks. `option` is 0 if only the last 32 bits of the counter are incremented, otherwise all ones.
+// Counter blocks. `option` is 0 if only the last 32 bits of the counter are incremented, and all ones if the whole
+// counter is incremented.
 
 // The counter after `count` increments. Both counters are numbers as `number_of` returns them.
 fn advance(counter: vec4<u32>, count: u32) -> vec4<u32> {

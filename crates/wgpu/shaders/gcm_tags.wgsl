@@ -2,9 +2,9 @@
 //
 // A tile is a message:
 //
-// - `at` is the place of its hash; OCB3: of the encrypted block that OcbEnd has made,
+// - `at` is the place of its hash; for OCB3, of the encrypted block that OcbEnd has made,
 // - `blocks` is the length of its tag in bytes,
-// - `extra` is the place of the mask of its tag; OCB3: of the hash of its associated data,
+// - `extra` is the place of the mask of its tag; for OCB3, of the hash of its associated data,
 // - `reg` is the tag to compare with.
 //
 // The results start at `launch.scratch`: a tag for each message (written only when sealing), then a status for each message.

@@ -1,6 +1,6 @@
 // One level of GHASH or POLYVAL. A tile is a run of `blocks` blocks from `at` on, which one invocation hashes to the block at
-// `extra`; `launch.option` is the level. `reg` is added to the first block of a run on level 0: in the first run of a message it
-// is the chaining state. In all other runs, also those of other levels, it is zero.
+// `extra`; `launch.option` is the level. `reg` is added to the first block of a run on level 0: in the first run of a message,
+// `reg` is the chaining state. In all other runs, `reg` is zero.
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {

@@ -15,8 +15,8 @@ fn trailing_zeros(number: vec2<u32>) -> u32 {
     return select(countTrailingZeros(number.x), 32u + countTrailingZeros(number.y), number.x == 0u);
 }
 
-// The offset of block `number`, counted from 1: the first offset plus L_i for each bit i that is set in the Gray code of the
-// number. The Gray codes of n - 1 and n differ in bit ntz(n).
+// The offset of block `number`, counted from 1: the offset before the first block plus L_i for each bit i that is set in the
+// Gray code of the number. The Gray codes of n - 1 and n differ in bit ntz(n).
 fn offset_of(masks: u32, first: vec4<u32>, number: vec2<u32>) -> vec4<u32> {
     let gray = number ^ vec2((number.x >> 1u) | (number.y << 31u), number.y >> 1u);
     var offset = first;

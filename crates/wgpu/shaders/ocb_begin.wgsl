@@ -10,7 +10,7 @@
 // The upper word of two words that are shifted to the left by `count` bits, which is below 32.
 fn upper_word(high: u32, low: u32, count: u32) -> u32 { return (high << count) | ((low >> 1u) >> (31u - count)); }
 
-// 128 bits of Ktop || (Ktop[1..64] xor Ktop[9..72]), from bit `bottom` on.
+// 128 bits of Ktop || (Ktop[1..64] xor Ktop[9..72]), starting with bit `bottom`.
 fn first_offset(ktop: vec4<u32>, bottom: u32) -> vec4<u32> {
     let k = number_of(ktop).wzyx;
     let e = k.x ^ upper_word(k.x, k.y, 8u);

@@ -18,8 +18,9 @@ fn first_row(tile: Tile, lane: u32) -> Walk {
     return Walk(offset, vec2((number.x >> 5u) | (number.y << 27u), number.y >> 5u), masks);
 }
 
-// From row to row, the number n of the block increases by LANES. If LANES is 32, n = 32 h + m, and h increases by 1. Bits 5
-// and above of the Gray code of n are the Gray code of h; bit 4 is the sum of bit 4 of m and bit 0 of h, so it changes too.
+// For each next row, the number n of the block increases by LANES. If LANES is 32, n = 32 h + m, and h increases by 1. Bits
+// 5 and above of the Gray code of n are the Gray code of h. Bit 4 is the sum of bit 4 of m and bit 0 of h, so it also
+// changes.
 fn next_row(walk: Walk) -> Walk {
     let count = plus(walk.count, 1u);
     let change = trailing_zeros(count);

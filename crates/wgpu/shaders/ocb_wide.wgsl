@@ -5,7 +5,7 @@ var<private> member: u32;  // the number of the invocation in its workgroup
 
 fn set_checksum(tile: Tile, lane: u32, sum: vec4<u32>) { sums[member] = sum; }
 
-// Adds the sums of the lanes from `distance` on to those of the lanes below.
+// Adds the sums of the lanes from `distance` to 2 * `distance` - 1 to the sums of the lanes below `distance`.
 fn add_upper(lane: u32, distance: u32) {
     workgroupBarrier();
     if lane < distance { sums[member] ^= sums[member + distance]; }
@@ -21,14 +21,14 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation_
     if number >= launch.tiles { tile.blocks = 0u; }
     let schedule = schedule_of(tile.key, DECRYPTS);
     finish(tile, lane, schedule, cipher(start(tile, lane, schedule), schedule));
-    // Not a loop: a loop with a barrier could count as non-uniform control flow.
+    // This is not a loop, because a compiler could treat the control flow of a loop with barriers as non-uniform.
     add_upper(lane, 16u);
     add_upper(lane, 8u);
     add_upper(lane, 4u);
     add_upper(lane, 2u);
     add_upper(lane, 1u);
     if lane == 0u && number < launch.tiles { data[tile.reg.w] = sums[index]; }
-    // The next workgroup could read the checksums.
+    // The checksums are wiped, because a later workgroup could read them.
     workgroupBarrier();
     sums[index] = vec4(0u);
 }

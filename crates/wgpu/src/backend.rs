@@ -21,15 +21,15 @@ pub struct WgpuBackend;
 
 /// The devices that were found, with their concrete type.
 pub struct Found {
-    /// GPUs first.
+    /// All devices, with the GPUs first.
     pub devices: Vec<WgpuDevice>,
     /// The reason why there is no GPU; `None` if there is one.
     pub missing: Option<Missing>,
 }
 
 impl WgpuBackend {
-    /// Finds all devices with Vulkan or Metal. If there are none, finds all devices with OpenGL ES, which takes the longest
-    /// time to start.
+    /// Finds all devices with Vulkan or Metal. If there are none, finds all devices with OpenGL ES, whose start takes
+    /// longer.
     pub fn find(&self) -> Found {
         let found = found(wgpu::Backends::VULKAN | wgpu::Backends::METAL);
         if found.devices.is_empty() { self.find_by_opengl() } else { found }

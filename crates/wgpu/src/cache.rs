@@ -21,8 +21,8 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// The programs that earlier processes compiled for this adapter and driver. None if the device does not support a
-    /// cache.
+    /// Opens the stored programs that earlier processes compiled for this adapter and driver. None if the device does not
+    /// support a cache.
     pub(crate) fn open(device: &wgpu::Device, info: &wgpu::AdapterInfo, file: &Cache) -> Option<Programs> {
         if !device.features().contains(wgpu::Features::PIPELINE_CACHE) {
             return None;

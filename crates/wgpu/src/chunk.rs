@@ -19,8 +19,8 @@ use crate::staging::{Pool, Staging};
 /// Maximum number of pieces of a chunk, so that the descriptions of the pieces stay smaller than the chunk.
 const MOST_PIECES: usize = 16 * 1024;
 
-/// Limits for the part of a message that is hashed at once, and for a message of GCM or OCB3 in one chunk, in bytes and in
-/// chunks. The limit in bytes is 2^21 blocks; the levels of GHASH would allow 2^24.
+/// Limits, in bytes and in chunks, for the part of a message that is hashed at once, and for a message of GCM or OCB3 in
+/// one chunk. The limit in bytes is 2^21 blocks; the levels of GHASH would allow 2^24.
 const MOST_AT_ONCE: usize = 32 << 20;
 const CHUNKS_AT_ONCE: usize = 8;
 
@@ -80,7 +80,7 @@ impl Task {
         16 * ROWS * if self.wide { WIDE } else { 1 }
     }
 
-    /// Maximum number of bytes of a message that are hashed at once, and of a message of GCM or OCB3 that one chunk processes.
+    /// Maximum number of bytes that one chunk hashes of a message, or processes of a message of GCM or OCB3.
     fn most_at_once(&self, resident: bool) -> usize {
         let chunk = if resident { self.chunks.device } else { self.chunks.host };
         MOST_AT_ONCE.min(chunk.max(16).saturating_mul(CHUNKS_AT_ONCE) / 16 * 16)

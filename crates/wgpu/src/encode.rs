@@ -65,8 +65,8 @@ struct Description {
     last_blocks: bool,
 }
 
-/// The layout in bytes of the buffer that programs only read: launches, then tiles, then round keys followed by T-tables.
-/// Each of these three parts starts at a multiple of the alignment.
+/// The layout in bytes of the buffer that programs only read: first launches, then tiles, then round keys followed by
+/// T-tables. Each of these three parts starts at a multiple of the alignment.
 struct Parameters {
     tiles: usize,
     tile_bytes: usize,
@@ -169,8 +169,8 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
         usize::from(self.looks_back() && piece.range.start > 0)
     }
 
-    /// Lays out the sections of `work`: first the sections that data are copied to, then the sections of the outputs, unless
-    /// the outputs overwrite the input.
+    /// Lays out the sections of `work`. The sections to which data are copied come first. The sections of the outputs
+    /// follow, unless the outputs overwrite the input.
     fn places(&self, layout: &mut Layout) -> (Places, Range<usize>) {
         let count = self.pieces.len();
         let states = layout.section(if self.has_states() { count } else { 0 });

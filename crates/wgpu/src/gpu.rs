@@ -1,5 +1,5 @@
 //! An open device of wgpu. If wgpu refuses an operation, the call returns an error. If the device is lost, all later calls
-//! return an error. Neither causes a panic.
+//! return an error. Neither event causes a panic.
 
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -40,7 +40,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// The value at a place. If there is none, makes it and keeps it, unless that fails. No two threads make it at the same time.
+/// The value at a place. If there is no value, the function calls `make` and keeps the result if there is no error. Only one
+/// thread calls `make` at a time.
 fn kept<T: Clone>(place: &Mutex<Option<T>>, make: impl FnOnce() -> Result<T>) -> Result<T> {
     let mut place = lock(place);
     if let Some(value) = &*place {
@@ -63,8 +64,8 @@ pub(crate) struct Bindings<'a> {
 pub(crate) const ALIGNMENT: usize = 256;
 
 impl Gpu {
-    /// Opens an adapter. `buffer` is the limit for the size of a buffer in bytes; by default, it is the largest size that
-    /// the adapter supports. Compiled programs are stored in `cache`.
+    /// Opens an adapter. `buffer` is the limit for the size of a buffer in bytes; without it, the limit is the largest
+    /// size that the adapter supports. Compiled programs are stored in `cache`.
     pub(crate) fn open(
         id: DeviceId,
         adapter: &wgpu::Adapter,
@@ -369,7 +370,7 @@ mod tests {
             let completion = submit(&device, &mut segments).unwrap();
             gpu.poll_panics.store(true, Ordering::SeqCst);
             is_lost(completion.wait());
-            // Part of the results of the longer message had been delivered, so its output is zeroed.
+            // Part of the longer message had been delivered before the loss, so its output is zeroed.
             assert!(data == if len > 5000 { vec![0; len] } else { plain.clone() });
             is_lost(submit(&device, &mut segment(&key, &mut state, &mut data)));
             is_lost(device.allocate(16));

@@ -47,7 +47,7 @@ impl Tiles {
         self.0.push(tile);
     }
 
-    /// Adds the tiles in a range of the list once more.
+    /// Appends copies of the tiles in a range of the list.
     pub(crate) fn repeat(&mut self, range: Range<usize>) {
         range.for_each(|index| self.push(self[index]));
     }

@@ -28,8 +28,9 @@ pub(crate) const WORD: usize = wgpu::COPY_BUFFER_ALIGNMENT as usize;
 /// Maximum number of bytes of one copy from or to the host.
 const AT_ONCE: usize = 4 << 20;
 
-/// The number of the next allocation. All devices of this process share it. A slice names its device by id and its buffer by
-/// handle. The same adapter can be open twice under one id, and the handle of a buffer of one must not be valid for the other.
+/// The number of the next allocation. All devices of this process share it. A slice names its device by an id and its buffer
+/// by a handle. The same adapter can be opened twice under one id. The handle of a buffer of one of these devices must not be
+/// valid for the other.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 /// All allocations of callers.
@@ -51,8 +52,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The parts of buffers that hold a range, which is relative to this place. Each part has an offset in its buffer and a
-    /// length.
+    /// The parts of buffers that hold a range of bytes; the range starts at this place. For each part, returns its buffer,
+    /// its offset in the buffer and its length.
     pub(crate) fn stretches(&self, range: Range<usize>) -> impl Iterator<Item = (&wgpu::Buffer, u64, usize)> {
         let each = self.allocation.each;
         let (mut at, end) = (self.at + range.start, self.at + range.end);
@@ -188,8 +189,8 @@ pub(crate) fn upload(pool: &Arc<Pool>, from: &[u8], to: &Place) -> Result<()> {
     Ok(())
 }
 
-/// The staging buffer with the work that has been submitted, after a request to map the first `download` bytes of the results.
-/// If the submission or the request failed, the staging buffer is wiped.
+/// A staging buffer whose work has been submitted, and a request to map the first `download` bytes of the results. If the
+/// submission or the request failed, the staging buffer is wiped.
 fn in_flight(
     pool: &Arc<Pool>,
     mut staging: Staging,
@@ -384,8 +385,8 @@ mod tests {
     use super::*;
     use crate::{LaunchOptions, software};
 
-    /// Zeroes and overwrites ranges that begin and end within words. The last range lies in several buffers and is copied in
-    /// several parts.
+    /// Zeroes and overwrites ranges that begin and end within words. The last range extends over several buffers and is
+    /// copied in several parts.
     #[test]
     fn ragged_ranges_do_not_change_their_neighbours() {
         let Some(device) = software::device() else { return };

@@ -21,7 +21,7 @@ use crate::kernel::{Part, Program, ROWS, SUM_RUN, WIDE};
 use crate::launch::{Launch, Tile};
 use crate::ocb_long::Offsets;
 
-/// From this number of blocks on, the associated data of a message are encrypted in tiles.
+/// Associated data of at least this number of blocks are encrypted in tiles.
 const TILED_FROM: usize = 16;
 
 /// Blocks to be added, and the place of their sum.

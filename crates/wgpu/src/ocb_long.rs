@@ -1,6 +1,6 @@
-//! OCB3 of one message that is too long for a chunk (RFC 7253, sections 4.1 to 4.3). The whole blocks are cut into chunks that
-//! run the program of [`crate::ocb`]: a chunk can start at any block, and returns its checksum. The host computes the masks,
-//! adds the checksums, and processes the partial block and the tag by single blocks.
+//! OCB3 of one message that is too long for a chunk (RFC 7253, sections 4.1 to 4.3). The whole blocks are divided into chunks,
+//! which are processed by the program of [`crate::ocb`]. A chunk can start at any block, and returns its checksum. The host
+//! computes the masks, adds the checksums, and processes the partial block and the tag by encryptions of single blocks.
 
 use std::sync::{Arc, Mutex};
 
@@ -29,7 +29,7 @@ pub(crate) struct Offsets {
 }
 
 impl Offsets {
-    /// The number of masks L_i: all that a message can need.
+    /// The number of masks L_i. It is enough for every message.
     pub(crate) const LEVELS: usize = 48;
     /// Number of blocks of [`Offsets::blocks`].
     pub(crate) const BLOCKS: usize = 3 + Offsets::LEVELS;
@@ -190,7 +190,7 @@ mod tests {
     use lockstep_reference::Aes;
     use lockstep_testkit::suite::{noise, test_block, test_key};
 
-    /// Chunks far behind the beginning of a message, so that all masks are used.
+    /// Chunks that are so far after the beginning of a message that all masks are used.
     #[test]
     fn chunks_can_start_at_any_tile() {
         let Some(device) = software::device() else { return };
@@ -199,8 +199,9 @@ mod tests {
         let (star, first) = (aes.encrypt([0; 16]), test_block(5));
         for wide in [false, true] {
             let blocks: u64 = if wide { 1024 } else { 32 };
-            // In the Gray codes of the blocks behind 0b1010...10 tiles, all upper bits are set. The last block of the tile behind
-            // 2^i - 1 tiles has number 2^i times the blocks of a tile: its offset differs by the mask of that number.
+            // In the Gray codes of the blocks after 0b1010...10 tiles, all upper bits are set. The last block of the tile after
+            // 2^i - 1 tiles has the number 2^i times the blocks of a tile, so its offset differs from the previous offset by the
+            // mask of that number.
             let all = (1 << 48) / blocks;
             let few = [0, 31, 0xAAAA_AAAA_AAAA_AAAA % all, 0x1_2345_6789, all - 2];
             let steps = (1..48 - blocks.trailing_zeros()).map(|i| (1 << i) - 1);

@@ -1,5 +1,5 @@
-//! The source of shaders: the files of `shaders/`, and generated code that repeats a statement for many names, because WGSL
-//! cannot loop over names.
+//! The source of shaders: the files of `shaders/`, and generated code. The generated code repeats a statement for many
+//! names, because WGSL cannot loop over names.
 
 use std::fmt::Write;
 
@@ -373,7 +373,7 @@ fn finish(part: Part) -> String {
 fn rows_of_ocb(part: Part) -> String {
     let encrypts = part == Part::OcbEncrypt;
     let walk = "    var walk = first_row(tile, lane);\n";
-    // The sum is declared, added to and stored in the function that has the plaintext.
+    // The function that has the plaintext declares the sum, adds to it and stores it.
     let only = |is_here: bool, text: String| if is_here { text } else { String::new() };
     let declared = |is_here| only(is_here, "    var sum = vec4(0u);\n".into());
     let added = |is_here, index: &str, block: &str| {

@@ -250,7 +250,7 @@ impl Staging {
 impl HostDevice for Gpu {
     type Staging = Staging;
     type Event = wgpu::SubmissionIndex;
-    /// Four sets of staging buffers for each of two callers.
+    /// Two callers use at most four sets of staging buffers each.
     const MOST_IDLE: usize = 8;
     /// Wiping also unmaps the download buffer, so that the next chunk can use it.
     const WIPES_EACH_CHUNK: bool = true;

@@ -1,4 +1,4 @@
-// The family `bitslice`: constant time, the default. A tile is a warp's, 16 KiB.
+// The family `bitslice`, the default. It is constant time. A warp processes a tile of 16 KiB.
 #include "entries.cuh"
 
 EXPORT(bitslice_tile_bytes, 16 * WarpShape::tile_blocks);
@@ -10,7 +10,7 @@ EXPORT(bitslice_schedule_bytes_256, Size<256>::schedule_bytes);
 
 ENTRY_POINTS(bitslice, WarpShape)
 
-// Schedules of `count` keys, a thread each. Both families read them.
+// Makes the schedules of `count` keys, one thread for each key. The kernels of bitslice_lane.cu read the same schedules.
 template <u32 Bits>
 __device__ inline void expand_keys(const u8 *keys, u8 *schedules, u32 count) {
     u32 index = blockIdx.x * blockDim.x + threadIdx.x;

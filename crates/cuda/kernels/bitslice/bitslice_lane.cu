@@ -1,5 +1,5 @@
-// The family `bitslice_lane`: as `bitslice` and with its schedules, but a tile is a thread's, 512 bytes. For many short
-// messages: XTS sectors, batches with a key each.
+// The kernels `bitslice_lane` are like `bitslice` and use the same schedules, but a thread processes a tile of 512 bytes.
+// They are for many short messages, such as XTS sectors or batches in which each message has its own key.
 #include "entries.cuh"
 
 EXPORT(bitslice_lane_tile_bytes, 16 * LaneShape::tile_blocks);

@@ -1,8 +1,9 @@
-// The beginning of CTR, without transposing its input and without most of the first two rounds.
+// The first rounds of CTR, without transposing the input and without most of the work of rounds 1 and 2.
 //
-// Within a tile only the last two bytes of the counter change (but for one tile in 64, which goes the long way). So
-// in round 1 two S-boxes do for 16; two of the columns it makes are the same in all blocks, and in round 2 eight
-// S-boxes do for 16. What does not change is computed once, as bytes, and added where the round keys would be.
+// In most tiles, only the last two bytes of the counter change. (The other tiles, one in 64 for a warp, are processed by
+// all rounds.) So two S-boxes are enough in round 1 instead of 16. Two of the columns after round 1 are the same in all
+// blocks, so eight S-boxes are enough in round 2 instead of 16. The part that does not change is computed once, as bytes,
+// and is added in place of the round keys.
 #pragma once
 #include "../common/counter.cuh"
 #include "shape.cuh"
@@ -36,7 +37,7 @@ __device__ inline void add(u32 (&block)[4], u32x4 key) {
     block[3] ^= key.w;
 }
 
-// What columns 0 and 1 are after round 1, and all four after round 2, if what changes were 0.
+// Columns 0 and 1 after round 1, and all columns after round 2, without the contributions of the bytes that change.
 __device__ inline void constant_columns(u32x4 counter, const u8 *schedule, u32 (&columns)[6]) {
     u32 block[4] = {counter.x, counter.y, counter.z, counter.w};
     add(block, load_aligned(schedule));
@@ -54,15 +55,16 @@ __device__ inline void constant_columns(u32x4 counter, const u8 *schedule, u32 (
     for (u32 c = 0; c < 4; c++) columns[2 + c] = block[c];
 }
 
-// Planes of the last two bytes of counters, after the first AddRoundKey: `first` is the number in them in the thread's
-// first block, row r of its blocks is Step * r further. `key` is that word of the key, as a number like `first`.
+// Bit planes of the last two bytes of the counters, after the first AddRoundKey. `first` is the value of these bytes in the
+// first block of the thread. In row r, the value is first + Step * r. `key` is the last word of the first round key, in the
+// byte order of `first`.
 template <u32 Step>
 __device__ inline void counter_planes(u32 first, u32 key, u32 (&high)[8], u32 (&low)[8]) {
     static_assert(Step == 1 || Step == 32, "the row's number, 5 bits, is added to bits 0 to 4 or 5 to 9");
     constexpr int begin = Step == 1 ? 0 : 5, end = begin + 5;
-    // Bits of a row's number in the order of planes: see state.cuh.
+    // The planes of the bits of the row number. state.cuh defines the order of the rows in a plane.
     constexpr u32 number[5] = {0xFF00FF00, 0xFFFF0000, 0xAAAAAAAA, 0xCCCCCCCC, 0xF0F0F0F0};
-    // Bits below those do not change from row to row; bits above change by the carry alone.
+    // The bits below `begin` are the same in all rows. The bits from `end` on change only by the carry.
     u32 fixed = first ^ key, change = first ^ ((first >> end) + 1) << end, carry = 0;
     auto plane = [&](int i) -> u32 {
         if (i < begin) return mask_of(fixed, i);
@@ -77,7 +79,7 @@ __device__ inline void counter_planes(u32 first, u32 key, u32 (&high)[8], u32 (&
     for (int i = 0; i < 8; i++) high[i] = plane(8 + i);
 }
 
-// The plane of bit i of 2a, and of the round key in a row of a column.
+// doubled: the plane of bit i of 2a. key_plane: the plane of bit i of the round key in a row of a column.
 __device__ inline u32 doubled(const u32 (&a)[8], u32 i) {
     bool is_reduced = i == 1 || i == 3 || i == 4;  // x^8 = x^4 + x^3 + x + 1
     return i == 0 ? a[7] : is_reduced ? a[i - 1] ^ a[7] : a[i - 1];
@@ -88,7 +90,7 @@ __device__ inline u32 key_plane(const Keys &keys, u32 row, u32 i) {
     return i % 4 == 0 ? quad.x : i % 4 == 1 ? quad.y : i % 4 == 2 ? quad.z : quad.w;
 }
 
-// A column of MixColumns with byte `a` in row Row and zeros elsewhere, plus the key.
+// MixColumns of a column that has byte `a` in row Row and zeros elsewhere, plus the key.
 template <u32 Row, class Keys>
 __device__ inline void mix_one(const u32 (&a)[8], const Keys &keys, u32 (&column)[4][8]) {
 #pragma unroll
@@ -100,7 +102,8 @@ __device__ inline void mix_one(const u32 (&a)[8], const Keys &keys, u32 (&column
     }
 }
 
-// The same with `a` in row Row and `b` in the next (row 0 follows row 3), into four bytes of a state.
+// The same for a column that has `a` in row Row and `b` in the next row (row 0 follows row 3). The result goes to four
+// bytes of a state.
 template <u32 Row, class Keys>
 __device__ inline void mix_two(const u32 (&a)[8], const u32 (&b)[8], const Keys &keys, u32 (*column)[8]) {
     u32 both[8];
@@ -115,17 +118,18 @@ __device__ inline void mix_two(const u32 (&a)[8], const u32 (&b)[8], const Keys 
     }
 }
 
-// The states after round 2. `constant` gives the columns of constant_columns().
+// Computes the state after round 2. `constant` gives the columns of constant_columns().
 template <u32 Step, class Constant>
 __device__ inline void counter_rounds(State &state, u32 first, u32 key, const Constant &constant) {
     u32 high[8], low[8], left[4][8], right[4][8];
     counter_planes<Step>(first, key, high, low);
-    // The last byte moves to row 3 of column 0, the one before it to row 2 of column 1.
+    // ShiftRows moves the last byte to row 3 of column 0, and the byte before it to row 2 of column 1.
     sbox(low);
     mix_one<3>(low, constant(0), left);
     sbox(high);
     mix_one<2>(high, constant(1), right);
-    // A byte of column 0 and, in the row below, one of column 1 meet in each column.
+    // After ShiftRows, each column has a byte of column 0 and, in the row below, a byte of column 1. The other two bytes
+    // are in `constant`.
 #pragma unroll
     for (u32 r = 0; r < 4; r++) {
         sbox(left[r]);

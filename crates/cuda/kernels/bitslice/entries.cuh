@@ -3,7 +3,7 @@
 #include "ocb.cuh"
 #include "passes.cuh"
 
-// 32 threads with 255 registers each, and as many such blocks as then fit on a multiprocessor.
+// A thread block has 32 threads. With 8 thread blocks on a multiprocessor, each thread can have 255 registers.
 #define PASS(family, shape, pass, bits) \
     KERNEL_BOUNDS(family##_##pass##_##bits, 32, 8, (Launch launch)) { run<Pass::pass, bits, shape>(launch); }
 #define OCB(family, shape, name, encrypts, bits)                                                       \

@@ -1,4 +1,4 @@
-// Round keys: how a schedule lies in memory, how it is made, and the two forms in which rounds read it.
+// Round keys: the layout of a schedule in memory, key expansion, and the forms in which rounds read the keys.
 #pragma once
 #include "../circuit/aes.cuh"
 #include "../common/block.cuh"
@@ -6,12 +6,12 @@
 template <u32 Bits>
 struct Size {
     static constexpr u32 key_words = Bits / 32, rounds = key_words + 6;
-    // The schedule for encryption, and behind it the one for decryption: in the order of use, and all but the first
-    // and the last through InvMixColumns (FIPS 197, 5.3.5).
+    // The schedule for encryption, followed by the schedule for decryption. The latter is in the order of use.
+    // InvMixColumns has been applied to its round keys except the first and the last (FIPS 197, 5.3.5).
     static constexpr u32 half_bytes = 16 * (rounds + 1), schedule_bytes = 2 * half_bytes;
 };
 
-// MixColumns and its inverse on the four bytes of a word, the lowest in row 0.
+// MixColumns and its inverse on the four bytes of a word. The lowest byte is in row 0.
 
 __device__ inline u32 double_bytes(u32 a) { return (a & 0x7F7F7F7F) << 1 ^ (a >> 7 & 0x01010101) * 0x1B; }
 
@@ -24,7 +24,7 @@ __device__ inline u32 inverse_mix_column(u32 a) {
     return mix_column(a ^ double_bytes(double_bytes(a ^ permute<0x1032>(a, 0))));
 }
 
-// SubBytes on a word, without looking anything up: plane i has bit i of each byte.
+// SubBytes on a word, without table lookups. planes[i] has bit i of each byte.
 __device__ inline u32 substitute_word(u32 a) {
     u32 planes[8];
 #pragma unroll
@@ -36,7 +36,7 @@ __device__ inline u32 substitute_word(u32 a) {
     return result;
 }
 
-// KeyExpansion (FIPS 197, 5.2) by one thread, both schedules.
+// KeyExpansion (FIPS 197, 5.2) by one thread, for both schedules.
 template <u32 Bits>
 __device__ inline void expand(const u8 *key, u8 *schedule) {
     constexpr u32 key_words = Size<Bits>::key_words, rounds = Size<Bits>::rounds, words = 4 * (rounds + 1);
@@ -65,7 +65,8 @@ __device__ inline void expand(const u8 *key, u8 *schedule) {
     }
 }
 
-// The round key's bits as masks of 32 equal bits, four to a load. All threads read the same address: one access.
+// The bits of round keys as masks of 32 equal bits. One load reads four masks. All threads read the same address, which
+// takes one access.
 struct Masks {
     const u32x4 *quads;
     __device__ Masks round(u32 round) const { return {quads + 32 * (round - 1)}; }
@@ -73,7 +74,7 @@ struct Masks {
     __device__ u32x4 quad(u32 index) const { return quads[index]; }
 };
 
-// A column of a round key whose masks each thread makes for itself: 7 multiplications and 32 permutations.
+// A column of a round key. Each thread makes the masks of its column by 7 multiplications and 32 permutations.
 struct ColumnWord {
     u32 word;
     __device__ u32x4 quad(u32 index) const {
@@ -82,7 +83,7 @@ struct ColumnWord {
     }
 };
 
-// A round key as it lies in a schedule, for threads that have a key each.
+// Round keys in the form of a schedule, for threads that each have their own key.
 struct Words {
     const u8 *schedule;
     struct Round {

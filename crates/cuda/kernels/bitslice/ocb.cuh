@@ -5,11 +5,12 @@
 #include "rounds.cuh"
 #include "tile.cuh"
 
-// The offsets of a thread's rows, one after the other, plus a round key.
+// The offsets of the rows of a thread, in sequence, each plus a round key.
 //
-// In a warp's tile, the block of lane l and row r has number 32 h + n, for n = (l + 1) % 32 and h = 32 tile + r, or one more
-// for the last lane. Bits 0 to 3 of its Gray code depend on n alone, bits 5 and above on h alone, and bit 4 is the sum of a
-// bit of each. So the offset is the sum of a part of the lane and of a part of h. The 33 parts of h are in shared memory.
+// In a warp's tile, the block of lane l and row r has number 32 h + n, with n = (l + 1) % 32 and h = 32 tile + r. For the
+// last lane, h is one more. Bits 0 to 3 of its Gray code depend on n alone, bits 5 and above on h alone, and bit 4 is the
+// sum of a bit of n and a bit of h. So the offset is the sum of a part that depends on the lane and a part that depends on
+// h. The 33 parts that depend on h are in shared memory.
 template <class Shape>
 struct Offsets;
 
@@ -19,14 +20,15 @@ struct Offsets<WarpShape> {
     u32x4 of_lane;
     const u32x4 *of_row;
 
-    // The part of the lane plus the first offset, for Shape::kept. Fills the table of the others.
+    // Returns the part that depends on the lane, plus the first offset, for Shape::kept. Fills the table with the parts
+    // that depend on h.
     __device__ static u32x4 prepare(u32x4 (&table)[parts], const OcbMasks &masks, u32x4 first, u64 tile) {
         u32 lane = threadIdx.x, number = (lane + 1) % 32;
-        // The part of the bits of h above 4: a mask a lane, added up.
+        // The part of the bits of h above bit 4: each lane contributes the mask of one bit.
         u32x4 high = {0, 0, 0, 0};
         u64 gray = gray_code(tile);
         if (gray >> lane & 1) high = masks.l[10 + lane];
-        // 38 masks are left above L_9.
+        // There are 38 masks above L_9. The first 32 have been contributed above.
         if (lane < ocb_levels - 42 && gray >> (32 + lane) & 1) high = high ^ masks.l[42 + lane];
         high = sum_of_warp(high);
         auto part = [&](u32 row, u32x4 above, u32 next_bit) {
@@ -44,7 +46,7 @@ struct Offsets<WarpShape> {
 
     __device__ u32x4 next(u32 row) { return of_lane ^ of_row[row]; }
 
-    // The checksum of a tile, from those of its threads.
+    // Stores the checksum of a tile, which is the sum of the checksums of the threads.
     __device__ static void store_checksum(u8 *to, u32x4 checksum) {
         checksum = sum_of_warp(checksum);
         if (threadIdx.x == 0) store_aligned(to, checksum);
@@ -56,7 +58,7 @@ struct Offsets<WarpShape> {
     }
 };
 
-// A thread's tile: the offset is advanced from row to row.
+// A tile is processed by one thread, which computes each offset from the offset of the previous row.
 template <>
 struct Offsets<LaneShape> {
     static constexpr u32 parts = 1;
@@ -71,7 +73,8 @@ struct Offsets<LaneShape> {
     __device__ Offsets(u32x4 (&)[parts], const OcbMasks &masks, u32x4 kept, u64 tile, u32x4 key)
         : offset(kept ^ key), masks(masks), tile(tile) {}
 
-    // Row r is block 32 tile + r + 1. The block after it differs by the mask of its number's trailing zeros.
+    // Row r has the block number 32 tile + r + 1. The next offset differs by L_i, where i is the number of trailing zeros
+    // of the next block number.
     __device__ u32x4 next(u32 row) {
         u32x4 current = offset;
         if (row < 31) offset = offset ^ masks.l[row == 30 ? 5 + trailing_zeros(tile + 1) : trailing_zeros(row + 2)];

@@ -1,4 +1,4 @@
-// The passes: what goes into the cipher, and what is done with what comes out.
+// The passes: the inputs of the cipher, and the processing of its outputs.
 #pragma once
 #include "../common/gf128.cuh"
 #include "counter_rounds.cuh"
@@ -20,12 +20,12 @@ __device__ inline u32x4 next_tweak(u32x4 tweak) {
     return Shape::step == 32 ? times_x32(tweak) : times_x(tweak);
 }
 
-// CTR: the states before some round, which it returns, and the keys of the rounds from there on made ready.
+// CTR: makes the states before a round and prepares the keys from this round on. Returns the number of the round.
 template <Pass P, class Shape, u32 Rounds, class Shared>
 __device__ inline u32 begin_counters(State &state, Shared &shared, const Segment &segment, u64 offset,
                                      const u8 *schedule) {
     if (P == Pass::ctr_little32) {
-        // The bytes that change are others than in big-endian counters. There is no short way for them.
+        // Other bytes change than in big-endian counters, so the code of counter_rounds.cuh cannot be used.
         Shape::template prepare<1>(shared, schedule);
         u32x4 key = load_aligned(schedule), first = load_aligned(segment.reg);
         fill<true>(state, [&](u32 row) { return advance_little32(first, offset / 16 + Shape::lane() + Shape::step * row) ^ key; });
@@ -53,7 +53,7 @@ __device__ inline u32 begin_counters(State &state, Shared &shared, const Segment
     return 1;
 }
 
-// The other passes: blocks with the first round key, and for XTS the tweak, added.
+// The other passes: loads blocks and adds the first round key and, for XTS, the tweak.
 template <Pass P, bool Plain, class Shape, class Shared>
 __device__ inline void begin_blocks(State &state, Shared &shared, const Tile<Shape> &tile, u32x4 key) {
     u32x4 tweak = {0, 0, 0, 0};
@@ -66,8 +66,9 @@ __device__ inline void begin_blocks(State &state, Shared &shared, const Tile<Sha
     });
 }
 
-// What comes out, with the last round key and what the mode adds, to memory. Work in place is why lanes wait for each
-// other where they read what others overwrite, and why CBC goes backward: it then finds the block before unchanged.
+// Adds the last round key and the addend of the mode to the outputs of the cipher, and stores the sums. The output may
+// overwrite the input. So lanes wait for each other before they overwrite blocks that other lanes read, and CBC processes
+// the rows backward, so that the previous ciphertext block is still unchanged.
 template <Pass P, bool Plain, class Shape, class Shared>
 __device__ inline void end(State &state, Shared &shared, const Tile<Shape> &tile, u32x4 key) {
     u32x4 tweak = {0, 0, 0, 0};

@@ -1,8 +1,9 @@
-// The cipher on a State, without its first AddRoundKey and without its last, which are cheaper on blocks.
+// The cipher on a State, without the first and the last AddRoundKey. These cost less on blocks.
 #pragma once
 #include "state.cuh"
 
-// A round with MixColumns. The columns are those of the state after ShiftRows, computed where their bytes lie.
+// A round with MixColumns. The columns are those of the state after ShiftRows. They are computed in the places of their
+// bytes, and shift_rows then renames the bytes.
 template <class Keys>
 __device__ inline void encrypt_round(State &state, const Keys &keys) {
     u32(&b)[16][8] = state.of;
@@ -23,7 +24,7 @@ __device__ inline void decrypt_round(State &state, const Keys &keys) {
     shift_rows<3>(state);
 }
 
-// Rounds from `first` to the last. One round's code is 24 KB, so they share it.
+// Rounds from `first` to the last. The code of a round has 24 KB, so the loop is not unrolled.
 template <u32 Rounds, class Keys>
 __device__ inline void encrypt(State &state, const Keys &keys, u32 first = 1) {
 #pragma unroll 1

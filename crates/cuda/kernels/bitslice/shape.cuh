@@ -1,4 +1,5 @@
-// The two shapes of this family. A shape determines the blocks of a thread, and the place of its round keys.
+// The two shapes of this family. A *shape* is a way to divide work among threads: it determines the blocks of a thread, and
+// the place of its round keys.
 #pragma once
 #include "keys.cuh"
 
@@ -21,7 +22,7 @@ struct WarpShape {
     __device__ static u32 lane() { return threadIdx.x; }
     __device__ static void sync() { __syncwarp(); }
 
-    // What a tile keeps in shared memory.
+    // The data of a tile in shared memory.
     template <u32 Rounds>
     struct Shared {
         static constexpr u32 quads = 32 * (Rounds - 1);
@@ -29,7 +30,7 @@ struct WarpShape {
         u32x4 kept[32];
     };
 
-    // Makes the masks of rounds `First` to Rounds - 1. A lane has half a byte of each round.
+    // Makes the masks of rounds `First` to Rounds - 1. A lane makes the masks of four bits of each round key.
     template <u32 First, u32 Rounds>
     __device__ static void prepare(Shared<Rounds> &shared, const u8 *schedule) {
         u32 shift = threadIdx.x % 2 ? 0 : 4;
@@ -44,8 +45,8 @@ struct WarpShape {
     template <u32 Rounds>
     __device__ static Masks keys(const Shared<Rounds> &shared, const u8 *) { return {shared.masks}; }
 
-    // The masks of `Count` words that all lanes have, at those of the first rounds. prepare() must follow, from a round
-    // behind them.
+    // Stores the masks of `Count` words, which are the same in all lanes, in the place of the masks of the first rounds.
+    // prepare() must follow, and must begin with a round whose masks do not overwrite them.
     template <u32 Rounds, u32 Count>
     __device__ static void publish(Shared<Rounds> &shared, const u32 (&words)[Count]) {
         u32 *masks = (u32 *)shared.masks;
@@ -57,11 +58,11 @@ struct WarpShape {
         return {shared.masks + 8 * index};
     }
 
-    // What a thread would else hold in registers through the rounds.
+    // A value of the thread that would otherwise occupy registers during the rounds.
     template <u32 Rounds>
     __device__ static u32x4 &kept(Shared<Rounds> &shared) { return shared.kept[threadIdx.x]; }
 
-    // Leaves no key behind.
+    // Wipes the masks of the round keys and the kept values.
     template <u32 Rounds>
     __device__ static void wipe(Shared<Rounds> &shared) {
         sync();

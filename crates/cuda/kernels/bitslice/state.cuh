@@ -1,8 +1,9 @@
-// 32 blocks as bit planes: of[p][i] has, of each block, bit i of byte p. 128 registers.
+// 32 blocks as bit planes, in 128 registers: of[p][i] has bit i of byte p of each block.
 //
-// The other shape known, 8 blocks in 32 registers with the bytes of a column side by side in a word, has room for four
-// times the threads, but ShiftRows and MixColumns then move bytes: compiled for sm_90, AES-128-ECB took 42.5 ALU
-// instructions a byte, and takes 32 here (docs/kernels.md). Here bytes move by other names.
+// The known alternative has 8 blocks in 32 registers, with the bytes of a column next to each other in a word. It allows
+// four times as many threads, but ShiftRows and MixColumns must then move bytes. Compiled for sm_90, AES-128-ECB took 42.5
+// ALU instructions per byte in the alternative, and takes 32 in this form (docs/kernels.md). In this form, bytes are moved
+// by renaming registers.
 #pragma once
 #include "../circuit/aes.cuh"
 #include "../common/block.cuh"
@@ -11,15 +12,15 @@ struct State {
     u32 of[16][8];
 };
 
-// A thread's 32 blocks are 8 groups of 4. Block 4 * group + place is bit 8 * place + group of each plane: what costs
-// least to reach, since bytes move by permutations and bits within bytes by swaps.
+// A thread's 32 blocks are 8 groups of 4. Block 4 * group + place is bit 8 * place + group of each plane. This order costs
+// least, because permutations move bytes, and swaps move bits within bytes.
 constexpr u32 groups = 8;
 
 struct Group {
     u32x4 block[4];
 };
 
-// Rows for columns, of 4 words with 4 bytes each. Its own inverse.
+// Transposes 4 words of 4 bytes each. The function is its own inverse.
 __device__ inline void transpose_bytes(u32 &a, u32 &b, u32 &c, u32 &d) {
     u32 low_ab = permute<0x5140>(a, b), high_ab = permute<0x7362>(a, b);
     u32 low_cd = permute<0x5140>(c, d), high_cd = permute<0x7362>(c, d);
@@ -37,7 +38,8 @@ __device__ inline void transpose_bytes(Group &group) {
     transpose_bytes(block[0].w, block[1].w, block[2].w, block[3].w);
 }
 
-// Swaps the upper of each 2 * Distance bits of a with the lower ones of b. The left shift runs on the multiplier.
+// In each group of 2 * Distance bits, swaps the upper half of a with the lower half of b. The left shift runs on the
+// multiplier.
 template <u32 Distance, u32 Lower>
 __device__ inline void swap_halves(u32 &a, u32 &b) {
     u32 left = select(Lower, a, shift_left<Distance>(b));
@@ -45,7 +47,7 @@ __device__ inline void swap_halves(u32 &a, u32 &b) {
     a = left;
 }
 
-// In each byte of 8 words, rows for columns of the 8 by 8 bits. Its own inverse.
+// Transposes the 8 x 8 bits that 8 words have in each byte position. The function is its own inverse.
 __device__ inline void transpose_bits(u32 (&words)[8]) {
 #pragma unroll
     for (u32 i = 0; i < 4; i++) swap_halves<4, 0x0F0F0F0F>(words[i], words[i + 4]);
@@ -55,7 +57,7 @@ __device__ inline void transpose_bits(u32 (&words)[8]) {
     for (u32 i = 0; i < 8; i += 2) swap_halves<1, 0x55555555>(words[i], words[i + 1]);
 }
 
-// Puts a group of blocks into the state; transpose() once all are there.
+// Puts a group of blocks into the state; transpose() must be called after all groups are in the state.
 __device__ inline void put_group(State &state, u32 group, Group blocks) {
     transpose_bytes(blocks);
 #pragma unroll
@@ -67,7 +69,7 @@ __device__ inline void put_group(State &state, u32 group, Group blocks) {
     }
 }
 
-// The inverse, after transpose().
+// The inverse of put_group, after transpose().
 __device__ inline Group group_of(const State &state, u32 group) {
     Group blocks;
 #pragma unroll
@@ -78,13 +80,13 @@ __device__ inline Group group_of(const State &state, u32 group) {
     return blocks;
 }
 
-// Between groups and planes, either way.
+// Converts groups to bit planes, and bit planes to groups.
 __device__ inline void transpose(State &state) {
 #pragma unroll
     for (u32 p = 0; p < 16; p++) transpose_bits(state.of[p]);
 }
 
-// Renames bytes: row r moves Turn * r columns to the left.
+// Moves row r by Turn * r columns to the left, by renaming registers.
 template <u32 Turn>
 __device__ inline void shift_rows(State &state) {
     State old = state;

@@ -1,4 +1,4 @@
-// The data of a tile: from memory to states and back.
+// The data of a tile: loads from memory into states, and stores to memory.
 #pragma once
 #include "../common/work.cuh"
 #include "shape.cuh"
@@ -7,16 +7,16 @@
 // A thread's part of a tile. Row r (0 to 31) is its block number `lane + step * r` in the tile.
 template <class Shape>
 struct Tile {
-    u32 segment;       // its index
+    u32 segment;       // index of the segment
     u64 offset;        // of the tile in the segment, in bytes
-    u32 bytes;         // of the tile that the segment has
+    u32 bytes;         // bytes of the segment in the tile
     const u8 *from;    // the thread's first block
     u8 *to;
     const u8 *before;  // the block before the tile, for passes that need it
 
     static constexpr u32 row_bytes = 16 * Shape::step, tile_bytes = 16 * Shape::tile_blocks;
 
-    // False if there is nothing to do.
+    // Finds the tile of the thread. Returns false if there is nothing to do.
     __device__ bool find(const Launch &launch) {
         u64 number = Shape::tile();
         if (number >= launch.tiles) return false;
@@ -33,7 +33,7 @@ struct Tile {
         return true;
     }
 
-    // True if all blocks are there, whole, and aligned.
+    // True if all blocks of the tile are complete and aligned.
     __device__ bool is_plain() const { return bytes == tile_bytes && is_aligned((u64)from | (u64)to); }
 
     // The number of bytes in row `row`.
@@ -42,7 +42,7 @@ struct Tile {
         return start >= bytes ? 0 : bytes - start < 16 ? bytes - start : 16;
     }
 
-    // Loads row `row`, and the block before it. `Plain` is the result of is_plain().
+    // Load row `row`, or the block before it. `Plain` is the result of is_plain().
     template <bool Plain>
     __device__ u32x4 load(u32 row) const {
         const u8 *address = from + row * row_bytes;
@@ -60,8 +60,8 @@ struct Tile {
     }
 };
 
-// Fills a state, a group at a time, by `load(row)`. The plain way is unrolled; the other rolls a loop, and the state
-// through the registers.
+// Fills a state with the blocks `load(row)`, one group at a time. If `Plain` is set, the loop over the groups is unrolled.
+// Otherwise it is not unrolled, and each iteration shifts the state by one group through the registers.
 template <bool Plain, class Load>
 __device__ inline void fill(State &state, const Load &load) {
     auto group = [&](u32 g) -> Group { return {{load(4 * g), load(4 * g + 1), load(4 * g + 2), load(4 * g + 3)}}; };
@@ -80,7 +80,8 @@ __device__ inline void fill(State &state, const Load &load) {
     }
 }
 
-// Gives the groups of a state to `take(first row, group)`, from the first or from the last.
+// Calls `take(first row, group)` for each group of a state, from the first to the last or, if `Backward` is set, from the
+// last to the first.
 template <bool Plain, bool Backward, class Take>
 __device__ inline void drain(State &state, const Take &take) {
     if constexpr (Plain) {

@@ -1,7 +1,8 @@
-// The serial modes: one message after the other is the only order within it, so a thread takes 32 messages, each with its
-// own key, and its planes have a block of each (bitslice/state.cuh). Constant time as the rest of that family.
+// The serial modes. The blocks of a message must be processed one after the other, so a thread processes 32 messages at
+// once, each with its own key. The bit planes of the thread have one block of each message (bitslice/state.cuh). The
+// kernels are constant time, like those of the family `bitslice`.
 //
-// The messages of a launch should come in the order of their lengths: a thread works as long as its longest.
+// The messages of a launch should be sorted by length, because a thread runs until its longest message is complete.
 #include "../bitslice/rounds.cuh"
 #include "../bitslice/tile.cuh"
 
@@ -9,13 +10,15 @@ namespace {
 
 constexpr u32 messages = 32, lanes = 32;
 
-// What a launch does: the low byte of Launch::option; the number of rounds is in the next. src/kernel.rs has the same.
+// The mode of a launch is the low byte of Launch::option. The second byte is the number of rounds. `Chain` in
+// crates/gpu-host/src/kind.rs has the same values.
 enum Chain : u32 { CBC_ENCRYPT, CFB_ENCRYPT, CFB8_ENCRYPT, CFB8_DECRYPT, CFB1_ENCRYPT, CFB1_DECRYPT, OFB, PCBC_ENCRYPT, PCBC_DECRYPT, CBC_MAC };
 
 __device__ inline u32 rounds_of(const Launch &launch) { return launch.option >> 8; }
 
-// The planes of the round keys of a thread's messages, as chain_keys leaves them: for each warp, round and plane the
-// threads' words side by side. Word by word, since in the rounds no register is left for more.
+// The bit planes of the round keys of a thread's messages, as chain_keys writes them. For each warp, round and plane, the
+// words of the threads are next to each other. The planes are read word by word, because the rounds leave no registers for
+// more.
 struct Planes {
     u32 *words;
     __device__ Planes round(u32 round) const { return {words + 128 * lanes * round}; }
@@ -45,7 +48,7 @@ __device__ inline u64 steps_of(u32 chain, u64 bytes) {
     }
 }
 
-// Bytes of block `step`, of which only the last may be short.
+// The number of bytes of block `step`. Only the last block may be short.
 __device__ inline u32 bytes_at(const Segment &segment, u64 step) {
     u64 rest = segment.bytes - 16 * step;
     return rest < 16 ? (u32)rest : 16;
@@ -55,7 +58,7 @@ __device__ inline u32x4 text_at(const Segment &segment, u64 step) {
     return load_some(global_pointer<const u8>(segment.from) + 16 * step, bytes_at(segment, step));
 }
 
-// What goes into the cipher.
+// The input of the cipher.
 __device__ inline u32x4 input(u32 chain, const Segment &segment, u64 step) {
     switch (chain) {
         case CBC_ENCRYPT: case PCBC_ENCRYPT: case CBC_MAC: return load_aligned(segment.next) ^ text_at(segment, step);
@@ -64,7 +67,7 @@ __device__ inline u32x4 input(u32 chain, const Segment &segment, u64 step) {
     }
 }
 
-// The register with a byte, or with a bit, pushed in at its end.
+// Shift the chaining state and append a byte or a bit at its end.
 __device__ inline u32x4 push_byte(u32x4 reg, u32 byte) {
     return {funnel_right(reg.x, reg.y, 8), funnel_right(reg.y, reg.z, 8), funnel_right(reg.z, reg.w, 8), reg.w >> 8 | byte << 24};
 }
@@ -74,7 +77,7 @@ __device__ inline u32x4 push_bit(u32x4 reg, u32 bit) {
             swap_bytes(w << 1 | bit)};
 }
 
-// What is done with what comes out.
+// Processes the output of the cipher: writes the output of the mode and updates the chaining state.
 __device__ inline void output(u32 chain, Segment &segment, u64 step, u32x4 block) {
     u8 *to = global_pointer<u8>(segment.to);
     u32x4 reg = load_aligned(segment.next);
@@ -114,7 +117,7 @@ __device__ inline void output(u32 chain, Segment &segment, u64 step, u32x4 block
             reg = push_byte(reg, chain == CFB8_ENCRYPT ? out : in);
             break;
         }
-        default: {  // CFB1; a byte's other bits stay
+        default: {  // CFB1: the other bits of the byte are unchanged
             u32 place = 7 - (u32)step % 8;
             u32 in = global_pointer<const u8>(segment.from)[step / 8] >> place & 1, out = in ^ (block.x >> 7 & 1);
             to[step / 8] = (u8)((to[step / 8] & ~(1u << place)) | out << place);
@@ -124,7 +127,7 @@ __device__ inline void output(u32 chain, Segment &segment, u64 step, u32x4 block
     store_aligned(segment.next, reg);
 }
 
-// The state of a thread that does not fit in registers, because the rounds use all registers.
+// Values of a thread that are kept in shared memory, because the rounds use all registers.
 struct Kept {
     u64 step, steps;
     Segment *segments;
@@ -132,7 +135,7 @@ struct Kept {
     u32 here, chain;
 };
 
-// Reads that the compiler does not replace by registers held through the rounds.
+// Reads a value again from memory. Without this, the compiler would keep the value in a register during the rounds.
 template <class T>
 __device__ inline T reread(const T &place) { return *(const volatile T *)&place; }
 
@@ -151,7 +154,7 @@ __device__ inline void run(const Launch &launch) {
         steps = own > steps ? own : steps;
         store_aligned(kept.segments[i].next, load_aligned(kept.segments[i].reg));
     }
-    // The warp stays together.
+    // All lanes of a warp take the same number of steps, because they must stay together.
     for (u32 flip = 16; flip > 0; flip /= 2) {
         u64 other = __shfl_xor_sync(0xFFFFFFFF, steps, flip);
         steps = other > steps ? other : steps;
@@ -164,7 +167,8 @@ __device__ inline void run(const Launch &launch) {
     State state;
 #pragma unroll 1
     for (kept.step = 0; reread(kept.step) < reread(kept.steps); kept.step = reread(kept.step) + 1) {
-        // By way of the segments, so that what the modes do has the registers of the thread to itself, and the rounds theirs.
+        // The inputs and outputs of the cipher are passed through Segment::reg. So the code of the modes and the code of the
+        // rounds can each use all registers.
         u64 step = reread(kept.step);
 #pragma unroll 1
         for (u32 row = 0; row < reread(kept.here); row++) {
@@ -207,8 +211,8 @@ __device__ inline void run(const Launch &launch) {
 EXPORT(chain_messages, messages);
 EXPORT(chain_lanes, lanes);
 
-// Makes the planes of all messages' round keys in launch.scratch, which has room for whole warps: 512 bytes a round and
-// thread.
+// Makes the planes of all messages' round keys in launch.scratch, which has 512 bytes for each round key and thread, for
+// whole warps.
 KERNEL_BOUNDS(chain_keys, lanes, 8, (Launch launch, u32 schedule_bytes)) {
     u64 thread = (u64)blockIdx.x * lanes + threadIdx.x, first = messages * thread;
     if (first >= launch.count) return;

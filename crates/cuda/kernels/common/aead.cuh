@@ -6,20 +6,20 @@
 // enum Status in core/src/work.rs.
 enum Status : u8 { PENDING, DONE, AUTHENTICATION_FAILED };
 
-// The inputs and outputs of a message other than its data; src/passes/aead.rs has the same structure.
+// Extra: the inputs and outputs of a message of an AEAD other than its data. src/passes/aead.rs has the same structure.
 struct alignas(16) Extra {
     u64 aad, aad_bytes;
-    u64 tag;        // address: written or compared
-    u64 tag_block;  // address of a block; GCM: E(K, J0); OCB: first Ktop, then the sum that is encrypted to the tag
-    u64 place;      // GCM: address of the ciphertext; OCB: address of the blocks that ocb_begin writes
+    u64 tag;        // address of the tag, which is written or compared
+    u64 tag_block;  // address of a block. GCM: E(K, J0). OCB: first Ktop, later the sum whose encryption gives the tag
+    u64 place;      // GCM: address of the ciphertext. OCB: address of the region of the message (ocb/ocb.cu)
     u32 tag_bytes;  // 0 for a message that is not processed
-    u32 opens;      // not 0 to compare
+    u32 opens;      // not 0 if the message is opened, so that its tag is compared
     u32 bottom;     // OCB: the bits by which Ktop is shifted
     u32 reserved[3];
 };
 static_assert(sizeof(Extra) == 64, "shared with src/passes/aead.rs");
 
-// Writes the tag of a message that is sealed; compares the tag of a message that is opened, in constant time. If the tag
+// Writes the tag of a message that is sealed. Compares the tag of a message that is opened, in constant time. If the tag
 // differs, the segment gets length 0, so that later kernels do not decrypt it, and `reserved` gets the length, so that
 // zero_refused zeroes the output.
 __device__ inline void settle(Segment &segment, const Extra &extra, u32x4 tag, u8 &status) {
@@ -34,12 +34,12 @@ __device__ inline void settle(Segment &segment, const Extra &extra, u32x4 tag, u
         return;
     }
     u32x4 given = load_some(place, extra.tag_bytes);
-    // The bytes of `tag` behind a short tag do not count.
+    // If the tag is short, the other bytes of `tag` are not compared.
     u32 words[4] = {tag.x ^ given.x, tag.y ^ given.y, tag.z ^ given.z, tag.w ^ given.w}, difference = 0;
 #pragma unroll
     for (u32 i = 0; i < 16; i++)
         difference |= words[i / 4] >> 8 * (i % 4) & (i < extra.tag_bytes ? 0xFF : 0);
-    // 0, or all ones if the tag differs, without a branch: `difference` has 8 bits.
+    // 0 if the tags are equal, all ones if they differ. No branch is needed, because `difference` has only 8 bits.
     u32 bad = 0u - ((difference + 0xFF) >> 8);
     u64 bytes = segment.bytes, kept = (u64)bad << 32 | bad;
     status = (u8)(DONE + (bad & 1));

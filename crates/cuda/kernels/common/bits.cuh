@@ -1,9 +1,10 @@
-// Instructions that the compiler does not find by itself: three-input logic, byte permutation, shifts on the
-// multiplier. Beside each its meaning in C++, which the emulator runs.
+// Instructions that the compiler does not generate from C++: three-input logic, byte permutation, shifts by the multiplier.
+// Each function also has an equivalent in C++, which the emulator runs.
 #pragma once
 #include "platform.cuh"
 
-// Any function of three bits, for 32 of them at once: bit 4a + 2b + c of Imm (PTX: lop3.b32).
+// Any function of three bits, applied to 32 bit positions at once. For the bits a, b and c, its value is bit 4a + 2b + c of
+// Imm (PTX: lop3.b32).
 template <u32 Imm>
 __device__ inline u32 lop3(u32 a, u32 b, u32 c) {
 #ifdef __CUDA_ARCH__
@@ -11,7 +12,7 @@ __device__ inline u32 lop3(u32 a, u32 b, u32 c) {
     asm("lop3.b32 %0, %1, %2, %3, %4;" : "=r"(d) : "r"(a), "r"(b), "r"(c), "n"(Imm));
     return d;
 #else
-    // Each pair of bits of Imm is a function of c; b and then a choose among the four.
+    // Each pair of bits of Imm is a function of c. First b and then a select one of the four functions.
     const u32 of_c[4] = {0, ~c, c, ~0u};
     u32 f0 = of_c[Imm & 3], f1 = of_c[Imm >> 2 & 3], f2 = of_c[Imm >> 4 & 3], f3 = of_c[Imm >> 6 & 3];
     u32 low = ((f0 ^ f1) & b) ^ f0, high = ((f2 ^ f3) & b) ^ f2;
@@ -21,11 +22,12 @@ __device__ inline u32 lop3(u32 a, u32 b, u32 c) {
 
 __device__ inline u32 xor3(u32 a, u32 b, u32 c) { return lop3<0x96>(a, b, c); }
 
-// The bits of a where the mask is 1, of b where it is 0.
+// The bits of a where the mask is 1, and the bits of b where it is 0.
 __device__ inline u32 select(u32 mask, u32 a, u32 b) { return lop3<0xCA>(mask, a, b); }
 
-// Four bytes out of b:a, numbered 0 (lowest of a) to 7; one hexadecimal digit each, the lowest byte's last. With 8
-// added, a digit stands for the sign of that byte, repeated (PTX: prmt.b32).
+// Selects four of the eight bytes of b:a, which are numbered from 0 (lowest byte of a) to 7. Each byte of the result has
+// one hexadecimal digit of Digits; the lowest byte has the last digit. If 8 is added to a digit, the result has eight
+// copies of the sign bit of that byte (PTX: prmt.b32).
 template <u32 Digits>
 __device__ inline u32 permute(u32 a, u32 b) {
 #ifdef __CUDA_ARCH__
@@ -43,8 +45,8 @@ __device__ inline u32 permute(u32 a, u32 b) {
 
 __device__ inline u32 swap_bytes(u32 a) { return permute<0x0123>(a, 0); }
 
-// a << Count as a multiplication: that unit is idle in kernels whose logic fills the other. Written in assembly, since
-// the compiler turns powers of two back into shifts.
+// a << Count, computed by the multiplier, which is idle in kernels that use the logic unit fully. The multiplication is
+// written in assembly, because the compiler turns multiplications by powers of two into shifts.
 template <u32 Count>
 __device__ inline u32 shift_left(u32 a) {
 #ifdef __CUDA_ARCH__
@@ -78,11 +80,11 @@ __device__ inline u32 funnel_left(u32 low, u32 high, u32 count) {
 #endif
 }
 
-// All bits equal to bit `index` of a.
+// A word whose bits all equal bit `index` of a.
 __device__ inline u32 mask_of_bit(u32 a, u32 index) { return 0u - (a >> index & 1); }
 
-// The same for an index that is a constant once loops are unrolled: the multiplier brings the bit to the sign of its
-// byte, a permutation repeats it.
+// The same for an index that is constant after loops have been unrolled. The multiplier moves the bit to the sign bit of
+// its byte, and a permutation copies the sign bit to all bits.
 __device__ inline u32 mask_of(u32 a, u32 index) {
 #ifdef __CUDA_ARCH__
     u32 shifted, d;

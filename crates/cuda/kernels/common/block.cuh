@@ -1,10 +1,11 @@
-// Blocks in device memory: 16 bytes at any address, and the pieces at the end of a message.
+// Blocks in device memory: 16 bytes at any address, and shorter blocks at the end of a message.
 #pragma once
 #include "bits.cuh"
 
-// The word that holds byte i of a block is i / 4, and the byte's place in it i % 4, as little-endian memory has it.
+// Words are little-endian: byte i of a block is byte i % 4 of word i / 4, counted from the lowest byte.
 
-// A pointer from an address in a Segment. The compiler cannot know by itself that it is of global memory, not shared.
+// Makes a pointer from an address in a Segment. The compiler cannot deduce that the address is in global memory and not in
+// shared memory, so this function states it.
 template <class Byte>
 __device__ inline Byte *global_pointer(u64 address) {
 #ifdef __CUDA_ARCH__
@@ -22,7 +23,7 @@ __device__ inline bool is_aligned(u64 address) { return (address & 15) == 0; }
 __device__ inline u32x4 load_aligned(const u8 *from) { return *(const u32x4 *)from; }
 __device__ inline void store_aligned(u8 *to, u32x4 block) { *(u32x4 *)to = block; }
 
-// The first `count` bytes, at most 16, with zeros behind them.
+// The first `count` bytes, at most 16, followed by zeros.
 __device__ inline u32x4 load_bytes(const u8 *from, u32 count) {
     u32 words[4] = {0, 0, 0, 0};
 #pragma unroll
@@ -38,7 +39,8 @@ __device__ inline void store_bytes(u8 *to, u32x4 block, u32 count) {
         if (i < count) to[i] = (u8)(words[i / 4] >> 8 * (i % 4));
 }
 
-// The first `count` bytes, at most 16, from and to any address: in the largest pieces that its alignment allows.
+// Load or store the first `count` bytes, at most 16, at any address. The accesses are as large as the alignment of the
+// address allows.
 __device__ inline u32x4 load_some(const u8 *from, u32 count) {
     if (count < 16 || (u64)from % 4 != 0) return load_bytes(from, count);
     if (is_aligned((u64)from)) return load_aligned(from);
@@ -55,7 +57,7 @@ __device__ inline void store_some(u8 *to, u32x4 block, u32 count) {
     words[3] = block.w;
 }
 
-// 16 bytes from and to any address.
+// Load or store 16 bytes at any address.
 __device__ inline u32x4 load_block(const u8 *from) { return load_some(from, 16); }
 __device__ inline void store_block(u8 *to, u32x4 block) { store_some(to, block, 16); }
 

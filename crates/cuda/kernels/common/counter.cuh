@@ -1,8 +1,9 @@
-// Counter blocks: 128 bits, big-endian, of which all or the last 32 count; or 32 bits, little-endian, at the beginning.
+// Counter blocks. The counter is a big-endian number in all 128 bits or in the last 32 bits, or a little-endian number in
+// the first 32 bits.
 #pragma once
 #include "block.cuh"
 
-// A counter as numbers: word 0 has the least significant bits.
+// A counter as a number of 128 bits. Word 0 has the least significant bits.
 struct Counter {
     u32 words[4];
 };
@@ -16,12 +17,14 @@ __device__ inline u32x4 block_of(const Counter &counter) {
                  swap_bytes(counter.words[0])};
 }
 
-// The block of a counter of GCM-SIV `blocks` later (RFC 8452, section 4): the first 32 bits count, without carry.
+// The counter block of GCM-SIV that is `blocks` blocks after `block` (RFC 8452, section 4). The counter is in the first 32
+// bits; a carry out of them is dropped.
 __device__ inline u32x4 advance_little32(u32x4 block, u64 blocks) {
     return u32x4{block.x + (u32)blocks, block.y, block.z, block.w};
 }
 
-// The counter `blocks` later. `Only32`: without carry out of the last 32 bits (SP 800-38D, 6.2).
+// The counter that is `blocks` blocks after `counter`. If `Only32` is set, a carry out of the last 32 bits is dropped (SP
+// 800-38D, 6.2).
 template <bool Only32>
 __device__ inline Counter advance(Counter counter, u64 blocks) {
     if (Only32) {

@@ -1,5 +1,5 @@
-// GF(2^128) as XTS has it: bit i of the block, counted from the lowest bit of byte 0, is the coefficient of x^i, modulo
-// x^128 + x^7 + x^2 + x + 1 (IEEE 1619, 5.2). Tweaks are secret, powers of x are not: only these steer branches.
+// GF(2^128) of XTS: bit i of a block, counted from the lowest bit of byte 0, is the coefficient of x^i, modulo x^128 + x^7
+// + x^2 + x + 1 (IEEE 1619, 5.2). Tweaks are secret. Powers of x are public, and branches depend only on them.
 #pragma once
 #include "block.cuh"
 
@@ -10,7 +10,8 @@ __device__ inline u32x4 times_x(u32x4 element) {
                  funnel_right(element.z, element.w, 31)};
 }
 
-// 32 bits that passed x^127, as what they come back as: times x^7 + x^2 + x + 1, which has up to 39 bits.
+// Reduce 32 bits that are above x^127: their product with x^7 + x^2 + x + 1 has up to 39 bits. folded_low returns the lower
+// 32 bits of the product, and folded_high the others.
 __device__ inline u32 folded_low(u32 top) {
     return xor3(top, shift_left<1>(top), shift_left<2>(top)) ^ shift_left<7>(top);
 }
@@ -28,7 +29,8 @@ __device__ inline u32x4 times_below_x32(u32x4 element, u32 count) {
             funnel_left(element.y, element.z, count), funnel_left(element.z, element.w, count)};
 }
 
-// The product of a secret and a public element; `known` steers branches. Horner's rule from the highest bits on.
+// The product of a secret and a public element, by Horner's rule from the highest bit down. Branches depend only on
+// `known`.
 __device__ inline u32x4 times_public(u32x4 secret, u32x4 known) {
     u32x4 product = {0, 0, 0, 0};
 #pragma unroll 1
@@ -41,7 +43,7 @@ __device__ inline u32x4 times_public(u32x4 secret, u32x4 known) {
     return product;
 }
 
-// The 32 bits of a, each followed by a zero.
+// The 32 bits of a, each followed by a zero bit.
 __device__ inline u64 spread(u32 a) {
     u64 b = a;
     b = (b | b << 16) & 0x0000FFFF0000FFFF;
@@ -51,10 +53,10 @@ __device__ inline u64 spread(u32 a) {
     return (b | b << 1) & 0x5555555555555555;
 }
 
-// The square of an element: its bits move apart, and what passes x^127 comes back.
+// The square of an element. Squaring inserts a zero after each bit. The bits above x^127 are then reduced.
 __device__ inline u32x4 square(u32x4 a) {
     u64 x = spread(a.x), y = spread(a.y), z = spread(a.z), w = spread(a.w);
-    // w x^192 + z x^128: w first, of which the upper bits fall on z's place.
+    // Reduces w x^192 + z x^128. w is reduced first, because its upper bits are added to z.
     z ^= w >> 63 ^ w >> 62 ^ w >> 57;
     y ^= w ^ w << 1 ^ w << 2 ^ w << 7;
     y ^= z >> 63 ^ z >> 62 ^ z >> 57;
@@ -65,7 +67,7 @@ __device__ inline u32x4 square(u32x4 a) {
 // `element` times x^exponent. The exponent is public.
 __device__ inline u32x4 times_power(u32x4 element, u64 exponent) {
     if (exponent >= 1024) {
-        // The power of x first, by squaring.
+        // Computes the power of x first, by squaring and multiplication by x.
         u32x4 power = {1, 0, 0, 0};
         bool begun = false;
 #pragma unroll 1

@@ -1,10 +1,10 @@
-// Macros and types of all kernels. nvcc and NVRTC use the definitions of CUDA; other compilers those of emulator/.
+// Macros and types of all kernels. nvcc and NVRTC use the definitions of CUDA; other compilers use those of emulator/.
 //
-// No standard header is included when CUDA compiles: NVRTC has none.
+// No standard header is included when CUDA's compilers are used, because NVRTC has none.
 //
 //   KERNEL(name, (params)) { ... }                    an entry point
 //   KERNEL_BOUNDS(name, threads, blocks, (params))    an entry point with at most `threads` threads in a block; the
-//                                                     compiler lets `blocks` blocks fit on a multiprocessor (0: any)
+//                                                     compiler lets `blocks` blocks fit on a multiprocessor (0: no limit)
 //   SHARED(type, name, count);                        an array in shared memory, of 16-byte alignment
 //   DYNAMIC_SHARED(type, name);                       a pointer to the dynamic shared memory of the launch
 //   EXPORT(name, value);                              a number that a test compares with src/kernel.rs

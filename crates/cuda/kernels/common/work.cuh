@@ -1,15 +1,18 @@
 // The inputs of every pass kernel: segments, the tiles into which they are divided, and the key schedules.
 //
-// The layout is shared with src/launch.rs; both sides assert sizes.
+// src/launch.rs has the same layout. Both files assert the sizes.
 //
-// A launch covers *tiles*. A tile is the data that one work group of the kernel family processes at once (a warp of
-// bitslice/32: 32 lanes x 32 blocks = 16 KiB). Segment i has the tiles first_tile[i] .. first_tile[i + 1]. The last of them
-// may be short. Nothing is done for tiles that begin at or after the end of the segment. Such tiles exist if the lengths are
-// in device memory only: then each message gets as many tiles as the longest one.
+// A kernel *family* is an implementation of AES with entry points for its passes and key sizes (src/kernel.rs lists the
+// families). A launch processes *tiles*. A tile is the data that one group of threads of the family processes at once. In
+// the family `bitslice`, for example, a warp processes 32 lanes x 32 blocks = 16 KiB. Segment i has the tiles from
+// first_tile[i] up to first_tile[i + 1] - 1. The last of these tiles may be short. Tiles that begin at or after the end of
+// the segment are skipped. Such tiles exist if the lengths are only in device memory: then each message gets as many tiles
+// as the longest message.
 #pragma once
 #include "platform.cuh"
 
-// A piece of one message. Addresses are of the device's memory and need no alignment, but aligned ones are faster.
+// A *segment*: a piece of one message, processed with one key. Its addresses are in device memory. They need no alignment,
+// but accesses to aligned data are faster.
 struct alignas(16) Segment {
     u64 from;       // address of the input
     u64 to;         // address of the output: the same address or a disjoint range
@@ -18,8 +21,8 @@ struct alignas(16) Segment {
     u32 key;        // index of the key schedule
     u32 tweak_key;  // XTS: index of the schedule (for encryption) of the key that encrypts tweaks
     u64 reserved;
-    u8 reg[16];     // IV, counter, encrypted tweak or hash so far; see Pass in core/src/work.rs
-    u8 next[16];    // the next register, if the host cannot compute it; written by kernels (chains, GHASH, edges)
+    u8 reg[16];     // register: the chaining state before the segment (IV, counter, encrypted tweak or hash; see core/src/work.rs)
+    u8 next[16];    // the chaining state after the segment; kernels write it if the host cannot compute it (chain, GHASH, edges)
 };
 static_assert(sizeof(Segment) == 80, "shared with src/launch.rs");
 
@@ -27,8 +30,8 @@ static_assert(sizeof(Segment) == 80, "shared with src/launch.rs");
 struct Launch {
     Segment *segments;
     const u64 *first_tile;  // count + 1 numbers
-    const u8 *schedules;    // schedule i at i * (the family's schedule size for the key size)
-    u8 *scratch;            // 16 bytes a tile: for CBC and CFB decryption the ciphertext block before it, for OCB3 its checksum
+    const u8 *schedules;    // schedule i is at offset i * (the family's schedule size for the key size)
+    u8 *scratch;            // for each tile, its edge (CBC and CFB decryption) or checksum (OCB3); chain.cu: planes of keys
     u64 tiles;              // first_tile[count]
     u32 count;              // number of segments
     u32 option;             // an option of the kernel family; 0 if it has none
@@ -39,7 +42,7 @@ static_assert(sizeof(Launch) == 48, "shared with src/launch.rs");
 // from 2^27 messages on.
 __device__ inline u64 thread_number() { return static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; }
 
-// The segment that owns a tile: the last i with first_tile[i] <= tile. Public data: it may branch.
+// The segment of a tile: the last i with first_tile[i] <= tile. The branches depend only on public data.
 __device__ inline u32 segment_of(const Launch &launch, u64 tile) {
     u32 low = 0, high = launch.count;
     while (high - low > 1) {

@@ -1,8 +1,9 @@
-// GF(2^128) as GHASH has it, by integer multiplication: constant time, and on the multiplier's pipe, which the logic of
-// AES leaves idle.
+// GF(2^128) of GHASH, by integer multiplication. The code is constant time. It uses the multiplier, which the logic of AES
+// leaves idle.
 //
-// A block is read as a big-endian number; its bits are then the polynomial's in reverse. A product of two such numbers
-// lacks one factor x, which the key gets beforehand, and reduction works from the low end: RFC 8452, appendix A.
+// A block is read as a big-endian number, whose bits are the coefficients of the polynomial in reverse order. The product
+// of two such numbers lacks a factor x, so the key is multiplied by x in advance. The reduction works from the low end (RFC
+// 8452, appendix A).
 #pragma once
 #include "../common/block.cuh"
 
@@ -22,7 +23,7 @@ __device__ inline Element operator^(const Element &a, const Element &b) {
     return {{a.word[0] ^ b.word[0], a.word[1] ^ b.word[1], a.word[2] ^ b.word[2], a.word[3] ^ b.word[3]}};
 }
 
-// What a product with leaves all as it is: x^128, reduced.
+// The neutral element of times(): x^128, reduced.
 __device__ inline Element one() { return {{1, 0, 0, 0xC2000000}}; }
 
 // The key H times x (RFC 8452, appendix A: mulX_POLYVAL).
@@ -34,8 +35,9 @@ __device__ inline Element key_of(u32x4 hash_key) {
              funnel_right(w[2], w[3], 31) ^ (carry & 0xC2000000)}};
 }
 
-// A second factor: its words, and the sums of words that Karatsuba's rule asks for, each in four parts of every fourth
-// bit. Products of such parts have at most 8 terms at a place, which 4 bits hold: no carry reaches another part's bits.
+// The second factor of a product: its words, and the sums of words that Karatsuba's rule needs. Each of these is split into
+// four parts, which have every fourth bit. In the product of two parts, at most 8 terms are added in one position. Such a
+// sum has at most 4 bits, so no carry reaches the next position of the same product.
 struct Factor {
     u32 part[9][4];
 
@@ -71,7 +73,8 @@ __device__ inline u64 product(u32 a, const u32 (&b)[4]) {
     return sum;
 }
 
-// The product of two double words, of which the second is given by three parts.
+// The product of two double words. The second one is given by `of`: its low word at `first`, then its high word, then the
+// sum of both.
 __device__ inline void product(u32 low, u32 high, const u32 (&of)[9][4], u32 first, u32 (&result)[4]) {
     u64 lower = product(low, of[first]), upper = product(high, of[first + 1]);
     u64 middle = product(low ^ high, of[first + 2]) ^ lower ^ upper;
@@ -81,7 +84,7 @@ __device__ inline void product(u32 low, u32 high, const u32 (&of)[9][4], u32 fir
     result[3] = (u32)(upper >> 32);
 }
 
-// a times b times x^-128: a product as those of GHASH are.
+// a times b times x^-128, the operation `dot` of RFC 8452.
 __device__ inline Element times(const Element &a, const Factor &b) {
     u32 low[4], high[4], middle[4];
     product(a.word[0], a.word[1], b.part, 0, low);
@@ -95,7 +98,7 @@ __device__ inline Element times(const Element &a, const Factor &b) {
     }
 #pragma unroll
     for (u32 i = 0; i < 4; i++) sum[2 + i] ^= xor3(middle[i], low[i], high[i]);
-    // 1 = x^121 + x^126 + x^127 + x^128: each low word goes where that puts it.
+    // 1 = x^121 + x^126 + x^127 + x^128: so each low word is added at these four positions.
 #pragma unroll
     for (u32 i = 0; i < 4; i++) {
         u32 word = sum[i];

@@ -1,5 +1,5 @@
-// GHASH and POLYVAL by carry-less multiplication (common/carry_less.cuh): the kernels of ghash.cu with other products, and the test
-// that a device must pass before they are used.
+// GHASH and POLYVAL by carry-less multiplication (common/carry_less.cuh). This file has the kernels of ghash.cu with other
+// products, and the test that a device must pass before these kernels are used.
 #include "../common/carry_less.cuh"
 #include "hashing.cuh"
 
@@ -7,7 +7,7 @@
 
 namespace {
 
-// A second factor: the lower and the upper half of an element, and the sum of both.
+// The second factor of a product: the lower and the upper half of an element, and the sum of both.
 struct CarryLessFactor {
     u64 low, high, both;
 
@@ -24,7 +24,7 @@ __device__ inline Element times(const Element &a, const CarryLessFactor &b) {
     // The upper half of the lower product and the lower half of the upper product occur in both middle words.
     u64 inner = carry_less_high(low, b.low, carry_less_low(high, b.high, 0));
     u64 sum1 = carry_less_low(low ^ high, b.both, inner ^ sum0), sum2 = carry_less_high(low ^ high, b.both, inner ^ sum3);
-    // 1 = x^121 + x^126 + x^127 + x^128: each of the two low words goes where that puts it.
+    // 1 = x^121 + x^126 + x^127 + x^128: so each of the two low words is added at these positions.
     constexpr u64 polynomial = 0xC200000000000000;
     sum1 = carry_less_low(sum0, polynomial, sum1);
     sum2 = carry_less_high(sum0, polynomial, sum2 ^ sum0);

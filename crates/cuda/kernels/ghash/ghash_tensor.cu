@@ -1,9 +1,10 @@
 // GHASH and POLYVAL of long messages by the tensor units.
 //
-// Multiplication by a power of the key is linear: a block times a power is the product of the block's 128 bits and a
-// 128 x 128 matrix of bits. ghash_tiles has in lane j the sum over i of block 32 i + j, counted from the end of the tile,
-// times K^(32 i). Here such a sum is one row of a product of matrices: 32 rows of 16 blocks by 16 matrices. The units count
-// the places where both have a 1; the lowest bit of the count is the sum over GF(2). The rest is as in ghash_tiles.
+// Multiplication by a power of the key is linear: a block times a power is the product of the block's 128 bits and a 128 x
+// 128 matrix of bits. In ghash_tiles, lane j computes the sum over i of block 32 i + j, counted from the end of the tile,
+// times K^(32 i). In these kernels, such a sum is one row of a product of matrices: 32 rows of 16 blocks, multiplied by 16
+// matrices. The tensor units count the positions in which a row and a column both have a 1. The lowest bit of the count is
+// the sum over GF(2). The rest is as in ghash_tiles.
 //
 // Everything is constant time: addresses and branches depend on lengths only.
 #include "message.cuh"
@@ -11,15 +12,15 @@
 
 namespace {
 
-// Two blocks of 16 rows: 32 in all, one for each lane of ghash_tiles.
+// Two groups of 16 rows. The 32 rows correspond to the lanes of ghash_tiles.
 constexpr u32 row_groups = 2;
 
-// Output bit `bit` of word `word` is of this column and group of columns; the other way round in bits_of.
+// Output bit `bit` of word `word` is in this group of columns, and in this column of the group. bits_of is the inverse.
 __device__ inline u32 group_of(u32 bit) { return bit % 16; }
 __device__ inline u32 column_of(u32 word, u32 bit) { return 2 * word + bit / 16; }
 
-// The word of a block whose bits, modulo 2, are in these sums: bit v is in the first sum of group v, bit 16 + v in the second.
-// A sum is at most 128 * 16 and does not reach the upper half.
+// The word of a block whose bits are the lowest bits of these sums: bit v is in the first sum of group v, and bit 16 + v is in
+// the second sum. A sum is at most 128 * 16, so it does not reach the upper half of `both`.
 __device__ inline u32 bits_of(const u32 (&sums)[matrix_columns][4], u32 row) {
     u32 word = 0;
 #pragma unroll
@@ -39,7 +40,7 @@ __device__ inline u32 word_of(const u32 (&words)[4], u32 index) {
     return word_of(u32x4{words[0], words[1], words[2], words[3]}, index);
 }
 
-// Word t of the block at a distance from the end of the tile.
+// Word t of each block of a tile. A block is named by its distance from the end of the tile.
 struct Words {
     const Tile &tile;
     u32 t;
@@ -61,7 +62,8 @@ struct Words {
 EXPORT(ghash_matrices_bytes, sizeof(Matrices));
 EXPORT(ghash_matrices_threads, 2 * matrix_pairs * 4 * 32);
 
-// The matrices of each key: a warp for each power and each word of the input, a lane for each bit of the word.
+// Makes the matrices of each key. A warp processes one power and one word of the input. A lane processes one bit of the
+// word.
 KERNEL(ghash_matrices, (const Row *rows, Matrices *matrices, u32 count, u32 polyval)) {
     u32 warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
     u32 t = warp % 4, power = warp / 4 % (2 * matrix_pairs), key = warp / (8 * matrix_pairs);
@@ -91,7 +93,7 @@ KERNEL(ghash_matrices, (const Row *rows, Matrices *matrices, u32 count, u32 poly
     }
 }
 
-// Level 0, a warp a tile.
+// Hashes the tiles of level 0. One warp hashes one tile.
 KERNEL_BOUNDS(ghash_tensor_tiles, 32 * warps, 2, (Hashing hashing)) {
 #if HAS_TENSOR_BITS
     u64 number = (u64)blockIdx.x * warps + threadIdx.x / 32;
@@ -131,7 +133,8 @@ KERNEL_BOUNDS(ghash_tensor_tiles, 32 * warps, 2, (Hashing hashing)) {
             }
         }
     }
-    // Word t of rows g, g + 8, g + 16, g + 24. Four lanes with the same g have the four words: lane t gets row g + 8 t.
+    // `rows` has word t of rows g, g + 8, g + 16 and g + 24. The four lanes with the same g have all words of these rows.
+    // They exchange words, so that lane t gets row g + 8 t.
     u32 rows[4] = {bits_of(sums[0], 0), bits_of(sums[0], 1), bits_of(sums[1], 0), bits_of(sums[1], 1)}, row[4] = {};
 #pragma unroll
     for (u32 flip = 0; flip < 4; flip++) {

@@ -1,11 +1,11 @@
-// The kernels of GHASH and POLYVAL for a way to multiply: `Factor` is a second factor of products, in the form that these products
-// need (field.cuh, carry_less.cuh).
+// The kernels of GHASH and POLYVAL, as templates over a way to multiply. `Factor` is the second factor of a product, in the form
+// that this way needs (field.cuh, ghash_carry_less.cu).
 #pragma once
 #include "message.cuh"
 
 namespace {
 
-// The number that products of a key are made with.
+// The factor by which blocks are multiplied: for GHASH the hash key times x, for POLYVAL the hash key.
 __device__ inline Element key_of(u32x4 hash_key, u32 polyval) {
     return polyval ? element_of(hash_key, polyval) : key_of(hash_key);
 }
@@ -18,7 +18,7 @@ __device__ inline Element chosen(bool first, const Element &a, const Element &b)
     return result;
 }
 
-// Powers for each key, from E(K, 0): a warp a key. Hash keys lie `stride` bytes apart.
+// Makes the powers of each key from its hash key. One warp processes one key. Hash keys are `stride` bytes apart.
 template <class Factor>
 __device__ inline void make_powers(const u8 *hash_keys, Row *rows, u32 count, u32 wanted_levels, u32 stride, u32 polyval) {
     u64 index = thread_number() / 32;
@@ -37,14 +37,14 @@ __device__ inline void make_powers(const u8 *hash_keys, Row *rows, u32 count, u3
             square = times(square, Factor::of(square));
         }
         row.power[lane] = block_of(power);
-        // K^64 is at hand; the next level's key is K^512.
+        // `square` is now K^64. The key of the next level is K^512.
 #pragma unroll 1
         for (u32 bit = 6; bit < 9; bit++) square = times(square, Factor::of(square));
         key = square;
     }
 }
 
-// A level, a warp a tile.
+// Hashes the tiles of a level. One warp hashes one tile.
 template <class Factor>
 __device__ inline void hash_tiles(const Hashing &hashing) {
     u64 number = (u64)blockIdx.x * warps + threadIdx.x / 32;
@@ -53,7 +53,7 @@ __device__ inline void hash_tiles(const Hashing &hashing) {
     Tile tile = tile_of(hashing, number, lane);
     if (tile.blocks == 0) return;
     Factor stride = Factor::of(element_of(tile.row->power[32]));
-    // Blocks of level 0 that are data at multiples of 16 need no check each.
+    // If all blocks of the tile are aligned data, they are read without a check of each block.
     u64 last = hashing.level == 0 ? last_of_data(tile) : 0;
     if (last % 16 != 0) last = 0;
     Element sum = {};
@@ -75,7 +75,7 @@ __device__ inline void hash_tiles(const Hashing &hashing) {
     store_hash(hashing, tile, number, lane, times(sum, Factor::of(element_of(tile.row->power[lane]))));
 }
 
-// Short messages, a thread a message: no powers are needed, and all is done at once.
+// Hashes short messages. One thread hashes one message in a single launch, without powers of the key.
 template <class Factor>
 __device__ inline void hash_each(Segment *segments, const u8 *hash_keys, const Extra *extras, u32 count, u32 stride,
                                  u32 polyval) {
@@ -85,7 +85,7 @@ __device__ inline void hash_each(Segment *segments, const u8 *hash_keys, const E
     const Extra *extra = extras ? extras + index : nullptr;
     u64 blocks = blocks_of(segment, extra);
     Factor key = Factor::of(key_of(load_aligned(hash_keys + stride * (u64)segment.key), polyval));
-    // The register goes in with block 0.
+    // block_of_message adds the chaining state to block 0.
     Element sum = {};
 #pragma unroll 1
     for (u64 i = 0; i < blocks; i++) sum = times(sum ^ element_of(block_of_message(segment, extra, i), polyval), key);

@@ -1,5 +1,5 @@
-// What GHASH (SP 800-38D, 6.4) and POLYVAL (RFC 8452, section 3) hash: the messages, their blocks, the powers of their keys,
-// and the tiles that messages are cut into.
+// The inputs of GHASH (SP 800-38D, 6.4) and POLYVAL (RFC 8452, section 3): the messages, their blocks, the powers of their
+// keys, and the tiles into which messages are divided.
 //
 // The two differ in the order of bytes: GHASH reads a block as a big-endian number and POLYVAL as a little-endian one.
 // GHASH's key is multiplied by x beforehand (RFC 8452, appendix A). The rest is the same.
@@ -11,8 +11,9 @@ namespace {
 
 constexpr u32 tile_blocks = 512, warps = 4, levels = 4;
 
-// Of each key, for each level with key K: what lane j multiplies its sum with, and K^32. At level 0 lane j has K^(j + 1),
-// since the last block counts once; above, the last one is done, and lane j has K^j.
+// A Row belongs to a key and a level, whose key is K. It has the factor of each lane, and K^32. At level 0, lane j
+// multiplies its sum by K^(j + 1), because the last block is also multiplied by K. At the other levels this multiplication
+// has already been done, and lane j multiplies its sum by K^j.
 constexpr u32 row_blocks = 33;
 
 struct Row {
@@ -24,8 +25,8 @@ static_assert(sizeof(Row) == 16 * row_blocks, "");
 constexpr u32 matrix_pairs = tile_blocks / 32 / 2, matrix_columns = 16;
 
 struct alignas(16) Matrices {
-    // For each pair of powers, each two of the 16 groups of output bits, and each lane: the pair's words of the first
-    // group, then those of the second.
+    // For each pair of powers, each two of the 16 groups of output bits, and each lane: the words of the pair for the first
+    // group, then those for the second group.
     u32 word[matrix_pairs][matrix_columns / 2][32][4];
 };
 static_assert(sizeof(Matrices) == 32 * 1024, "");
@@ -33,11 +34,11 @@ static_assert(sizeof(Matrices) == 32 * 1024, "");
 struct Hashing {
     Segment *segments;       // results go to their field `next`
     const u64 *first_tile;   // of this level; count + 1 of them
-    const u64 *first_input;  // of the level below, whose results are `input`; none at level 0
+    const u64 *first_input;  // of the level below, whose results are `input`; not used at level 0
     const u8 *input;
     u8 *output;              // a block for each tile
-    const Row *rows;         // of each key, `levels` of them
-    const Extra *extras;     // for GCM, of each segment; else null
+    const Row *rows;         // `levels` rows for each key
+    const Extra *extras;     // for GCM: the Extra of each segment; otherwise null
     const Matrices *matrices;  // of each key, if level 0 is hashed by matrices
     u64 tiles;
     u32 count;
@@ -47,7 +48,7 @@ struct Hashing {
 };
 static_assert(sizeof(Hashing) == 88, "shared with src/passes/ghash.rs");
 
-// A block as a number, and back.
+// Convert a block to a number, and back.
 __device__ inline Element element_of(u32x4 block, u32 polyval) {
     return polyval ? Element{{block.x, block.y, block.z, block.w}} : element_of(block);
 }
@@ -58,12 +59,12 @@ __device__ inline u32x4 block_of(const Element &element, u32 polyval) {
 
 __device__ inline u64 blocks_of(u64 bytes) { return (bytes + 15) / 16; }
 
-// How many blocks a message has: those of GCM are additional data, data and lengths.
+// The number of blocks of a message. A message of GCM consists of associated data, data, and the block of lengths.
 __device__ inline u64 blocks_of(const Segment &segment, const Extra *extra) {
     return blocks_of(segment.bytes) + (extra ? blocks_of(extra->aad_bytes) + 1 : 0);
 }
 
-// `block` of `bytes` bytes, with zeros behind its end.
+// Block number `block` of `bytes` bytes at `from`. A partial block is filled up with zeros.
 __device__ inline u32x4 padded(u64 from, u64 bytes, u64 block) {
     u64 rest = bytes - 16 * block;
     return load_some(global_pointer<const u8>(from) + 16 * block, rest < 16 ? (u32)rest : 16);
@@ -75,7 +76,7 @@ __device__ inline u32x4 lengths_block(const Segment &segment, const Extra *extra
     return block_of(Element{{(u32)bits, (u32)(bits >> 32), (u32)aad_bits, (u32)(aad_bits >> 32)}});
 }
 
-// A block as it lies in memory. The chaining state is added to the first one.
+// A block of a message in the order of bytes in memory. Without an Extra, the chaining state is added to the first block.
 __device__ inline u32x4 block_of_message(const Segment &segment, const Extra *extra, u64 index) {
     if (extra) {
         u64 aad_blocks = blocks_of(extra->aad_bytes), data_blocks = blocks_of(segment.bytes);
@@ -95,12 +96,12 @@ struct Tile {
     const Extra *extra;
     const Row *row;
     u64 owner;  // index of the segment
-    u64 end;    // its last block is end - 1, as blocks of the message or of the level below are counted
+    u64 end;    // index after the last block, among the blocks of the message or the results of the level below
     u32 blocks; // of the tile; 0 if there is nothing to do
-    bool only;  // it is the only tile of its level: its hash is the message's
+    bool only;  // true if it is the only tile of its message at its level: its hash is the hash of the message
 };
 
-// The tile with this number. Completes a message without blocks.
+// Describes the tile with this number. If the message has no blocks, also writes its hash.
 __device__ inline Tile tile_of(const Hashing &hashing, u64 number, u32 lane) {
     Tile tile = {};
     Launch launch = {};
@@ -118,7 +119,7 @@ __device__ inline Tile tile_of(const Hashing &hashing, u64 number, u32 lane) {
         return tile;
     }
     for (u32 level = 0; level < hashing.level; level++) {
-        if (tiles == 1) return tile;  // a level below has finished it
+        if (tiles == 1) return tile;  // a level below has hashed the whole message
         blocks = tiles;
         tiles = (blocks + tile_blocks - 1) / tile_blocks;
     }

@@ -1,8 +1,8 @@
 // The masks of OCB3 (RFC 7253, section 4.1), and the offsets that are sums of them.
 //
-// The offset of block n, counted from 1, is the first offset plus L_i for each bit i that is set in the Gray code of n,
-// n ^ n >> 1, because the Gray codes of n - 1 and n differ in bit ntz(n). So the offset of any block can be computed without
-// the offsets before it. The number of a block is public; the masks are secret.
+// The offset of block n, counted from 1, is the offset before the first block plus L_i for each bit i that is set in the
+// Gray code of n, n ^ n >> 1, because the Gray codes of n - 1 and n differ in bit ntz(n). So the offset of any block can be
+// computed without the offsets before it. The number of a block is public; the masks are secret.
 #pragma once
 #include "../common/block.cuh"
 
@@ -40,7 +40,7 @@ __device__ inline u32x4 offset_of(const OcbMasks &masks, u32x4 first, u64 number
 // The number of zeros below the lowest bit that is set.
 __device__ inline u32 trailing_zeros(u64 number) { return (u32)__popcll(~number & (number - 1)); }
 
-// The sum over the lanes of a warp, in all lanes.
+// The sum of the values of all lanes of a warp. Every lane gets the sum.
 __device__ inline u32x4 sum_of_warp(u32x4 block) {
 #pragma unroll
     for (u32 flip = 16; flip > 0; flip /= 2) {

@@ -3,11 +3,11 @@
 //
 //   1. ECB of a block of zeros under each key, and of the nonce block of each message (its tag block).
 //   2. ocb_keys makes the masks, ocb_begin the first offsets and the blocks of the region of each message.
-//   3. ECB of the regions. ECB of the whole blocks with offsets: bitslice/ocb.cuh, which stores the checksum of each tile.
-//   4. ocb_sum processes the partial block, and stores what is encrypted to the tag in the tag block.
+//   3. ECB of the regions. bitslice/ocb.cuh processes the whole blocks, and stores the checksum of each tile.
+//   4. ocb_sum processes the partial block, and stores in the tag block the sum whose encryption gives the tag.
 //   5. ECB of the tag blocks. ocb_tags writes or compares the tags.
 //
-// The region of a message has a block for each block of associated data, and one for the partial block of the data.
+// The *region* of a message has a block for each block of associated data, and one for the partial block of the data.
 #include "../common/aead.cuh"
 #include "masks.cuh"
 
@@ -27,7 +27,7 @@ struct Ocb {
 };
 static_assert(sizeof(Ocb) == 56, "shared with src/passes/ocb.rs");
 
-// A message, processed by a warp.
+// A message of OCB3.
 struct Message {
     Segment &segment;
     const Extra &extra;
@@ -39,7 +39,8 @@ struct Message {
         : segment(ocb.segments[index]), extra(ocb.extras[index]), masks(ocb.masks[segment.key]),
           region(global_pointer<u8>(extra.place)), aad_blocks((extra.aad_bytes + 15) / 16) {}
 
-    // The place of the pad of the partial block.
+    // The last block of the region. ECB turns it into the pad of the partial block. ocb_sum then replaces it by the hash of
+    // the associated data.
     __device__ u8 *pad() const { return region + 16 * aad_blocks; }
     __device__ u32 tail() const { return segment.bytes % 16; }
     // The offset after the last block (Offset_m or Offset_*).
@@ -49,7 +50,8 @@ struct Message {
     }
 };
 
-// The bits `bottom` to `bottom + 127` of Ktop || (Ktop[1..64] xor Ktop[9..72]). `bottom` is below 64 and public.
+// The first offset: the bits `bottom` to `bottom + 127` of Ktop || (Ktop[1..64] xor Ktop[9..72]). `bottom` is below 64 and
+// public.
 __device__ inline u32x4 first_offset(u32x4 ktop, u32 bottom) {
     u32 a = swap_bytes(ktop.x), b = swap_bytes(ktop.y), c = swap_bytes(ktop.z), d = swap_bytes(ktop.w);
     u32 e = a ^ funnel_left(b, a, 8), f = b ^ funnel_left(c, b, 8);
@@ -65,7 +67,7 @@ __device__ inline u32x4 first_offset(u32x4 ktop, u32 bottom) {
             swap_bytes(funnel_left(d, c, shift)), swap_bytes(funnel_left(e, d, shift))};
 }
 
-// The first `count` bytes of a block, below 16, then a byte 0x80, then zeros.
+// The first `count` bytes of a block, followed by a byte 0x80 and by zeros. `count` is below 16.
 __device__ inline u32x4 terminated(u32x4 block, u32 count) {
     u32 words[4] = {block.x, block.y, block.z, block.w};
 #pragma unroll
@@ -80,7 +82,7 @@ __device__ inline u32x4 terminated(u32x4 block, u32 count) {
 
 }  // namespace
 
-// The masks of keys, from blocks of zeros that were encrypted under them.
+// Makes the masks of each key from the encryption of a block of zeros under the key.
 KERNEL(ocb_keys, (OcbMasks *masks, const u8 *stars, u32 count)) {
     u64 index = thread_number();
     if (index >= count) return;
@@ -92,7 +94,8 @@ KERNEL(ocb_keys, (OcbMasks *masks, const u8 *stars, u32 count)) {
     for (u32 i = 0; i < ocb_levels; i++) own.l[i] = mask = doubled_block(mask);
 }
 
-// The first offset of each message, and the blocks of its region before their encryption.
+// Makes the first offset of each message, and the blocks of its region before their encryption. One warp processes one
+// message.
 KERNEL(ocb_begin, (Ocb ocb)) {
     u64 index = thread_number() / 32;
     u32 lane = threadIdx.x % 32;
@@ -121,7 +124,8 @@ KERNEL(ocb_begin, (Ocb ocb)) {
     }
 }
 
-// The partial block of each message, the block that is encrypted to its tag, and the hash of its associated data.
+// Processes the partial block of each message, and makes the block that is encrypted to its tag and the hash of its
+// associated data. One warp processes one message.
 KERNEL(ocb_sum, (Ocb ocb)) {
     u64 index = thread_number() / 32;
     u32 lane = threadIdx.x % 32;
@@ -147,7 +151,7 @@ KERNEL(ocb_sum, (Ocb ocb)) {
     store_aligned(message.pad(), hash);
 }
 
-// The tags, from the encrypted tag blocks and the hashes.
+// Writes or compares the tags. A tag is the sum of the encrypted tag block and the hash.
 KERNEL(ocb_tags, (Ocb ocb)) {
     u64 index = thread_number();
     if (index >= ocb.count) return;

@@ -1,8 +1,9 @@
 // The CUDA paper's coarse grain: a thread encrypts a block of 16 bytes from the first round to the last.
 //
-// Its state lies in shared memory, word i of thread t at i * threads + t (the paper's figure 3), so that the threads of
-// a warp use different banks; 16 bytes a thread. (The paper's section 3.3 has one set of four words a thread, and in the
-// same paragraph 32 bytes; this is the former.) It also admits 512 threads, where the paper's card had room for 256.
+// The state is in shared memory, 16 bytes per thread. Word i of thread t is at i * threads + t (the paper's figure 3), so
+// that the threads of a warp use different banks. (The paper's section 3.3 states one set of four words per thread, and in
+// the same paragraph 32 bytes per thread. This kernel has one set of four words.) A thread block may have 512 threads; the
+// paper's card had room for 256.
 #pragma once
 #include "tboxes.cuh"
 #include "work.cuh"
@@ -16,7 +17,7 @@ constexpr u32 COARSE_THREAD_BYTES = 16;
 template <u32 BITS, Pass PASS, bool INVERSE>
 __device__ __forceinline__ void coarse(const Launch &launch, const PlainTables<INVERSE> &tables, u32 *shared) {
     u32 threads = blockDim.x, thread = threadIdx.x;
-    // Volatile: it is meant to be there and not in registers.
+    // Volatile, so that the compiler keeps the state in shared memory and not in registers.
     volatile u32 *state = shared + thread;
     for (u64 index = blockIdx.x; index < launch.tiles; index += gridDim.x) {
         Tile tile = tile_at(launch, index, threads * COARSE_THREAD_BYTES);

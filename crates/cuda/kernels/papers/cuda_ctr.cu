@@ -1,11 +1,12 @@
 // The four kernels of the CUDA paper (AES-CTR on the GeForce 8): coarse or fine grain, T-boxes in shared or in constant
-// memory; 8 to 512 threads a block.
+// memory. A thread block has 8 to 512 threads.
 //
-// Dynamic shared memory: 4096 bytes for the T-boxes if they are there, then the state, which is 16 bytes a thread of
-// the coarse and 8 of the fine kernels. A tile is a thread block's: 16 bytes a thread, or 4.
+// Dynamic shared memory has 4096 bytes for the T-boxes, if they are in shared memory, and then the state: 16 bytes per
+// thread in the coarse kernels, and 8 in the fine kernels. A thread block processes a tile, which has 16 bytes per thread
+// (coarse) or 4 bytes per thread (fine).
 //
-// The two null engines, `null` (nothing runs) and `copy` (transfers only), have no kernel: the host leaves the launch
-// out.
+// The two null engines, `null` (nothing runs) and `copy` (transfers only), have no kernel, because the host launches
+// nothing for them.
 #include "coarse.cuh"
 #include "fine.cuh"
 

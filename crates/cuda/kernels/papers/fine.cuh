@@ -1,7 +1,8 @@
-// The CUDA paper's fine grain: four threads a block of 16 bytes, one for each column, with a barrier a round.
+// The CUDA paper's fine grain: four threads encrypt a block of 16 bytes, one thread for each column, with a barrier in each
+// round.
 //
-// The state lies in shared memory twice, so that a round reads one set while it writes the other: 8 bytes a thread.
-// Column c of block b is word 4 b + c, in either set: the threads of a warp always use different banks.
+// Shared memory has two sets of the state (8 bytes per thread), so that a round reads one set while it writes the other. In
+// each set, column c of block b is word 4 b + c, so that the threads of a warp always use different banks.
 #pragma once
 #include "tboxes.cuh"
 #include "work.cuh"
@@ -22,7 +23,7 @@ __device__ __forceinline__ void fine(const Launch &launch, const PlainTables<INV
     u32 one = first + source<INVERSE>(column, 1), two = first + source<INVERSE>(column, 2), three = first + source<INVERSE>(column, 3);
     for (u64 index = blockIdx.x; index < launch.tiles; index += gridDim.x) {
         Tile tile = tile_at(launch, index, threads * FINE_THREAD_BYTES);
-        // Threads behind the end of the message take part: all of the block meet at the barriers.
+        // Threads after the end of the message take part, because all threads of the thread block must reach the barriers.
         u32 block = threadIdx.x / 4;
         bool there = block < tile.blocks;
         const u32 *keys = keys_of<BITS, INVERSE>(launch, tile) + column;
@@ -43,13 +44,13 @@ __device__ __forceinline__ void fine(const Launch &launch, const PlainTables<INV
         }
         if (there) {
             u32 word = last_column(tables, set[threadIdx.x], set[one], set[two], set[three], keys[4 * rounds(BITS)], mask);
-            // Whole blocks of an aligned message a word a thread, others a byte at a time.
+            // Each thread stores a word of a whole block if the message is aligned. Other blocks are stored byte by byte.
             u8 *to = tile.to + 16 * block + 4 * column;
             u32 bytes = tile.bytes_of(block), before = 4 * column;
             if (block < tile.whole) *reinterpret_cast<u32 *>(to) = word;
             else for (u32 i = 0; i < 4 && before + i < bytes; i++) to[i] = static_cast<u8>(word >> 8 * i);
         }
-        // The next tile's state goes where this one's was.
+        // The state of the next tile overwrites the state of this tile.
         __syncthreads();
     }
 }

@@ -1,9 +1,10 @@
-// The thesis's kernel for the GeForce 8800: the S-box in global memory, MixColumns computed on four bytes at once. Its
-// constants are the launch's: NUM_BLOCKS the grid, NUM_THREADS the block, and ROUNDS_IN_THREAD, the blocks of 16 bytes
-// that a thread does one after the other, is `option`. It ran 360 x 512 x 10 and 240 x 256 x 10.
+// The thesis's kernel for the GeForce 8800: the S-box is in global memory, and MixColumns is computed on four bytes at
+// once. The constants of the thesis are parameters of the launch: NUM_BLOCKS is the number of thread blocks, NUM_THREADS is
+// the number of threads of a thread block, and ROUNDS_IN_THREAD, the number of 16-byte blocks that a thread processes one
+// after the other, is `option`. The thesis used 360 x 512 x 10 and 240 x 256 x 10.
 //
-// A tile is a thread block's share, threads * option * 16 bytes, of which each thread has a piece without gaps, as the
-// thesis's address formula has it: neighbouring threads read memory 16 * option bytes apart.
+// A thread block processes a tile of threads * option * 16 bytes. Each thread processes a contiguous piece of the tile, as
+// in the thesis's address formula, so neighbouring threads read memory 16 * option bytes apart.
 #include "../table/tables.cuh"
 #include "work.cuh"
 
@@ -18,7 +19,7 @@ __device__ inline u32 substituted(u32 a, u32 b, u32 c, u32 d) {
            static_cast<u32>(SBOX.of[d >> 24]) << 24;
 }
 
-// FIPS 197, 5.1.3: 2 a + 3 b + c + d = 2 (a + b) + b + c + d. The shift and the reduction of all four bytes at once.
+// FIPS 197, 5.1.3: 2 a + 3 b + c + d = 2 (a + b) + b + c + d. All four bytes are shifted and reduced at once.
 __device__ inline u32 mixed(u32 a) {
     u32 b = rotate_right(a, 8), sum = a ^ b;
     u32 doubled = (sum << 1 & 0xFEFEFEFE) ^ (sum >> 7 & 0x01010101) * 0x1B;

@@ -1,5 +1,5 @@
-// The T-boxes of the CUDA paper's four kernels: 4 KiB in shared or in constant memory, without copies. So lookups of a
-// warp wait for each other as the data have it.
+// The T-boxes of the CUDA paper's four kernels: 4 KiB in shared or in constant memory, without copies. So lookups of a warp
+// may conflict, depending on the data.
 #pragma once
 #include "../table/rounds.cuh"
 
@@ -23,7 +23,7 @@ __host__ __device__ constexpr TBoxes all_tboxes(bool inverse) {
 __constant__ const TBoxes FORWARD_BOXES = all_tboxes(false);
 __constant__ const TBoxes INVERSE_BOXES = all_tboxes(true);
 
-// One type for both places: the compiler sees which memory the pointer is into.
+// One type serves both places, because the compiler can see the kind of memory to which the pointer points.
 template <bool INVERSE_>
 struct PlainTables {
     static constexpr bool INVERSE = INVERSE_;

@@ -1,5 +1,5 @@
-// What the kernels of the papers share: a tile is what a thread block does at once, so its size follows from the number
-// of threads; and the data that go into the cipher.
+// Common parts of the papers' kernels: the inputs of the cipher, and the round keys. A tile is the data that a thread block
+// processes at once, so its size depends on the number of threads.
 #pragma once
 #include "../common/counter.cuh"
 #include "../table/tables.cuh"
@@ -11,7 +11,7 @@ using namespace aes;
 
 enum class Pass { ecb, ctr };
 
-// What block `block` of the tile is for the cipher, and what is added to the result.
+// The input of the cipher for a block of the tile, and the mask that is added to the output.
 struct Input {
     u32x4 block, mask;
 };
@@ -24,7 +24,7 @@ __device__ inline Input input_of(const Tile &tile, u32 block) {
     return Input{block_of(counter), data};
 }
 
-// The round keys where the host put them.
+// The round keys of the tile, in global memory.
 template <u32 BITS, bool INVERSE>
 __device__ inline const u32 *keys_of(const Launch &launch, const Tile &tile) {
     const u8 *schedule = launch.schedules + static_cast<u64>(tile.segment->key) * schedule_bytes(BITS);

@@ -1,11 +1,11 @@
-// T-boxes in dynamic shared memory with a copy for each of the 32 banks: lane i of a warp reads only from bank i, so
-// that no lookup waits for another, whatever the data.
+// T-boxes in dynamic shared memory with a copy for each of the 32 banks: lane i of a warp reads only from bank i, so that
+// lookups never conflict, for any data.
 //
-// COUNT = 4, 128 KiB: all four T-boxes. The 256 bytes of an entry hold T0 (or T2) for the 32 banks, then T1 (or T3).
-// So the byte that indexes is the second one of the address, and the lane's bank the first: one byte permutation makes
-// the address, and the rest is in the load's immediate offset.
+// With COUNT = 4, there are all four T-boxes (128 KiB). An entry has 256 bytes: T0 (or T2) for the 32 banks, then T1 (or
+// T3). So the lowest byte of the address is the lane's bank, and the second byte is the index. One byte permutation makes
+// this address. The choice of the T-box is in the immediate offset of the load.
 //
-// COUNT = 1, 32 KiB, for devices with little shared memory: T0 alone; the others are its rotations.
+// With COUNT = 1, there is only T0 (32 KiB), for devices with little shared memory. The other T-boxes are rotations of T0.
 #pragma once
 #include "rounds.cuh"
 
@@ -43,11 +43,11 @@ struct BankTables {
     template <u32 Row, u32 Byte>
     __device__ __forceinline__ u32 get(u32 word) const {
         if (COUNT == 4) {
-            // Digits 4 and 5 are bytes 0 and 1 of the bank: its number, and zero.
+            // Digits 4 and 5 select bytes 0 and 1 of `bank`: its value, and zero.
             u32 address = permute<0x5504 | Byte << 4>(word, bank);
             return *reinterpret_cast<const u32 *>(shared + address + offset(Row));
         }
-        // The byte 7 bits up; the multiplier shifts left.
+        // Moves the byte to bits 7 to 14. The multiplier performs the left shift.
         u32 shifted = Byte == 0 ? shift_left<7>(word) : word >> (Byte == 0 ? 0 : 8 * Byte - 7);
         u32 address = lop3<0xF8>(bank, shifted, 0x7F80);
         u32 entry = *reinterpret_cast<const u32 *>(shared + address);

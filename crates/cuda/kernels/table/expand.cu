@@ -1,4 +1,5 @@
-// Key expansion by table for all families of table/ and papers/: one thread a key. Not constant time.
+// Key expansion by table for all families of table/ and papers/: one thread expands one key. The kernels are not constant
+// time.
 #include "../common/block.cuh"
 #include "tables.cuh"
 
@@ -9,13 +10,13 @@ using namespace aes;
 __constant__ const Bytes SBOX = sbox();
 __constant__ const RoundConstants CONSTANTS = round_constants();
 
-// S-box of each byte.
+// The S-box of each byte.
 __device__ inline u32 substituted(u32 word) {
     return SBOX.of[word & 0xFF] | SBOX.of[word >> 8 & 0xFF] << 8 | SBOX.of[word >> 16 & 0xFF] << 16 |
            static_cast<u32>(SBOX.of[word >> 24]) << 24;
 }
 
-// Four bytes times x, side by side.
+// Multiplies each of the four bytes by x.
 __device__ inline u32 doubled(u32 word) { return (word << 1 & 0xFEFEFEFE) ^ (word >> 7 & 0x01010101) * 0x1B; }
 
 // FIPS 197, 5.3.3: 14, 11, 13, 9 = 2 (2 (2 + 1) + 1) + ..., by Horner's rule on rotated columns.

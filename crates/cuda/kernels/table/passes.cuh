@@ -39,8 +39,9 @@ __device__ __forceinline__ RoundKeys<schedule_words(BITS)> load_keys(const u8 *s
     return keys;
 }
 
-// CTR where only the counter's last two bytes change: they enter columns 0 and 1 of round 1, and 8 lookups of round 2.
-// The rest of both rounds is this, good for 65536 blocks: 22 of 160 lookups are saved.
+// CTR if only the last two bytes of the counter change. These bytes affect columns 0 and 1 of round 1, and 8 lookups of
+// round 2. FirstRounds has the other contributions to both rounds, which are the same for up to 65536 blocks. This saves 22
+// of 160 lookups.
 struct FirstRounds {
     u32 column0, column1;  // after round 1, without the last two bytes
     u32x4 rest;            // after round 2, without those columns
@@ -76,7 +77,8 @@ __device__ __forceinline__ void ctr_tile(const Tables &tables, const Keys &keys,
     Counter start = advance<Only32>(counter_of(load_aligned(tile.segment->reg)), tile.offset / 16);
     u32 key = swap_bytes(keys[3]) & 0xFFFF;
     FirstRounds first;
-    // The counter modulo 65536. Behind it: what has to be made first, also for the first block.
+    // The counter modulo 65536. If it reaches 65536, `first` must be computed again. The initial value has the same effect
+    // for the first block.
     u32 low = 0x10000;
 #pragma unroll 1
     for (u32 block = lane; block < tile.blocks; block += LANES, low += LANES) {
@@ -90,8 +92,8 @@ __device__ __forceinline__ void ctr_tile(const Tables &tables, const Keys &keys,
     }
 }
 
-// Passes whose cipher works on the data itself read a lane's next block before they work on this one: the way to memory
-// is about as long as a block takes, and 16 warps alone would not hide it.
+// If the data are the input of the cipher, a lane reads its next block before it processes the current one. The latency of
+// memory is about as long as the processing of a block, and 16 warps alone do not hide it.
 
 template <u32 BITS, class Tables, class Keys>
 __device__ __forceinline__ void ecb_tile(const Tables &tables, const Keys &keys, const Tile &tile, u32 lane) {
@@ -118,13 +120,13 @@ __device__ __forceinline__ void xts_tile(const Tables &tables, const Keys &keys,
     }
 }
 
-// The ciphertext before a block; `before` is what lies before the tile.
+// The ciphertext block before a block. `before` is the block before the tile.
 __device__ __forceinline__ u32x4 load_previous(const Tile &tile, u32 block, const u8 *before) {
     return block ? tile.load(block - 1) : load_aligned(before);
 }
 
-// CBC and CFB decryption. Each block needs the ciphertext before it, over which its neighbour may write: the warp goes
-// from the tile's end to its beginning and reads before anyone writes.
+// CBC and CFB decryption. Each block needs the ciphertext block before it, which another lane may overwrite. So the warp
+// proceeds from the end of the tile to its beginning, and all lanes read before any lane writes.
 template <Pass PASS, u32 BITS, class Tables, class Keys>
 __device__ __forceinline__ void chained_tile(const Tables &tables, const Keys &keys, const Tile &tile, u32 lane, const u8 *before) {
     u32 step = (tile.blocks + LANES - 1) / LANES - 1;
@@ -145,8 +147,8 @@ __device__ __forceinline__ void chained_tile(const Tables &tables, const Keys &k
     }
 }
 
-// The whole kernel. Tiles are dealt out in turn, first to thread blocks and then to their warps: few tiles, too, occupy
-// all multiprocessors. The grid may have any size.
+// The whole kernel. Tiles are assigned in turn to the thread blocks, and then to the warps of each thread block, so that
+// even a few tiles use all multiprocessors. The grid may have any size.
 template <Pass PASS, u32 BITS, class Tables>
 __device__ __forceinline__ void run(const Launch &launch, u8 *shared, const Words &t0) {
     Tables tables = Tables::load(shared, t0);
@@ -169,7 +171,7 @@ __constant__ const Words INVERSE_T0 = tbox(true, 0);
 
 }  // namespace aes
 
-// The entry points of one family: tables of this COUNT.
+// The entry points of one family, whose tables have this COUNT.
 #define TABLE_KERNEL(family, COUNT, pass, PASS, INVERSE, BITS)                                                          \
     KERNEL_BOUNDS(family##_##pass##_##BITS, aes::THREADS, 1, (Launch launch)) {                                         \
         DYNAMIC_SHARED(u8, shared);                                                                                     \

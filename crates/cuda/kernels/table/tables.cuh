@@ -1,6 +1,6 @@
 // The S-box and the T-boxes, computed by the compiler from FIPS 197.
 //
-// Words are as a little-endian machine reads a column of the state: row 0 in the lowest byte.
+// A word is a column of the state, with row 0 in the lowest byte.
 #pragma once
 #include "../common/bits.cuh"
 
@@ -15,7 +15,7 @@ struct Words {
     u32 of[256];
 };
 
-// Times x in GF(2^8) modulo x^8 + x^4 + x^3 + x + 1 (FIPS 197, 4.2).
+// Multiplies by x in GF(2^8) modulo x^8 + x^4 + x^3 + x + 1 (FIPS 197, 4.2).
 __host__ __device__ constexpr u8 times_x(u8 a) { return static_cast<u8>(a << 1 ^ (a & 0x80 ? 0x1B : 0)); }
 
 __host__ __device__ constexpr u8 product(u8 a, u8 b) {
@@ -27,7 +27,7 @@ __host__ __device__ constexpr u8 product(u8 a, u8 b) {
 
 __host__ __device__ constexpr u8 rotated(u8 a, int by) { return static_cast<u8>(a << by | a >> (8 - by)); }
 
-// FIPS 197, 5.1.1. x + 1 generates the multiplicative group, so p runs over it while q, its inverse, runs backwards.
+// FIPS 197, 5.1.1. x + 1 generates the multiplicative group: p takes all its values, and q is the inverse of p.
 __host__ __device__ constexpr Bytes sbox() {
     Bytes s = {};
     u8 inverse_of_3 = 0xF6;
@@ -46,8 +46,8 @@ __host__ __device__ constexpr Bytes inverse_sbox() {
     return inverse;
 }
 
-// What a byte of row `row` adds to its column: SubBytes and MixColumns, or their inverses (Rijndael's specification
-// calls them T-boxes).
+// The contribution of a byte in row `row` to its column, by SubBytes and MixColumns or by their inverses (Rijndael's
+// specification calls these tables T-boxes).
 __host__ __device__ constexpr Words tbox(bool inverse, int row) {
     Bytes s = inverse ? inverse_sbox() : sbox();
     u8 forward_factors[4] = {2, 1, 1, 3}, inverse_factors[4] = {14, 9, 13, 11};
@@ -75,9 +75,10 @@ __host__ __device__ constexpr RoundConstants round_constants() {
 }
 
 __host__ __device__ constexpr u32 rounds(u32 bits) { return bits / 32 + 6; }
-// Of round keys in one direction.
+// The number of words of the round keys for one direction.
 __host__ __device__ constexpr u32 schedule_words(u32 bits) { return 4 * (rounds(bits) + 1); }
-// Round keys for encryption, then those of the equivalent inverse cipher (FIPS 197, 5.3.5), in the order of use.
+// The number of bytes of a schedule: the round keys for encryption, then those of the equivalent inverse cipher (FIPS 197,
+// 5.3.5), in the order of use.
 __host__ __device__ constexpr u32 schedule_bytes(u32 bits) { return 2 * 4 * schedule_words(bits); }
 
 }  // namespace aes

@@ -1,22 +1,21 @@
-// A tile as its warp sees it: 32 lanes, each with every 32nd block, so that loads and stores of 16 bytes a lane are one
-// piece of memory.
+// The blocks of a tile that a lane processes: every 32nd block, so that accesses of 16 bytes per lane coalesce.
 #pragma once
 #include "../common/block.cuh"
 #include "../common/work.cuh"
 
 namespace aes {
 
-// Where a tile lies in its segment.
+// The place of a tile in its segment.
 struct Tile {
     const Segment *segment;
     const u8 *from;
     u8 *to;
     u64 offset;  // of the tile in its segment
-    u32 bytes;   // of the segment that are in the tile; 0 if the segment ends before it
-    u32 blocks;  // begun ones
-    u32 whole;   // those that one access of 16 bytes moves: none if the segment is not aligned
+    u32 bytes;   // bytes of the segment in the tile; 0 if the segment ends before the tile
+    u32 blocks;  // blocks of the tile, including a partial block
+    u32 whole;   // blocks that one access of 16 bytes can move; 0 if the segment is not aligned
 
-    // Bytes of a block: 16, less for the last of a message, 0 behind it.
+    // Bytes of a block: 16, fewer for the last block of a message, 0 after it.
     __device__ u32 bytes_of(u32 block) const {
         u32 at = 16 * block;
         return at >= bytes ? 0 : bytes - at < 16 ? bytes - at : 16;

@@ -19,7 +19,7 @@ use crate::compile::{self, Architecture};
 mod api;
 use api::{Api, Code, missing, no_device};
 
-/// Version 13.0 of the compiler makes the machine code. Older drivers refuse this code.
+/// The machine code is made by version 13.0 of the compiler. Older drivers refuse this code.
 const OLDEST_DRIVER: c_int = 13_000;
 
 // Values of `enum CUdevice_attribute` in cuda.h.

@@ -77,8 +77,7 @@ pub(crate) struct Control {
 impl Control {
     /// The faults that the environment requests, if any.
     ///
-    /// # Panics
-    /// If the variable is malformed: a run without the requested faults would prove nothing.
+    /// # Panics If the variable is malformed, because a run without the requested faults proves nothing.
     #[cfg(debug_assertions)]
     pub(crate) fn from_environment() -> Option<Control> {
         let text = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty())?;

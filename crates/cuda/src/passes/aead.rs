@@ -1,4 +1,5 @@
-//! Common parts of GCM and OCB3: descriptions of inputs and outputs other than the data, and the zeroing of refused messages.
+//! Common parts of GCM and OCB3: descriptions of inputs and outputs other than the data, and the zeroing of messages with
+//! wrong tags.
 
 use lockstep_core::Result;
 

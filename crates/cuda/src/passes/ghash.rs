@@ -1,5 +1,6 @@
-//! GHASH and POLYVAL. ECB over zero blocks gives the hash keys of GHASH; those of POLYVAL are given. Then either one thread
-//! hashes each message, or messages are hashed in tiles, level by level. GCM uses the same hashing.
+//! GHASH and POLYVAL. The hash keys of GHASH are the encryptions of zero blocks by ECB. The caller provides those of
+//! POLYVAL. Then either one thread hashes each message, or messages are hashed in tiles, level by level. GCM uses the same
+//! hashing.
 
 use lockstep_core::Result;
 
@@ -23,12 +24,12 @@ const POWER_PRODUCTS: u64 = 15;
 /// the column.
 const MATRIX_PRODUCTS: u64 = 9;
 
-/// The cost of a tile by matrices, in products of a lane. By instructions it is about two products (`docs/kernels.md`);
-/// the number is larger because fewer warps are resident.
+/// The cost of a tile by matrices, in products of a lane. The instructions of a tile correspond to about two products
+/// (`docs/kernels.md`). The constant is larger because fewer warps are resident.
 const TENSOR_TILE_PRODUCTS: u64 = 4;
 
 /// True if level 0 is hashed by matrices: the tensor units must multiply bits, and the tiles must save more products than
-/// the matrices of the keys cost. For one key this is from 45 tiles on, which are 360 KiB.
+/// the matrices of the keys cost. For one key this is the case for 45 tiles or more (360 KiB).
 pub(crate) fn by_matrices(limits: &Limits, tiles: u64, keys: u64) -> bool {
     let saved = tiles.saturating_mul(32 * (TILE_PRODUCTS - TENSOR_TILE_PRODUCTS));
     limits.tensor_bits && saved > keys.saturating_mul(GHASH_MATRICES_THREADS * MATRIX_PRODUCTS)
@@ -75,8 +76,8 @@ impl Levels {
     }
 }
 
-/// True if one thread for each message is faster than one warp for each tile. The function compares the numbers of
-/// products that one thread computes in sequence, if all resident threads of the device work at the same time.
+/// True if one thread for each message is faster than one warp for each tile. The function compares, for both, the
+/// number of products that one thread computes in sequence while all resident threads of the device work.
 pub(crate) fn by_messages(limits: &Limits, longest: u64, messages: u64, tiles: u64, keys: u64) -> bool {
     let lanes = RESIDENT * u64::from(limits.multiprocessors.max(1));
     let rounds = |threads: u64| threads.div_ceil(lanes).max(1);
@@ -99,7 +100,7 @@ pub(crate) struct Level {
 /// The parameters of GHASH other than the segments.
 pub(crate) struct Hashing {
     pub(crate) keys: u32,
-    /// Address of the hash keys. For GHASH they are computed before.
+    /// Address of the hash keys. For GHASH, kernels compute them before the hashing.
     pub(crate) hash_keys: u64,
     /// Bytes from one hash key to the next.
     pub(crate) stride: u32,

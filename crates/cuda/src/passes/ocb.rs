@@ -15,8 +15,8 @@ pub(crate) struct Ocb {
     pub(crate) keys: u32,
     /// Address of the masks of the keys, [`crate::kernel::OCB_MASKS`] bytes each.
     pub(crate) masks: u64,
-    /// Segments over the regions of the messages: a block for each block of associated data, and one for the partial block
-    /// of the data.
+    /// Segments that contain the regions of the messages. A region has a block for each block of associated data, and one
+    /// for the partial block of the data.
     pub(crate) regions: Tiled,
 }
 

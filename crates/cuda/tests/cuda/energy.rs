@@ -1,11 +1,12 @@
-//! Energy counters by NVML, with a mock of the driver's library.
+//! Energy counters through NVML, with a mock of the driver's library.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lockstep_cuda::Energy;
 
-/// Three devices: one with a counter, one that is too old, one that cannot be opened. Each read of the first adds a joule.
+/// Three devices: one with a counter, one that is too old, and one that cannot be opened. Each read of the counter adds a
+/// joule.
 const NVML: &str = r#"
 static unsigned long long energy = 5000;
 static int devices[3];

@@ -1,4 +1,5 @@
-//! Larger work than that of the shared suite: several tiles, levels and chunks, through the device, against the oracle.
+//! Work that is larger than the work of the shared suite: several tiles, levels and chunks, processed by the device and
+//! compared with the oracle.
 #![cfg(feature = "emulator")]
 
 use std::sync::Arc;
@@ -22,7 +23,8 @@ fn bytes(len: usize, seed: usize) -> Vec<u8> {
     (0..len).map(|i| ((i + seed) * 31 % 251 + i / 4096) as u8).collect()
 }
 
-/// More than two wide tiles, in place and not: the block before a tile is saved before the tile before overwrites it.
+/// More than two wide tiles, in place and out of place. In place, the block before a tile must be saved before the
+/// work on the previous tile overwrites it.
 #[test]
 fn chained_decryption_over_tiles_and_chunks() {
     let key = bytes(16, 3);
@@ -76,7 +78,7 @@ fn run(
     Ok(messages.iter().map(|message| message.status).collect())
 }
 
-/// GHASH in two levels for long messages, by one thread each for many short ones.
+/// GHASH in two levels for long messages, and by one thread for each message if there are many short messages.
 #[test]
 fn gcm_of_long_messages_and_of_many() {
     let planner = planner("cuda/bitslice");
@@ -97,7 +99,7 @@ fn gcm_of_long_messages_and_of_many() {
         let sealed = data.clone();
         let statuses = run(&planner, &key, true, &mut data, &mut tags).unwrap();
         assert!(data == plain && statuses.iter().all(|status| *status == Status::Done));
-        // The forged one is zeroed; the others are correct.
+        // The forged message is zeroed, and the other messages are correct.
         data = sealed;
         tags[2][15] ^= 0x80;
         assert_eq!(run(&planner, &key, true, &mut data, &mut tags), Err(Error::AuthenticationFailed));
@@ -108,8 +110,8 @@ fn gcm_of_long_messages_and_of_many() {
     }
 }
 
-/// GCM of a table: several tiles and two levels of GHASH, under one key and under a key each; one message is forged, and
-/// one lies outside of the data.
+/// GCM of a table, with several tiles and two levels of GHASH. All messages share a key, or each has its own key. One
+/// message is forged, and one is outside of the data.
 #[test]
 fn gcm_of_long_messages_of_a_table() {
     let device = lockstep_cuda::emulator();
@@ -186,7 +188,7 @@ fn gcm_of_long_messages_of_a_table() {
     }
 }
 
-/// Two GPUs share one message, which is cut, and the chunks of a file.
+/// Two GPUs share one message, which is divided, and the chunks of a file.
 #[test]
 fn two_devices_work_together() {
     let gpus = [0, 1].map(|_| Arc::new(lockstep_cuda::emulator()));

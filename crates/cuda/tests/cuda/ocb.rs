@@ -1,4 +1,4 @@
-//! OCB3 on the device: messages over several tiles, and a tile far behind the beginning of a message.
+//! OCB3 on the device: messages with several tiles, and a tile that is far after the beginning of a message.
 #![cfg(feature = "emulator")]
 
 use lockstep_core::backend::{Device, KernelId};
@@ -12,7 +12,7 @@ use lockstep_reference::{Aes, ocb};
 use crate::emulation::passes::{Family, Launch, Memory, Segment, block, expanded, key, noise};
 use crate::emulation::{constant, launch, launch_from};
 
-/// A message and its results by the oracle.
+/// A message, and its results as computed by the oracle.
 struct Case {
     key: usize,
     nonce: Vec<u8>,
@@ -34,7 +34,7 @@ fn cases(keys: &[Key], shapes: &[(usize, usize, usize, usize)]) -> Vec<Case> {
     shapes.iter().enumerate().map(case).collect()
 }
 
-/// Seals or opens all messages at once, in place or not. Returns outputs, tags and statuses.
+/// Seals or opens all messages at once, in place or out of place. Returns outputs, tags and statuses.
 fn run(
     device: &Cuda,
     keys: &[Key],
@@ -64,7 +64,8 @@ fn run(
     (outputs, tags, statuses)
 }
 
-/// The lengths of nonce, associated data, data and tag. Data around blocks and tiles, and over more than 32 wide tiles.
+/// The lengths of nonce, associated data, data and tag. The lengths of the data are around multiples of blocks and
+/// tiles, and exceed 32 wide tiles.
 const SHAPES: [(usize, usize, usize, usize); 14] = [
     (12, 0, 0, 16),
     (12, 5, 1, 16),
@@ -82,7 +83,7 @@ const SHAPES: [(usize, usize, usize, usize); 14] = [
     (12, 0, 0, 16),
 ];
 
-/// Runs the kernels of all key sizes and of both tilings on little work.
+/// Runs the kernels of all key sizes and of both tilings with little work.
 pub(crate) fn every_kernel() {
     for always_wide in [true, false] {
         let options = LaunchOptions { always_wide, ..LaunchOptions::default() };
@@ -109,7 +110,7 @@ fn messages_over_several_tiles() {
     ] {
         let device = lockstep_cuda::emulator().launched(options);
         let keys: Vec<Key> = (0..3).map(|i| Key::new(&key(size.bits(), i)).unwrap()).collect();
-        // Without its longest messages, the average is so short that the kernel for short messages runs.
+        // Without the longest messages, the average is so short that the kernel for short messages runs.
         let shapes = if options == wide { &SHAPES[..] } else { &SHAPES[..8] };
         let family = if options == wide { "bitslice" } else { "bitslice_lane" };
         let names = ["encrypt", "decrypt"].map(|part| format!("{family}_ocb_{part}_{}", size.bits()));
@@ -147,7 +148,7 @@ fn messages_over_several_tiles() {
     }
 }
 
-/// One tile far behind the beginning of a message, so that masks with high numbers are used.
+/// One tile that is far after the beginning of a message, so that masks with high numbers are used.
 #[test]
 fn tiles_far_behind_the_beginning() {
     #[repr(C)]
@@ -168,11 +169,13 @@ fn tiles_far_behind_the_beginning() {
     let first = block(5);
     for name in ["bitslice", "bitslice_lane"] {
         let family = Family::bitslice(name);
-        // Tiles of the message before the one that is launched: the last ones allow for all 2^48 - 1 blocks.
+        // The number of tiles of the message before the launched tile. The largest values are possible in a message
+        // of 2^48 - 1 blocks.
         let all = (1 << 48) / (family.tile_bytes as u64 / 16);
         let levels = u64::BITS - 1 - all.leading_zeros();
-        // In the Gray codes of the blocks behind 0b1010...10 tiles all bits above the lowest ones are set. Behind 2^i - 1 tiles, the
-        // last block of a tile has number 2^i times the blocks of a tile, and its offset differs by the mask of that number.
+        // In the Gray codes of the blocks after 0b1010...10 tiles, all bits above the lowest ones are set. After 2^i - 1 tiles, the
+        // last block of a tile has the number 2^i times the blocks of a tile, so its offset differs from the previous offset by the
+        // mask of that number.
         let sparse = 0xAAAA_AAAA_AAAA_AAAA % all;
         let few = [31, 0x5555_5555, sparse, 0x1_2345_6789, all - 2].map(|before| (before % (all - 1), true));
         let steps = (5..levels).map(|i| ((1 << i) - 1, false));
@@ -267,7 +270,7 @@ fn last_message(count: usize, bytes: u64, star: &[u8; 16], ktop: &[u8; 16], bott
         bottom,
         ..Extra::default()
     };
-    // The arrays have only their last elements.
+    // The arrays consist of their last elements only.
     let begin = Begin {
         segments: (&raw mut segment).wrapping_sub(count - 1),
         extras: (&raw const extra).wrapping_sub(count - 1),
@@ -278,7 +281,7 @@ fn last_message(count: usize, bytes: u64, star: &[u8; 16], ktop: &[u8; 16], bott
         count: count as u32,
         tile_bytes: 16_384,
     };
-    // A warp for each message, 4 messages for each thread block: the last thread block has one message.
+    // One warp processes a message, and a thread block processes 4 messages. The last thread block has one message.
     assert_eq!(count % 4, 1);
     launch_from("ocb_begin", count / 4, count / 4 + 1, 128, 0, &begin).unwrap();
     [segment.reg, (&*region.bytes()).try_into().unwrap()]
@@ -299,7 +302,7 @@ fn offsets_of_partial_blocks_far_behind_the_beginning() {
     }
 }
 
-/// From 2^27 messages on, a launch with a warp for each message has more than 2^32 threads.
+/// With 2^27 messages or more, a launch with a warp for each message has more than 2^32 threads.
 #[test]
 fn threads_of_many_messages_have_different_numbers() {
     let (star, ktop) = (block(3), block(4));
@@ -307,7 +310,7 @@ fn threads_of_many_messages_have_different_numbers() {
     assert_eq!(first, first_offset(&ktop, 9));
 }
 
-/// Bad lengths are errors, also without a mode that checks them before.
+/// Bad lengths are errors, even if no mode has checked the lengths before.
 #[test]
 fn lengths_are_checked() {
     let device = lockstep_cuda::emulator();

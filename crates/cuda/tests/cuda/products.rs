@@ -7,7 +7,8 @@ use lockstep_core::work::{Pass, Segment, Task};
 use lockstep_core::{Block, Key};
 use lockstep_cuda::{LaunchOptions, Products};
 
-/// The hash of data that are long enough for tensor units, and the launches of each kind of tiles.
+/// The hash of data that are long enough for tensor units, and the number of launches of each kernel that hashes
+/// tiles.
 fn hash(products: Products) -> (Block, [u64; 3]) {
     let device = lockstep_cuda::emulator_with_carry_less();
     let device = device.launched(LaunchOptions { products, ..LaunchOptions::default() });

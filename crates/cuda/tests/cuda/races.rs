@@ -1,5 +1,5 @@
-//! Runs every kernel once with little work. tools/cuda_tsan.sh runs this under ThreadSanitizer, with an operating system
-//! thread for each CUDA thread.
+//! Runs every kernel once with little work. tools/cuda_tsan.sh runs this test under ThreadSanitizer, with a thread of
+//! the operating system for each CUDA thread.
 #![cfg(feature = "emulator")]
 
 use crate::{emulation, ocb};
@@ -15,7 +15,8 @@ use lockstep_core::{Key, backend::Device};
 use lockstep_planner::selftest;
 use lockstep_testkit::suite::{self, Subject};
 
-/// Two messages in place: one that fills tiles and one with a tail where the pass has tails.
+/// Two messages in place. One fills whole tiles, and the other has a partial block if the pass supports partial
+/// blocks.
 fn run_pass(family: Family, pass: &str, bits: usize) {
     let tail = if matches!(pass, "ctr" | "ctr32" | "ctr_little32" | "cfb_decrypt") { 5 } else { 0 };
     let piece = |key, len, misaligned| Piece {
@@ -30,7 +31,7 @@ fn run_pass(family: Family, pass: &str, bits: usize) {
     check(family, pass, bits, &pieces, true, None);
 }
 
-/// Runs a kernel of a pass or a key expansion, which are called `family_pass_bits`.
+/// Runs a kernel of a pass or of a key expansion. The name of such a kernel is `family_pass_bits`.
 fn run_by_name(name: &str) {
     let Some((rest, Ok(bits))) = name.rsplit_once('_').map(|(rest, bits)| (rest, bits.parse::<usize>()))
     else {
@@ -69,7 +70,7 @@ fn every_kernel_runs() {
     for name in &names {
         run_by_name(name);
     }
-    // The others run through the device: all operations of the default kernel, and tables.
+    // The other kernels run through the device, by all operations of the default kernel and by tables.
     let device = Arc::new(lockstep_cuda::emulator());
     for operation in Operation::all() {
         selftest::run(&*device, KernelId(0), operation).unwrap();
@@ -79,7 +80,7 @@ fn every_kernel_runs() {
     ocb::every_kernel();
     let key = Key::new(&key(128, 0)).unwrap();
     for device in [&*device, &lockstep_cuda::emulator_with_carry_less()] {
-        // Short messages, which another kernel hashes than those of the self-test.
+        // Short messages, which are hashed by another kernel than the messages of the self-test.
         let mut states = [[1; 16]; 3];
         let hash = |state| Segment { key: &key, tweak: None, state, data: Data::read_only(&[2; 32]) };
         let mut segments: Vec<_> = states.iter_mut().map(hash).collect();
@@ -98,7 +99,7 @@ fn every_kernel_runs() {
     assert!(names.is_empty(), "not run: {names:?}");
 }
 
-/// ThreadSanitizer must report this one.
+/// ThreadSanitizer must report the race in this kernel.
 #[test]
 #[ignore = "races on purpose: for tools/cuda_tsan.sh"]
 fn a_race() {

@@ -1,4 +1,4 @@
-//! The kernels of kernels/chain and kernels/ghash against the oracle, on the emulator.
+//! The kernels of kernels/chain and kernels/ghash, compared with the oracle, on the emulator.
 #![cfg(feature = "emulator")]
 
 use crate::emulation;
@@ -11,7 +11,7 @@ fn keys(bits: usize) -> Vec<u8> {
     (0..KEYS).flat_map(|index| key(bits, index)).collect()
 }
 
-/// In the order of the kernel's enum.
+/// The modes, in the order of the kernel's enum.
 const CHAINS: [&str; 10] = [
     "cbc_encrypt",
     "cfb_encrypt",
@@ -25,7 +25,7 @@ const CHAINS: [&str; 10] = [
     "cbc_mac",
 ];
 
-/// Output and next chaining state.
+/// The output and the next chaining state.
 fn expected(chain: &str, aes: &Aes, reg: &[u8; 16], data: &[u8]) -> (Vec<u8>, [u8; 16]) {
     let xor = |a: &[u8], b: &[u8]| -> Vec<u8> { a.iter().zip(b).map(|(a, b)| a ^ b).collect() };
     let whole = data.len() & !15;
@@ -160,14 +160,14 @@ struct Extra {
 #[derive(Debug, Clone, Copy)]
 struct How {
     polyval: bool,
-    /// By matrices at level 0.
+    /// If true, level 0 is hashed by matrices.
     matrices: bool,
-    /// By the carry-less multiply-add.
+    /// If true, products are made by the carry-less multiply-add.
     carry_less: bool,
 }
 
 impl How {
-    /// The kernel for this way to multiply.
+    /// The name of the kernel for this way to multiply.
     fn kernel(&self, part: &str) -> String {
         format!("ghash{}_{part}", if self.carry_less { "_carry_less" } else { "" })
     }
@@ -330,7 +330,7 @@ fn tags_equal_the_oracle_and_wrong_ones_zero_the_message() {
         let mut expected = Vec::new();
         for (i, &(aad, len, tag_len)) in shapes.iter().enumerate() {
             let aes = Aes::new(&key(128, i % KEYS));
-            // GHASH reads ciphertext; the oracle computes the tag from the plaintext.
+            // GHASH reads the ciphertext. The oracle computes the tag from the plaintext.
             let plaintext = lockstep_reference::ctr::apply32(&aes, &counter(i), &data[..len]);
             let (ciphertext, tag) = gcm::seal(&aes, &block(i as u64)[..12], &data[7..7 + aad], &plaintext);
             assert!(ciphertext == data[..len]);
@@ -398,7 +398,7 @@ fn tags_equal_the_oracle_and_wrong_ones_zero_the_message() {
     }
 }
 
-/// GCM's first counter of the data.
+/// The first counter of the data in GCM.
 fn counter(i: usize) -> [u8; 16] {
     let mut counter = [0; 16];
     counter[..12].copy_from_slice(&block(i as u64)[..12]);

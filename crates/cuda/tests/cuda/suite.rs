@@ -1,4 +1,4 @@
-//! The shared suite, for every kernel, on the emulator; or on the device that LOCKSTEP_TEST_DEVICE names.
+//! The shared suite, for every kernel, on the emulator or on the device that LOCKSTEP_TEST_DEVICE names.
 #![cfg(feature = "emulator")]
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn device() -> Arc<dyn Device> {
     Arc::new(named().unwrap_or_else(lockstep_cuda::emulator))
 }
 
-/// Without the kernels for short messages, which would run most of the suite otherwise.
+/// The emulator without the kernels for short messages. Otherwise these kernels would run most of the suite.
 fn wide() -> Arc<dyn Device> {
     let options = LaunchOptions { always_wide: true, ..LaunchOptions::default() };
     Arc::new(named().unwrap_or_else(lockstep_cuda::emulator).launched(options))
@@ -34,8 +34,8 @@ lockstep_testkit::backend_suite!(fine_constant, device(), "cuda/fine-constant");
 lockstep_testkit::backend_suite!(coarse_constant, device(), "cuda/coarse-constant");
 lockstep_testkit::backend_suite!(global_sbox, device(), "cuda/global-sbox");
 
-/// The checks that hash, with GHASH and POLYVAL by the carry-less multiply-add, which the default build does not have. A named
-/// device uses it if the build includes it and the device has it.
+/// The checks that use hashes, with GHASH and POLYVAL by the carry-less multiply-add, which the default build does not have. A
+/// named device uses the instruction if the build includes the kernels and the device supports it.
 #[test]
 fn carry_less_products() {
     let device = Arc::new(named().unwrap_or_else(lockstep_cuda::emulator_with_carry_less));

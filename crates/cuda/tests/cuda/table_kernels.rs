@@ -1,4 +1,4 @@
-//! The kernels of kernels/table and kernels/papers, each against the oracle, on the emulator.
+//! The kernels of kernels/table and kernels/papers, each compared with the oracle, on the emulator.
 #![cfg(feature = "emulator")]
 
 use crate::emulation;
@@ -17,7 +17,7 @@ fn check_family(family: Family, passes: &[&str]) {
                 check(family, pass, bits, &wrapping(family.tile_bytes), true, None);
             }
         }
-        // A grid that is too small or too large for the tiles.
+        // The grid is too small, or too large, for the number of tiles.
         for grid in [1, 2, 1000] {
             check(family, passes[0], bits, &pieces(passes[0], family.tile_bytes), true, Some(grid));
         }
@@ -62,7 +62,7 @@ fn the_kernel_of_the_thesis() {
     }
 }
 
-/// FIPS 197, appendix A: the whole schedule, and the oracle's with InvMixColumns for decryption.
+/// The first half of a schedule has the round keys for encryption, which are those of the oracle (FIPS 197, section 5.2).
 #[test]
 fn expansion_equals_the_standard() {
     for bits in [128usize, 192, 256] {

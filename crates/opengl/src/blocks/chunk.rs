@@ -1,4 +1,5 @@
-//! A call on a kernel of blocks, which is processed in chunks. A chunk is one draw for each run of pieces with the same key.
+//! Execution of a call by a kernel that encrypts blocks. The call is divided into chunks. A chunk has one draw for each run
+//! of pieces with the same key.
 
 use std::sync::Arc;
 
@@ -12,19 +13,21 @@ use super::{Experiment, Kernel, Run, Steps};
 use crate::driver::{Drawn, Driver, Staging, lock, or_wipe, reserve};
 use crate::gl::{Gl, WIDTH, rows};
 
-/// Maximum number of pieces of a chunk. With a key each, they are as many draws, each with a row of a texture.
+/// Maximum number of pieces of a chunk. If each piece has its own key, there is one draw for each piece, which needs at
+/// least one row of a texture.
 const MOST_PIECES: usize = 512;
 
-/// Maximum width and height of whole passes. They have the rows that textures of this width and height have at least.
+/// Maximum width and height of the textures of whole passes (see `Experiment::edge`). Every device supports textures of
+/// this width and height.
 const MOST_EDGE: usize = 1024;
 
-/// What a chunk consists of.
+/// The data of a chunk.
 #[derive(Default)]
 pub(crate) struct Chunk {
     runs: Vec<Run>,
     /// For each piece: the index of its run, and the position of its blocks there in bytes.
     places: Vec<(usize, usize)>,
-    /// For CTR and CBC: what is added to the results of all pieces, in whole blocks.
+    /// For CTR and CBC: the addends of the results of all pieces, in whole blocks.
     mask: Zeroizing<Vec<u8>>,
 }
 
@@ -141,7 +144,8 @@ impl Task {
         self.experiment.edge.map(|edge| edge.clamp(1, MOST_EDGE)).filter(|_| self.is_of_the_6800())
     }
 
-    /// A run of this number of blocks, which are added later. Its memory does not grow then: growing would leave a copy.
+    /// A run for this number of blocks, which are added later. Its memory never grows, because growing would leave a copy
+    /// of the content.
     fn run(&self, key: &Key, blocks: usize, mut memory: Zeroizing<Vec<u8>>) -> Run {
         let drawn = self.edge().map_or(blocks, |edge| edge * edge);
         memory.clear();
@@ -157,7 +161,7 @@ impl Task {
         }
     }
 
-    /// Appends the blocks of a piece that the kernel encrypts or decrypts, and what is added to the results.
+    /// Appends the blocks of a piece that the kernel encrypts or decrypts, and the blocks that are added to the results.
     fn stage_piece(&self, piece: &Piece, input: &[u8], run: &mut Run, mask: &mut Vec<u8>) {
         let count = input.len().div_ceil(16);
         let padding = 16 * count - input.len();

@@ -1,5 +1,6 @@
-//! The kernels of the OpenSSL engine for the GeForce 6800, a GPU without integers: floats only, with the logic of AES in
-//! lookup textures. `mix2` computes the multiplication by x instead, and `xor2` computes exclusive or instead.
+//! The kernels of the OpenSSL engine for the GeForce 6800, a GPU without integers. They use floats only, and perform the
+//! operations of AES by lookups in textures. In `mix2`, the multiplication by x is computed without a lookup. In `xor2`,
+//! exclusive or is computed without a lookup.
 #![allow(unsafe_code, reason = "functions of OpenGL")]
 
 use glow::HasContext;
@@ -10,7 +11,7 @@ use super::Run;
 use super::tables::{SBOX, doubled};
 use crate::gl::{COVERING_VERTICES, Gl, Slot, Sources, WIDTH};
 
-/// What is computed by arithmetic instead of a lookup.
+/// The operation that is computed by arithmetic and not by a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Variant {
     Tables,
@@ -75,7 +76,7 @@ impl Program {
     }
 }
 
-/// What a draw does, for experiments that separate the costs.
+/// The steps of a draw that are executed. Experiments omit steps to measure the cost of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Steps {
     /// Copies the blocks to textures, draws, and copies the results back.
@@ -83,7 +84,7 @@ pub enum Steps {
     All,
     /// Copies in both directions without a draw. The results are the input.
     Copies,
-    /// Uses the GPU for nothing. The results are the input.
+    /// Does not use the GPU. The results are the input.
     Nothing,
 }
 
@@ -107,7 +108,7 @@ pub(super) fn draw(run: &mut Run, variant: Variant, gl: &mut Gl) -> Result<(), S
     let mut keys = Zeroizing::new(vec![0; 4 * WIDTH]);
     keys[..run.round_keys.len()].copy_from_slice(&run.round_keys);
     gl.upload(Slot::ByteKeys, &keys)?;
-    // Without a draw the textures of the input are read.
+    // Without a draw, the results are read from the textures of the input.
     let outputs = [0, 1, 2, 3].map(if run.steps == Steps::All { Slot::ColumnResult } else { Slot::Column });
     gl.attach(&outputs);
     if run.steps == Steps::All {
@@ -136,7 +137,7 @@ pub(super) fn draw(run: &mut Run, variant: Variant, gl: &mut Gl) -> Result<(), S
     gl.end_draw()
 }
 
-/// The columns of blocks: of each block four bytes in each column.
+/// The columns of blocks. Each column has four bytes of each block.
 fn columns(blocks: &[u8]) -> [Zeroizing<Vec<u8>>; 4] {
     std::array::from_fn(|index| {
         let mut column = Zeroizing::new(Vec::with_capacity(blocks.len() / 4));
@@ -182,7 +183,7 @@ mod tests {
     fn shaders_have_no_integers() {
         for variant in [Variant::Tables, Variant::Mix2, Variant::Xor2] {
             let shader = Program { variant, size: KeySize::Aes256 }.fragment_shader();
-            // The locations of the results are not part of the computation.
+            // The locations of the results are integers, but they are not part of the computation.
             let shader = shader.replace("layout(location = ", "");
             assert_eq!(integers(&shader), ["0", "1", "2", "3"], "{variant:?}");
         }

@@ -20,7 +20,7 @@ pub(crate) enum Stage {
 /// Where the tables are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Tables {
-    /// In buffer textures; OpenGL ES 3.0 has none, so there they are in textures of one row.
+    /// In buffer textures. OpenGL ES 3.0 has no buffer textures, so the tables are then in textures of one row.
     Textures,
     Uniforms,
 }
@@ -34,7 +34,7 @@ struct Program {
     decrypts: bool,
 }
 
-/// Round keys of the longest key: 14 rounds, and one before them.
+/// Number of round keys of the longest key: one for each of the 14 rounds, and one before them.
 const MOST_ROUND_KEYS: usize = 15;
 
 const UNIFORMS: [&str; 5] = ["blocks", "rounds", "round_keys", "sbox_table", "mix_table"];
@@ -184,7 +184,7 @@ fn transform(gl: &Gl, input: glow::Buffer, output: glow::Buffer, blocks: &mut [u
     let bytes = blocks.len() as i32;
     let vertices = gl.vertices;
     let gl = &gl.gl;
-    // SAFETY: the context is current; both buffers have at least this number of bytes, and so has the mapped range.
+    // SAFETY: the context is current; both buffers and the mapped range have at least this number of bytes.
     unsafe {
         gl.bind_vertex_array(Some(vertices));
         gl.bind_buffer(glow::ARRAY_BUFFER, Some(input));

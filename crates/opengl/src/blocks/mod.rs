@@ -1,5 +1,5 @@
-//! Kernels that follow published systems: the GPU encrypts or decrypts blocks, each in a vertex or a fragment of its own, and
-//! the host does the rest of the mode. Their tables make them depend on keys and data in time.
+//! Kernels that follow published systems. The GPU encrypts or decrypts blocks, one block in each vertex or fragment, and the
+//! host performs the rest of the mode. The kernels use tables, so their time may depend on keys and data.
 
 mod chunk;
 mod geforce6800;
@@ -40,18 +40,18 @@ impl Kernel {
     }
 }
 
-/// Draws that differ from the usual ones, to reproduce the measurements of the OpenSSL engine for the GeForce 6800. Only its
-/// kernels take them into account.
+/// Draws that differ from the usual draws, to reproduce the measurements of the OpenSSL engine for the GeForce 6800. Only
+/// the kernels of this engine use these options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Experiment {
-    /// Draw textures of this width and height, from 1 to 1024, for each chunk, however few its blocks are, as the engine does.
-    /// `None` for draws of as many fragments as there are blocks.
+    /// If set, each chunk is drawn to textures of this width and height, from 1 to 1024, even if it has fewer blocks, as in
+    /// the engine. If `None`, a draw has as many fragments as there are blocks.
     pub edge: Option<usize>,
-    /// What a draw does.
+    /// The steps of a draw that are executed.
     pub steps: Steps,
 }
 
-/// Blocks of one key, which one draw encrypts or decrypts.
+/// Blocks with the same key, which one draw encrypts or decrypts.
 pub(crate) struct Run {
     pub(crate) kernel: Kernel,
     pub(crate) size: KeySize,
@@ -59,7 +59,7 @@ pub(crate) struct Run {
     pub(crate) decrypts: bool,
     /// The round keys in the order of the key schedule, 16 bytes each.
     pub(crate) round_keys: Zeroizing<Vec<u8>>,
-    /// A whole number of rows of a texture. [`Run::draw`] replaces the blocks by the results.
+    /// The blocks, which fill whole rows of a texture. [`Run::draw`] replaces them by the results.
     pub(crate) blocks: Zeroizing<Vec<u8>>,
     /// Number of blocks that are drawn, from the first on.
     pub(crate) drawn: usize,

@@ -40,8 +40,8 @@ pub(crate) static INVERSE_SBOX: LazyLock<[u8; 256]> = LazyLock::new(|| {
     table
 });
 
-/// What a byte of row 0 adds to its column in MixColumns (FIPS 197, section 5.1.3): bytes of rows 0 to 3, the first in the low
-/// bits. For a byte of row r the word is rotated by r bytes.
+/// The contribution of a byte in row 0 to its column in MixColumns (FIPS 197, section 5.1.3). The word has the bytes of rows 0
+/// to 3, with row 0 in the low bits. For a byte in row r, the word is rotated by r bytes.
 pub(crate) static MIX_COLUMNS: LazyLock<[u32; 256]> = LazyLock::new(|| column([2, 1, 1, 3]));
 
 /// The same for InvMixColumns (FIPS 197, section 5.3.3).

@@ -1,4 +1,4 @@
-//! A call, which is processed in chunks. Each chunk is one draw; with XTS, another draw encrypts the tweaks first.
+//! Execution of a call in chunks. Each chunk is one draw. For XTS, another draw encrypts the tweaks before it.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use super::program::Program;
 use crate::driver::{Drawn, Driver, Staging, lock, or_wipe, reserve};
 use crate::gl::{Gl, WIDTH, rows};
 
-/// Maximum number of pieces of a chunk: in tiles of 64 blocks they fill 512 rows of a texture.
+/// Maximum number of pieces of a chunk. In tiles of 64 blocks, this number of pieces fills 512 rows of a texture.
 const MOST_PIECES: usize = 8 * 1024;
 
-/// What a chunk consists of.
+/// The data of a chunk.
 #[derive(Default)]
 pub(crate) struct Chunk {
     /// For XTS: the draw that encrypts the tweaks, before `draw`.
@@ -27,7 +27,7 @@ pub(crate) struct Chunk {
     draw: Option<Draw>,
 }
 
-/// The tweaks of a chunk. A piece has one tweak, which has a tile of its own.
+/// The tweaks of a chunk. A piece has one tweak, and the tweak has its own tile.
 struct Tweaks {
     draw: Draw,
     /// For each piece: the number of blocks before it in its data unit, and the number of its tiles.
@@ -152,7 +152,8 @@ impl Pipeline for Task {
 }
 
 impl Task {
-    /// Fills the halves of the tiles with the blocks of all pieces. The rest of the last tile of each piece is zeros.
+    /// Fills the halves of the tiles with the blocks of all pieces. The rest of the last tile of each piece is filled
+    /// with zeros.
     fn halves(
         &self,
         mut halves: [Zeroizing<Vec<u8>>; 2],
@@ -185,7 +186,8 @@ impl Task {
         halves
     }
 
-    /// Two texels for each tile: the chaining state before it (for XTS it is set later), and the number of its key.
+    /// Two texels for each tile: the chaining state before the tile, and the number of its key. For XTS, the chaining
+    /// state is set later.
     fn tiles(&self, pieces: &[Piece], messages: &Messages<'_, '_>, numbers: &[u32]) -> Zeroizing<Vec<u8>> {
         let tiling = self.tiling;
         let mut tiles = Zeroizing::new(Vec::new());
@@ -229,15 +231,14 @@ fn whole_rows(mut bytes: Zeroizing<Vec<u8>>) -> Zeroizing<Vec<u8>> {
     bytes
 }
 
-/// The bit planes of the key that all tiles share; without such a key, the bit planes of all keys, in whole rows of a
-/// texture.
+/// The bit planes of the key, if all tiles share a key. Otherwise the bit planes of all keys, in whole rows of a texture.
 fn key_planes(keys: &PieceKeys<'_>, numbers: &[u32], decrypts: bool) -> Zeroizing<Vec<u32>> {
     if is_one(numbers) {
         return planes(keys.all[numbers[0] as usize], decrypts);
     }
     let planes_of_all: Vec<_> = keys.all.iter().map(|key| planes(key, decrypts)).collect();
     let len: usize = planes_of_all.iter().map(|words| words.len()).sum();
-    // Allocated at once: memory that grows leaves a copy of the keys behind.
+    // The memory is allocated at its full size, because memory that grows leaves a copy of the keys.
     let mut words = Zeroizing::new(vec![0; 4 * WIDTH * rows(len / 4)]);
     for (to, from) in words.iter_mut().zip(planes_of_all.iter().flat_map(|words| words.iter())) {
         *to = *from;

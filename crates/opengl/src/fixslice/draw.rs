@@ -12,12 +12,12 @@ use crate::gl::{Gl, Slot, WIDTH};
 pub(crate) struct Draw {
     pub(crate) program: Program,
     pub(crate) tiling: Tiling,
-    /// The first halves of all tiles, and the second halves; each a whole number of rows of a texture.
+    /// The first halves of all tiles, and the second halves. Each fills whole rows of a texture.
     pub(crate) halves: [Zeroizing<Vec<u8>>; 2],
     pub(crate) tile_count: usize,
-    /// Two texels for each tile, a whole number of rows.
+    /// Two texels for each tile. They fill whole rows.
     pub(crate) tiles: Zeroizing<Vec<u8>>,
-    /// The bit planes of all round keys; a whole number of rows, unless the program has one key (`one_key`).
+    /// The bit planes of all round keys. They fill whole rows, unless all tiles have one key (`one_key`).
     pub(crate) keys: Zeroizing<Vec<u32>>,
 }
 

@@ -9,8 +9,8 @@ pub(crate) const PLANES: usize = 8;
 /// The round keys of a key in the order of use, as bit planes. Bit 8 * row + 2 * column + block of a plane belongs to the
 /// byte in this row and column of this block (0 or 1).
 ///
-/// The shader leaves ShiftRows out, so that in round r its state is r ShiftRows behind (ahead, for decryption). The bytes of
-/// the round key are moved in the same way, except before the first and after the last round.
+/// The shader omits ShiftRows, so in round r its state lacks r ShiftRows (for decryption, r InvShiftRows). The bytes of the
+/// round keys are moved in the same way, except for the key before the first round and the key after the last round.
 pub(crate) fn planes(key: &Key, decrypts: bool) -> Zeroizing<Vec<u32>> {
     let keys = key.round_keys().as_blocks();
     let rounds = keys.len() - 1;

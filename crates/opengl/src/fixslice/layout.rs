@@ -1,6 +1,6 @@
-//! Where the blocks of a chunk lie in textures.
+//! The places of the blocks of a chunk in textures.
 //!
-//! A tile has two halves, each in a texture of its own, so that a fragment reads and writes the same place of both.
+//! A tile has two halves, each in a separate texture, so that a fragment reads and writes the same position in both.
 
 use std::ops::Range;
 

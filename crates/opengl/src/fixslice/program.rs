@@ -9,7 +9,7 @@ use crate::gl::{COVERING_VERTICES, Sources};
 const UNIFORMS: [&str; 7] =
     ["first_blocks", "second_blocks", "tiles", "width", "tile_count", "half_shift", "round_keys"];
 
-/// What a shader does with blocks.
+/// The use of the cipher in a shader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Mode {
     Ecb,
@@ -33,7 +33,8 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// The program of an operation, or `None` if the backend does not support it: serial passes, GHASH and fused AEADs.
+    /// The program of an operation. `None` if the backend does not support the operation: serial passes, GHASH and fused
+    /// AEADs.
     pub(crate) fn of(operation: Operation, size: KeySize, one_key: bool) -> Option<Program> {
         let Operation::Pass(pass) = operation else { return None };
         let (mode, decrypts) = match pass {

@@ -1,12 +1,12 @@
-//! What keys and data have left in a context, for tests of [`Gl::wipe`].
+//! Keys and data that remain in a context, for tests of [`Gl::wipe`].
 
 use glow::HasContext;
 
 use super::{Gl, Slot, WIDTH};
 
 impl Gl {
-    /// The number of bytes other than zero in textures, buffers and uniforms of keys and data. Only OpenGL, not OpenGL ES, can
-    /// read buffers back.
+    /// The number of nonzero bytes in textures, buffers and uniforms of keys and data. Buffers can be read back only with
+    /// OpenGL, not with OpenGL ES.
     ///
     /// # Errors
     /// What failed.

@@ -10,7 +10,8 @@ use lockstep_core::work::{Pass, Segment, Task, Work};
 use lockstep_core::{Error, Key, Result};
 use lockstep_testkit::suite::{self, Subject};
 
-/// The kernels, by what they do differently: modes in the shader; blocks in fragments; in vertices; as bytes in fragments.
+/// One kernel of each design: modes in the shader, blocks in fragments, blocks in vertices, and blocks as bytes in
+/// fragments.
 const KERNELS: [&str; 4] = ["opengl/fixslice", "opengl/gems-fragment", "opengl/gems-vertex", "opengl/6800"];
 
 fn ctr(device: &dyn Device, data: &mut [u8]) -> Result<()> {
@@ -62,7 +63,7 @@ fn thousands_of_short_messages_with_a_key_each() {
 }
 
 fn many_keys(device: &dyn Device, kernel: KernelId) {
-    // A kernel of blocks draws once for each key.
+    // A kernel that encrypts blocks draws once for each key.
     let count = if kernel.0 == 0 { 9000 } else { 700u32 };
     let keys: Vec<Key> =
         (0..count).map(|number| Key::new(&[number.to_le_bytes(); 4].concat()).unwrap()).collect();
@@ -97,7 +98,8 @@ fn a_lost_context_leaves_the_input() {
     }
 }
 
-/// A context that is lost when some chunks have been delivered: in place, the input of those is gone.
+/// A context that is lost after some chunks have been delivered. If the call works in place, the input of these chunks is
+/// overwritten.
 #[test]
 fn a_context_that_is_lost_midway_leaves_zeros() {
     for kernel in KERNELS {
@@ -110,10 +112,10 @@ fn a_context_that_is_lost_midway_leaves_zeros() {
     }
 }
 
-/// A driver that states a larger limit than it has, or a smaller one than every driver must have.
+/// A driver that states a larger limit than it supports, or a smaller limit than OpenGL requires.
 #[test]
 fn a_driver_that_states_a_wrong_limit() {
-    // More than 16384 rows of 512 blocks in one texture: the limit of llvmpipe.
+    // More than 16384 rows of 512 blocks in one texture. 16384 is the limit of llvmpipe.
     const CHUNK: usize = 16 * 512 * 16400;
     let cases = [
         (1 << 20, CHUNK, "opengl/gems-fragment", "OpenGL error 0x501"),
@@ -145,7 +147,7 @@ fn a_driver_that_states_a_wrong_limit() {
 fn keys_and_data_are_wiped() {
     let Some(device) = software::device() else { return };
     for kernel in device.kernels().to_vec() {
-        // Messages under one key and under several, for which kernels keep keys in different places.
+        // Messages with one key and with several keys, because kernels store the keys in different places.
         for keys in [1, 5] {
             let keys: Vec<Key> = (0..keys).map(|number| Key::new(&[7 + number; 16]).unwrap()).collect();
             let mut data = vec![3; 100_000];
@@ -167,12 +169,12 @@ fn keys_and_data_are_wiped() {
     }
 }
 
-/// Whole passes, as the engine for the GeForce 6800 draws them; and draws without encryption, in which CTR adds the counters.
+/// Whole passes, as the engine for the GeForce 6800 draws them, and draws without encryption, in which CTR adds the counters.
 #[test]
 fn experiments_have_defined_results() {
     use lockstep_opengl::{Experiment, Steps};
     let edge = Some(256);
-    // A whole pass and a block.
+    // The data of a whole pass, and one block more.
     let plain: Vec<u8> = (0..16 * 256 * 256 + 16).map(|at| (at % 251) as u8).collect();
     let run = |experiment| {
         let device = software::device()?.with_experiment(experiment);

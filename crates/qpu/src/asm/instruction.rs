@@ -12,7 +12,7 @@ pub(super) struct Parsed {
     pub(super) label: Option<String>,
 }
 
-/// An operation as it is written.
+/// An operation in the form of the text.
 struct Operation<'t> {
     name: &'t str,
     suffixes: Vec<&'t str>,
@@ -55,13 +55,13 @@ impl<'t> Operation<'t> {
         Operation { name, suffixes: suffixes.collect(), operands }
     }
 
-    /// True for `mov` with a constant that is not small.
+    /// True for `mov` with a constant that is not a small immediate.
     fn needs_load(&self) -> bool {
         let source = self.operands.last().copied().unwrap_or_default();
         source.starts_with('[') || value(source).is_some_and(|value| small_immediate(value).is_none())
     }
 
-    /// The condition and whether the flags are set.
+    /// The condition, and true if the flags are set.
     fn suffixes(&self) -> Result<(Condition, bool), String> {
         let (mut condition, mut sets_flags) = (Condition::Always, false);
         for suffix in &self.suffixes {
@@ -83,7 +83,7 @@ impl<'t> Operation<'t> {
     }
 }
 
-/// Divides operands at commas outside of brackets.
+/// Divides operands at commas outside brackets.
 fn split_operands(text: &str) -> Vec<&str> {
     let mut depth = 0;
     let parts = text.split(|letter| {
@@ -126,7 +126,7 @@ fn output(text: &str) -> Result<(Output, Option<Condition>), String> {
     let name = parts.next().unwrap_or_default();
     let register = match name {
         "-" => Register { file: File::Either, address: registers::NOP },
-        // Without a word about quads, r5 is the same in all elements.
+        // A name without a suffix for quads: r5 is the same in all elements.
         "r5" => Register { file: File::B, address: registers::R5 },
         name => register(name, true).ok_or_else(|| format!("unknown register `{name}` to write to"))?,
     };
@@ -168,11 +168,12 @@ fn input(text: &str) -> Result<Input, String> {
 
 fn rotation(by: &str, is_right: bool) -> Result<SmallImmediate, String> {
     if by == "r5" {
-        // The only rotation by r5 is towards higher elements. vc4asm writes it as `<<`, other than constants.
+        // The only rotation by r5 is towards higher elements. vc4asm writes it as `<<`, but writes rotations by constants
+        // towards higher elements as `>>`.
         return Ok(SmallImmediate::RotateByR5);
     }
     match by.parse::<u8>() {
-        // `>>` is towards higher elements.
+        // `>>` rotates towards higher elements.
         Ok(count @ 1..16) => Ok(SmallImmediate::Rotate(if is_right { count } else { 16 - count })),
         _ => Err(format!("`{by}` is no rotation: expected 1 to 15, or r5")),
     }
@@ -202,7 +203,7 @@ fn alu(operations: &[Operation<'_>]) -> Result<Parsed, String> {
         operation.has_operands(1 + count)?;
         let (condition, sets_flags) = operation.suffixes()?;
         let (to, of_output) = output(operation.operands[0])?;
-        // An operation without a destination is done for its flags.
+        // An operation without a destination is executed for its flags.
         let writes = to.register.address != registers::NOP;
         let condition = of_output.unwrap_or(condition);
         alu.to.set_condition(is_mul, if writes || sets_flags { condition } else { Condition::Never });
@@ -220,7 +221,7 @@ fn alu(operations: &[Operation<'_>]) -> Result<Parsed, String> {
         }
     }
     if alu.to.sets_flags && alu.add == AddOp::Nop {
-        // As vc4asm has it; the operation writes nothing.
+        // vc4asm uses this condition too. The operation writes nothing.
         alu.to.set_condition(false, Condition::Always);
     }
     alu.to.set_outputs(outputs)?;
@@ -240,7 +241,8 @@ fn mul_op(name: &str) -> Option<MulOp> {
     MulOp::ALL.iter().copied().find(|op| op.text() == name)
 }
 
-/// True if an operation is done by the mul ALU: if only it has the operation, if the other is used, or for a rotation.
+/// True if the mul ALU executes an operation: if the add ALU does not have the operation or is in use, or if the operation
+/// rotates.
 fn choose_alu(operation: &Operation<'_>, is_used: [bool; 2]) -> Result<bool, String> {
     let name = operation.name;
     let rotates = operation.operands.iter().skip(1).any(|text| text.contains("<<") || text.contains(">>"));
@@ -256,7 +258,7 @@ fn choose_alu(operation: &Operation<'_>, is_used: [bool; 2]) -> Result<bool, Str
     }
 }
 
-/// Sets the operation of the add ALU. Returns the number of its inputs as they are written.
+/// Sets the operation of the add ALU. Returns the number of inputs that the text of the operation has.
 fn set_add(alu: &mut Alu, operation: &Operation<'_>) -> usize {
     if operation.name == "mov" {
         alu.add = AddOp::Or;
@@ -311,7 +313,7 @@ fn load_immediate(operation: &Operation<'_>) -> Result<Parsed, String> {
     Ok(Parsed { instruction, label: None })
 }
 
-/// The bits of a list of numbers, one for each element.
+/// The bits of a list of numbers, with one number for each element.
 fn elements(list: &str, name: &str) -> Result<(ImmediateKind, u32), String> {
     let numbers: Vec<i8> = list
         .split(',')

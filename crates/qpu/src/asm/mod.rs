@@ -1,8 +1,9 @@
-//! Assembler for text in the syntax of vc4asm, without its macros, conditional assembly and expressions. The words are those of
-//! vc4asm (`make qpu-vc4asm`), but for `mov` of a small constant, which vc4asm turns into `ldi` if it is alone.
+//! An assembler for text in the syntax of vc4asm, without its macros, conditional assembly and expressions. It generates the
+//! same words as vc4asm (`make qpu-vc4asm`), except for `mov` of a small constant: vc4asm converts it into `ldi` if no other
+//! operation is in the instruction.
 //!
-//! A line is an instruction: one operation for each ALU, and a signal, separated by semicolons. `#` begins a comment. A label is
-//! defined by `:name` or `name:`, and named by `:name`, `r:name` or `name`. Numbers are decimal, hexadecimal (`0x`), or floats
+//! A line is an instruction: one operation for each ALU, and a signal, separated by semicolons. `#` begins a comment. `:name` or
+//! `name:` defines a label, and `:name`, `r:name` or `name` refers to it. Numbers are decimal, hexadecimal (`0x`), or floats
 //! with a point.
 //!
 //! ```text

@@ -1,8 +1,8 @@
-//! Operands of an instruction as they are written, and the choice of the register files that they need.
+//! Operands of an instruction in text, and the choice of the register files for them.
 
 use crate::isa::{Alu, Condition, Destination, Mux, Signal, SmallImmediate, registers};
 
-/// A file of registers, or either.
+/// A register file. `Either` means that both files have the register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum File {
     A,
@@ -40,9 +40,9 @@ pub(super) struct Output {
     pub(super) pack: u8,
 }
 
-/// The register of a name, for reads or for writes.
+/// The register with a name, for reads or for writes.
 pub(super) fn register(name: &str, is_written: bool) -> Option<Register> {
-    // General registers first: the names of the others are those of the addresses from 32.
+    // General registers come first. The other names are those of the addresses from 32 on.
     for (prefix, file) in [("ra", File::A), ("rb", File::B)] {
         if let Some(number) = name.strip_prefix(prefix).and_then(|number| number.parse::<u8>().ok()) {
             return (number < 64).then_some(Register { file, address: number });
@@ -66,8 +66,7 @@ pub(super) fn register(name: &str, is_written: bool) -> Option<Register> {
 impl Destination {
     /// Sets the outputs of both ALUs.
     ///
-    /// # Errors
-    /// A message if both need the same file, or packing that the word cannot have.
+    /// # Errors A message if both outputs need the same file, or a mode of packing that the word cannot have.
     pub(super) fn set_outputs(&mut self, outputs: [Option<Output>; 2]) -> Result<(), String> {
         let fits = |is_swapped: bool| {
             (outputs.iter().zip([is_swapped, !is_swapped])).all(|(output, is_b)| {
@@ -93,7 +92,7 @@ impl Destination {
             if self.pack != 0 {
                 return Err("an instruction has one mode of packing".into());
             }
-            // File A if the register is there; otherwise the results of the mul ALU.
+            // `pm` is false for packing in file A, and true for packing of the results of the mul ALU.
             (self.pack, self.pm) = (pack, !is_a);
         }
         Ok(())
@@ -105,10 +104,9 @@ impl Destination {
 }
 
 impl Alu {
-    /// Sets the inputs of both ALUs, first those that need a file, then those that either file has.
+    /// Sets the inputs of both ALUs, first the inputs that need a certain file, then the inputs that both files have.
     ///
-    /// # Errors
-    /// A message if they need more registers, constants, rotations or modes of unpacking than a word has.
+    /// A message if the inputs need more registers, constants, rotations or modes of unpacking than a word has.
     pub(super) fn set_inputs(&mut self, inputs: &[[Option<Input>; 2]; 2]) -> Result<(), String> {
         let mut files = Files::default();
         for is_fixed in [true, false] {
@@ -167,7 +165,7 @@ impl Alu {
     }
 }
 
-/// What an instruction reads from the files.
+/// The registers and the immediate that an instruction reads.
 #[derive(Default)]
 struct Files {
     a: Option<u8>,
@@ -176,7 +174,8 @@ struct Files {
 }
 
 impl Files {
-    /// The mux of an input; `None` if it is placed in the other round.
+    /// The mux of an input. `None` if the input belongs to the other round: round one (`is_fixed`) places the inputs that
+    /// have no choice of a file.
     fn place(&mut self, input: &Input, is_fixed: bool) -> Result<Option<Mux>, String> {
         let register = match input.source {
             Source::Accumulator(mux) => return Ok(is_fixed.then_some(mux)),
@@ -209,7 +208,7 @@ impl Files {
     }
 
     fn set_immediate(&mut self, small: SmallImmediate) -> Result<(), String> {
-        // A rotation has a value too, and may be the constant at the same time.
+        // A rotation also has a value, which may be the constant of another input.
         match self.immediate {
             None => self.immediate = Some(small),
             Some(have) if have == small => {}

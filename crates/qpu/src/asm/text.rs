@@ -10,7 +10,7 @@ use crate::isa::{INSTRUCTION_BYTES, Instruction};
 pub struct Program {
     /// The instructions, at address 0.
     pub instructions: Vec<Instruction>,
-    /// The line of each instruction, from 1.
+    /// The line of each instruction, counted from 1.
     pub lines: Vec<usize>,
 }
 
@@ -21,12 +21,12 @@ impl Program {
     }
 }
 
-/// A mistake in a program.
+/// An error in a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AsmError {
-    /// The line, from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The error.
     pub message: String,
 }
 
@@ -40,8 +40,7 @@ impl std::error::Error for AsmError {}
 
 /// Assembles a program.
 ///
-/// # Errors
-/// The first mistake.
+/// The first error.
 pub fn assemble(source: &str) -> Result<Program, AsmError> {
     let mut labels = HashMap::new();
     let mut parsed: Vec<(Parsed, usize)> = Vec::new();
@@ -80,14 +79,14 @@ fn address(number: usize) -> u32 {
     number as u32 * INSTRUCTION_BYTES
 }
 
-/// A label that a line begins with, and the rest.
+/// The label at the start of a line, if there is one, and the rest of the line.
 fn split_label(line: &str) -> (Option<&str>, &str) {
     if let Some(rest) = line.strip_prefix(':') {
         let (name, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
         return (Some(name), rest.trim());
     }
     match line.split_once(':') {
-        // `brr -, r:label` has a colon too.
+        // `brr -, r:label` also has a colon.
         Some((name, rest)) if !name.contains(char::is_whitespace) => (Some(name), rest.trim()),
         _ => (None, line),
     }

@@ -1,4 +1,4 @@
-//! Whether this machine has QPUs that a program can use.
+//! The conditions under which a program on this machine can use its QPUs.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use lockstep_core::backend::Missing;
 use super::PAGE;
 use crate::chip::BoardError;
 
-/// Boards by their chip.
+/// Boards, by chip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Model {
     /// BCM2835: Raspberry Pi 1, Zero, Zero W.
@@ -20,7 +20,7 @@ pub enum Model {
 }
 
 impl Model {
-    /// The chip and boards that have it.
+    /// The chip and the boards that have it.
     pub fn description(self) -> &'static str {
         match self {
             Model::Bcm2835 => "BCM2835 (Raspberry Pi 1 or Zero)",
@@ -29,8 +29,8 @@ impl Model {
         }
     }
 
-    /// Flags of memory that QPUs and the processor see alike. The processor of the BCM2835 uses the GPU's cache of level 2, the
-    /// others do not: their memory is accessed directly.
+    /// The flags of memory that QPUs and the processor both access. The processor of the BCM2835 uses the level 2 cache of the
+    /// GPU. The processors of the other chips do not use this cache, so they access the memory directly.
     pub(super) fn memory_flags(self) -> u32 {
         const DIRECT: u32 = 1 << 2;
         const COHERENT: u32 = 2 << 2;
@@ -41,17 +41,16 @@ impl Model {
     }
 }
 
-/// Bus addresses have the mode of the caches in their two highest bits; the others are the physical address.
+/// Bus addresses have the mode of the caches in their two highest bits. The other bits are the physical address.
 const PHYSICAL: u32 = 0x3fff_ffff;
 
 impl Model {
     /// The physical address of memory of the GPU that the firmware has locked at a bus address.
     ///
-    /// # Errors
-    /// The memory is not within the board's, at whole pages. It must not be mapped: keys would be written to the memory of
-    /// something else, or to registers of a device.
+    /// If the memory is not within the memory of the board, or does not start at a page. Such memory must not be mapped,
+    /// because keys would be written to memory that something else uses, or to registers of a device.
     pub(super) fn physical_address(self, bus: u32, bytes: usize) -> Result<u32, BoardError> {
-        // Where the registers of the chip's devices begin, after the memory.
+        // The registers of the chip's devices begin here, after the memory.
         let end = match self {
             Model::Bcm2835 => 0x2000_0000,
             Model::Bcm2836 | Model::Bcm2837 => 0x3f00_0000,
@@ -70,13 +69,13 @@ impl Model {
 
 /// The device of the firmware's mailbox.
 pub(super) const MAILBOX: &str = "dev/vcio";
-/// Its driver in the kernel, with a link for each device that it owns.
+/// The driver of the QPUs in the kernel. Its folder has a link for each device that the driver owns.
 const DRIVER: &str = "sys/bus/platform/drivers/vc4_v3d";
 const COMPATIBLE: &str = "proc/device-tree/compatible";
 
 const ANOTHER: &str = "use another device";
 
-/// Checks the conditions by files below a folder, which is `/` but in tests.
+/// Checks the conditions by files below the folder `root`, which is `/` except in tests.
 ///
 /// # Errors
 /// [`Missing`] with the first condition that is not met.
@@ -93,7 +92,7 @@ pub fn check(root: &Path) -> Result<Model, Missing> {
             "use its Vulkan driver, by the device wgpu:0",
         ));
     }
-    // A chip is also compatible with the ones before it.
+    // A chip is also listed as compatible with the earlier chips.
     let model = [("bcm2837", Model::Bcm2837), ("bcm2836", Model::Bcm2836), ("bcm2835", Model::Bcm2835)];
     let Some((_, model)) = model.into_iter().find(|(chip, _)| is(chip)) else {
         return Err(missing("this machine is no Raspberry Pi 1 to 3 with Linux", ANOTHER));

@@ -1,54 +1,48 @@
-//! What a board needs of the operating system: the mailbox of the firmware, and the GPU's memory.
+//! The functions of the operating system that a board needs: the mailbox of the firmware, and the memory of the GPU.
 
 use std::io;
 
 /// The firmware of a board.
 pub trait Firmware: Send {
-    /// Waits until no other process of this library uses the QPUs, and makes others wait.
+    /// Waits until no other process of this library uses the QPUs, and makes other processes wait.
     ///
-    /// # Errors
-    /// Those of the operating system.
+    /// # Errors Errors of the operating system.
     fn acquire(&mut self) -> io::Result<()>;
 
-    /// The number of this process. After a fork, a child process leaves the memory of a call of its parent alone.
+    /// The number of this process. After a fork, a child process must not touch the memory of a call of its parent.
     fn process(&self) -> u32 {
         std::process::id()
     }
 
-    /// Ends what [`Firmware::acquire`] began.
+    /// Ends the exclusive use that [`Firmware::acquire`] began.
     fn give_back(&mut self);
 
-    /// Sends a property message, which the response replaces.
+    /// Sends a property message. The response replaces the message.
     ///
-    /// # Errors
-    /// Those of the operating system. An error of the firmware is part of the response.
+    /// # Errors Errors of the operating system. An error of the firmware is part of the response.
     fn property(&mut self, message: &mut [u32; 16]) -> io::Result<()>;
 
     /// Maps the memory at a physical address, a multiple of 4096.
     ///
-    /// # Errors
-    /// Those of the operating system.
+    /// # Errors Errors of the operating system.
     fn map(&mut self, address: u32, bytes: usize) -> io::Result<Box<dyn SharedMemory>>;
 }
 
-/// Memory that the GPU and this program share. Offsets and lengths are multiples of four, since memory that is not cached is
-/// accessed by words.
+/// Memory that the GPU and this program share. Offsets and lengths are multiples of four, because memory that is not cached
+/// is accessed by words.
 pub trait SharedMemory: Send {
     /// Copies bytes to an offset.
     ///
-    /// # Panics
-    /// If they are not within the memory.
+    /// # Panics If the bytes are not within the memory.
     fn write(&mut self, offset: usize, bytes: &[u8]);
 
     /// Copies bytes from an offset.
     ///
-    /// # Panics
-    /// If they are not within the memory.
+    /// # Panics If the bytes are not within the memory.
     fn read(&self, offset: usize, bytes: &mut [u8]);
 
     /// Sets bytes from an offset to zero.
     ///
-    /// # Panics
-    /// If they are not within the memory.
+    /// # Panics If the bytes are not within the memory.
     fn wipe(&mut self, offset: usize, len: usize);
 }

@@ -1,4 +1,4 @@
-//! The firmware by Linux: `/dev/vcio`, and the GPU's memory by `/dev/mem`.
+//! The firmware on Linux: the mailbox is `/dev/vcio`, and the memory of the GPU is mapped by `/dev/mem`.
 
 use std::ffi::{c_char, c_void};
 use std::fs::{File, OpenOptions};
@@ -14,22 +14,22 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::{Firmware, SharedMemory};
 
-/// The mailbox, and all memory.
+/// The files of the mailbox and of all memory.
 pub(super) struct Vcio {
     mailbox: File,
     memory: File,
-    /// The process that opened them.
+    /// The process that opened the files.
     process: u32,
 }
 
 impl Vcio {
-    /// Opens both.
+    /// Opens both files.
     ///
     /// # Errors
     /// [`Missing`] if this process has no access.
     pub(super) fn open() -> Result<Vcio, Missing> {
         let open = |path: &str| {
-            // Synchronous: the memory is not cached.
+            // With this flag, mappings of the memory are not cached.
             let options =
                 OpenOptions::new().read(true).write(true).custom_flags(OFlags::SYNC.bits() as i32).open(path);
             options.map_err(|error| Missing {
@@ -41,13 +41,13 @@ impl Vcio {
     }
 }
 
-/// The request of the mailbox's driver: 0 of type 100, whose argument is the address of a message.
+/// The request of the mailbox's driver. It has the number 0 and the type 100, and its argument is the address of a message.
 const PROPERTY: rustix::ioctl::Opcode = opcode::read_write::<*mut c_char>(100, 0);
 
 impl Firmware for Vcio {
     fn acquire(&mut self) -> io::Result<()> {
         if self.process != self.process() {
-            // A lock belongs to the open file, which processes share after a fork.
+            // A lock belongs to the open file, which the processes share after a fork. So the child opens the files again.
             *self = Vcio::open().map_err(io::Error::other)?;
         }
         // A signal ends the wait with an error.
@@ -55,15 +55,16 @@ impl Firmware for Vcio {
     }
 
     fn give_back(&mut self) {
-        // The lock also ends with the file, so that an error has no consequence.
+        // The lock also ends when the file is closed, so an error has no consequence.
         let _ = flock(&self.mailbox, FlockOperation::Unlock);
     }
 
     #[allow(unsafe_code, reason = "a request of the mailbox's driver")]
     fn property(&mut self, message: &mut [u32; 16]) -> io::Result<()> {
-        // SAFETY: the driver reads and writes as many bytes as the first word of the message states, which are within it.
+        // SAFETY: the driver reads and writes the number of bytes that the first word of the message states. These bytes are
+        // within the message.
         let request = unsafe { Updater::<PROPERTY, [u32; 16]>::new(message) };
-        // SAFETY: the request is one of this driver.
+        // SAFETY: the driver supports this request.
         unsafe { ioctl(&self.mailbox, request) }?;
         Ok(())
     }
@@ -71,8 +72,8 @@ impl Firmware for Vcio {
     #[allow(unsafe_code, reason = "memory of a device")]
     fn map(&mut self, address: u32, bytes: usize) -> io::Result<Box<dyn SharedMemory>> {
         let (read_write, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
-        // SAFETY: a new mapping at an address that the kernel chooses. The memory is that of an allocation by the firmware,
-        // which nothing else uses.
+        // SAFETY: this is a new mapping at an address that the kernel chooses. The firmware has allocated the memory, and
+        // nothing else uses it.
         let start = unsafe { mmap(ptr::null_mut(), bytes, read_write, flags, &self.memory, address.into()) }?;
         let start = NonNull::new(start).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Box::new(Mapping { start, bytes }))
@@ -86,14 +87,14 @@ struct Mapping {
 }
 
 #[allow(unsafe_code, reason = "the mapping belongs to this value")]
-// SAFETY: no other thread has the address.
+// SAFETY: no other thread has the address of the mapping.
 unsafe impl Send for Mapping {}
 
 #[allow(unsafe_code, reason = "the mapping belongs to this value")]
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `mmap` with this length, and nothing refers to it any more. There is no remedy if
-        // this fails.
+        // SAFETY: the mapping was made by `mmap` with this length, and nothing refers to it any more. If the call fails,
+        // nothing can be done about it.
         let _ = unsafe { munmap(self.start.as_ptr(), self.bytes) };
     }
 }

@@ -1,11 +1,11 @@
-//! Property messages of the firmware: a tag with its values, which the response replaces.
+//! Property messages of the firmware. A message has a tag with values, which the response replaces.
 
 use std::io;
 
 use super::{Firmware, SharedMemory};
 use crate::chip::BoardError;
 
-/// Tags (the firmware's documentation).
+/// Tags, as in the documentation of the firmware.
 const ALLOCATE: u32 = 0x3000c;
 const LOCK: u32 = 0x3000d;
 const UNLOCK: u32 = 0x3000e;
@@ -23,7 +23,7 @@ const KERNEL_DRIVER: &str = "the kernel's driver probably owns the QPUs: remove 
 const MEMORY: &str = "raise gpu_mem in config.txt and restart";
 const RETRY: &str = "try again; if it remains, restart the board";
 
-/// The firmware, by its messages.
+/// The firmware, which is used through messages.
 pub(super) struct Mailbox {
     firmware: Box<dyn Firmware>,
 }
@@ -53,7 +53,8 @@ impl Mailbox {
     /// Sends a tag with values. Returns the first value of the response.
     fn request(&mut self, what: &str, tag: u32, values: &[u32]) -> Result<u32, BoardError> {
         let mut message = [0; 16];
-        // The length of the message, a request, the tag, the lengths of its room and of the request, the values, and the end.
+        // The words are: the length of the message, the code of a request, the tag, the length of the space for values, the
+        // length of the request, the values, and the end.
         message[0] = 4 * (5 + values.len() as u32 + 1);
         message[2] = tag;
         message[3] = 4 * values.len() as u32;
@@ -61,7 +62,7 @@ impl Mailbox {
         let failed =
             |reason: String, remedy| BoardError { reason: format!("cannot {what}: {reason}"), remedy };
         self.firmware.property(&mut message).map_err(|error| match error.kind() {
-            // The kernel's answer if the firmware refuses a message (Linux, `drivers/firmware/raspberrypi.c`).
+            // This is the error of the kernel if the firmware refuses a message (Linux, `drivers/firmware/raspberrypi.c`).
             io::ErrorKind::InvalidInput => {
                 failed(format!("the firmware refuses the message: {error}"), UPDATE)
             }
@@ -79,7 +80,7 @@ impl Mailbox {
         Ok(message[5])
     }
 
-    /// The same for requests whose response is zero if they succeed.
+    /// The same for requests whose response is zero on success.
     fn command(
         &mut self,
         what: &str,
@@ -107,7 +108,7 @@ impl Mailbox {
         }
     }
 
-    /// Locks memory at an address, which is returned.
+    /// Locks memory, and returns its address.
     pub(super) fn lock(&mut self, handle: u32) -> Result<u32, BoardError> {
         match self.request("lock memory of the GPU", LOCK, &[handle])? {
             0 => {
@@ -125,7 +126,7 @@ impl Mailbox {
         self.command("free memory of the GPU", RELEASE, &[handle], RETRY)
     }
 
-    /// Maps locked memory, at a physical address, into this process.
+    /// Maps locked memory, which is at a physical address, into this process.
     pub(super) fn map(&mut self, physical: u32, bytes: usize) -> Result<Box<dyn SharedMemory>, BoardError> {
         self.firmware.map(physical, bytes).map_err(|error| BoardError {
             reason: format!("cannot map memory of the GPU: {error}"),
@@ -138,7 +139,7 @@ impl Mailbox {
         self.command(what, ENABLE_QPU, &[enabled.into()], KERNEL_DRIVER)
     }
 
-    /// Runs QPUs by a control list, and waits for their end. The firmware clears the caches before.
+    /// Runs QPUs by a control list, and waits for their end. Before that, the firmware clears the caches.
     pub(super) fn execute(&mut self, qpus: u32, control: u32, timeout_ms: u32) -> Result<(), BoardError> {
         self.command("run the QPUs", EXECUTE_QPU, &[qpus, control, 0, timeout_ms], RETRY)
     }

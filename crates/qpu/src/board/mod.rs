@@ -1,7 +1,7 @@
-//! The QPUs of a board, Raspberry Pi 1 to 3, by the mailbox of the firmware.
+//! The QPUs of a board, Raspberry Pi 1 to 3, used through the mailbox of the firmware.
 //!
-//! Source of the messages: the firmware's documentation, *Mailbox property interface*. No board has run this yet: the tests use a
-//! firmware that runs the simulator.
+//! The messages are described in the firmware's documentation, *Mailbox property interface*. This code has not yet run on a
+//! board. The tests use a firmware that runs the simulator.
 
 mod conditions;
 mod firmware;
@@ -19,41 +19,43 @@ use self::mailbox::Mailbox;
 use crate::chip::{BoardError, Chip, ChipError, ProgramRun};
 use crate::sim::{QPUS, Run};
 
-/// Milliseconds after which the firmware ends a run. It must answer before the kernel gives up, which is after one second (Linux,
-/// `drivers/firmware/raspberrypi.c`): otherwise the run goes on, and its end cannot be detected. The longest run of the device takes
-/// 0.15 s by the simulator: the thesis's decryption with a key of 256 bits.
+/// Milliseconds after which the firmware ends a run. The firmware must answer before the kernel gives up, which happens after one
+/// second (Linux, `drivers/firmware/raspberrypi.c`). Otherwise the run continues, and its end cannot be detected. The longest run of
+/// the device, the thesis's decryption with a key of 256 bits, takes 0.15 s according to the simulator.
 const TIMEOUT_MS: u32 = 900;
 
-/// Bytes of a page, the alignment of the GPU's memory.
+/// Bytes of a page. The memory of the GPU is aligned to pages.
 const PAGE: usize = 4096;
 
-/// Where things are in the GPU's memory: the control list has the addresses of the uniforms and of the program for each QPU.
+/// Offsets in the memory of the GPU. The control list, at offset 0, has the addresses of the uniforms and of the program for
+/// each QPU.
 const CONTROL: usize = 0;
 const PROGRAM: usize = PAGE;
-/// The longest program, in bytes: the published decryption has about 5 KiB.
+/// Maximum number of bytes of a program. The published decryption has about 5 KiB.
 const PROGRAM_BYTES: usize = 4 * PAGE;
 const DATA: usize = PROGRAM + PROGRAM_BYTES;
 
-/// The GPU's memory that a board uses.
+/// The memory of the GPU that a board uses.
 struct Allocation {
     handle: u32,
-    /// The address for QPUs.
+    /// The address that QPUs use.
     bus: u32,
     shared: Box<dyn SharedMemory>,
     /// Bytes after [`DATA`].
     data: usize,
-    /// True from the start of a run until the firmware reports its success: QPUs may read and write the memory.
+    /// True from the start of a run until the firmware reports its success. During this time QPUs may read and write the
+    /// memory.
     is_in_use: bool,
-    /// The process that allocated it.
+    /// The process that allocated the memory.
     process: u32,
 }
 
-/// The QPUs of a board. Between [`Chip::reserve`] and [`Chip::finish`] it holds memory of the GPU, the QPUs are switched on, and
-/// other processes wait.
+/// The QPUs of a board. Between [`Chip::reserve`] and [`Chip::finish`] the board holds memory of the GPU, the QPUs are switched
+/// on, and other processes wait.
 ///
-/// Memory is left behind, with keys and data, in two cases: the process is killed in a run, or a run fails and the firmware also
-/// refuses to switch the QPUs off. The memory is then not wiped and not freed, since QPUs may still write to it, and the board
-/// refuses further runs until the QPUs can be switched off.
+/// Memory with keys and data remains allocated in two cases: the process is killed during a run, or a run fails and the firmware
+/// also refuses to switch the QPUs off. In the second case QPUs may still write to the memory. So the memory is not wiped and
+/// not freed, and the board refuses further runs until the QPUs can be switched off.
 pub struct Board {
     mailbox: Mailbox,
     model: Model,
@@ -63,8 +65,8 @@ pub struct Board {
 impl Board {
     /// The QPUs of the board that this program runs on.
     ///
-    /// # Errors
-    /// [`Missing`] if it is no Raspberry Pi 1 to 3, if the kernel's driver owns the QPUs, or if this process has no access.
+    /// [`Missing`] if the board is not a Raspberry Pi 1 to 3, if the kernel's driver owns the QPUs, or if this process has no
+    /// access.
     pub fn open() -> Result<Board, Missing> {
         let model = check(Path::new("/"))?;
         #[cfg(target_os = "linux")]
@@ -73,7 +75,7 @@ impl Board {
         unreachable!("the check needs files of Linux: {model:?}")
     }
 
-    /// A board with a firmware.
+    /// A board with the given firmware.
     pub fn new(firmware: Box<dyn Firmware>, model: Model) -> Board {
         Board { mailbox: Mailbox::new(firmware), model, memory: None }
     }
@@ -83,13 +85,13 @@ impl Board {
         self.model
     }
 
-    /// Takes the QPUs and memory for data.
+    /// Acquires the QPUs, and memory for data.
     fn start(&mut self, data: usize) -> Result<Allocation, BoardError> {
         self.mailbox.acquire()?;
         let started = self.mailbox.enable_qpus(true).and_then(|()| {
             let allocated = self.allocate(data);
             if allocated.is_err() {
-                // The first error is the one to report, here and below.
+                // The first error is reported, here and below.
                 let _ = self.mailbox.enable_qpus(false);
             }
             allocated
@@ -122,15 +124,14 @@ impl Board {
 
     /// Switches the QPUs off, wipes and frees the memory, and lets other processes continue.
     ///
-    /// # Errors
-    /// The QPUs may be running a program, and cannot be switched off. Everything is then kept.
+    /// If the QPUs may be running a program and cannot be switched off. The memory and the lock are then kept.
     fn stop(&mut self) -> Result<(), BoardError> {
         let Some(mut memory) = self.memory.take() else { return Ok(()) };
         if memory.process != self.mailbox.process() {
-            // The parent of this process is in a call, and ends it.
+            // The parent of this process is in a call, and the parent ends the call.
             return Ok(());
         }
-        // In this order: the memory is neither wiped nor freed while QPUs may use it.
+        // The QPUs are switched off first, because the memory must be neither wiped nor freed while QPUs may use it.
         if let Err(error) = self.mailbox.enable_qpus(false)
             && memory.is_in_use
         {
@@ -139,7 +140,7 @@ impl Board {
         }
         memory.shared.wipe(0, DATA + memory.data);
         drop(memory.shared);
-        // If the firmware refuses these, it keeps memory that is wiped.
+        // If the firmware refuses these requests, the memory remains allocated, but it has been wiped.
         let _ = self.mailbox.unlock(memory.handle);
         let _ = self.mailbox.release(memory.handle);
         self.mailbox.give_back();
@@ -192,7 +193,7 @@ impl Chip for Board {
             return Err(error.into());
         }
         memory.is_in_use = false;
-        // Whole words.
+        // The output is read in whole words.
         let output = run.output.start & !3..run.output.end.next_multiple_of(4);
         memory.shared.read(DATA + output.start, &mut run.memory[output]);
         memory.shared.wipe(DATA, run.memory.len());
@@ -200,7 +201,7 @@ impl Chip for Board {
     }
 
     fn finish(&mut self) {
-        // The next run reports a failure.
+        // If this fails, the next run reports the failure.
         let _ = self.stop();
     }
 }

@@ -23,7 +23,7 @@ impl Set {
         self.0[variable.0 as usize / 64] &= !(1 << (variable.0 % 64));
     }
 
-    /// Adds all of another set. True if that changed this set.
+    /// Adds all variables of another set. True if this set has changed.
     pub(super) fn extend(&mut self, other: &Set) -> bool {
         let before = self.clone();
         for (word, more) in self.0.iter_mut().zip(&other.0) {

@@ -6,7 +6,7 @@ use crate::isa::{AddOp, BranchCondition, Condition, MulOp, SmallImmediate};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Variable(pub(super) u32);
 
-/// A place in a program.
+/// A position in a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Label(pub(super) u32);
 
@@ -15,7 +15,7 @@ pub struct Label(pub(super) u32);
 pub enum Read {
     /// The next uniform.
     Uniform,
-    /// The numbers of the elements.
+    /// The number of each element.
     Element,
     /// The number of the QPU.
     Qpu,
@@ -36,9 +36,9 @@ pub enum Write {
     Tmu,
     /// A vector for the VPM.
     Vpm,
-    /// How vectors of the VPM are read, or how DMA loads.
+    /// The setup of reads of the VPM, or of a DMA load.
     LoadSetup,
-    /// How vectors of the VPM are written, or how DMA stores.
+    /// The setup of writes to the VPM, or of a DMA store.
     StoreSetup,
     /// Starts a DMA load.
     LoadAddress,
@@ -59,53 +59,53 @@ pub enum Input {
     Small(SmallImmediate),
     /// Another register.
     Read(Read),
-    /// What the operation before it has received.
+    /// The vector that the operation before this one has received.
     Received,
 }
 
 impl Input {
-    /// The value as a small immediate, from -16 to 15, or 1, 2, 4, ... 128 or 1/256, ... 1/2 as bits of a float.
+    /// The value as a small immediate: -16 to 15, or the bits of one of the floats 1, 2, 4, ... 128 and 1/256, ... 1/2.
     pub fn small(value: u32) -> Option<Input> {
         SmallImmediate::Value(value).code().map(|_| Input::Small(SmallImmediate::Value(value)))
     }
 }
 
-/// Where the result of an operation is written.
+/// The destination of the result of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Output {
     /// A variable.
     Variable(Variable),
     /// Another register.
     Write(Write),
-    /// Nowhere: only flags are set, or something is waited for.
+    /// None: the operation only sets flags, or waits for something.
     Nothing,
 }
 
-/// What an operation does.
+/// The kind of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     /// An operation of the add ALU.
     Add(AddOp),
     /// An operation of the mul ALU.
     Mul(MulOp),
-    /// An operation that both ALUs have, or whose results are the same for the inputs that it gets.
+    /// An operation that both ALUs have, or two operations with the same results for these inputs.
     Either(AddOp, MulOp),
-    /// Moves the first input. Either ALU can do that.
+    /// Moves the first input. Either ALU can execute a move.
     Move,
     /// A constant.
     Constant(u32),
-    /// Increments a semaphore, or decrements it once it is not zero.
+    /// Increments a semaphore, or waits until it is not zero and decrements it.
     Semaphore {
-        /// Its number, from 0 to 15.
+        /// The number of the semaphore, from 0 to 15.
         number: u8,
-        /// True if it is decremented.
+        /// True if the semaphore is decremented.
         decrements: bool,
     },
-    /// Waits for the next result of texture unit 0, which the next operation takes as [`Input::Received`].
+    /// Waits for the next result of texture unit 0. The next operation uses the result as [`Input::Received`].
     Receive,
 }
 
-/// How the result of an operation of the mul ALU is rotated.
+/// The rotation of the result of an operation of the mul ALU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Rotation {
     /// Element i moves to (i + n) mod 16.
@@ -117,21 +117,21 @@ pub enum Rotation {
 /// An operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Op {
-    /// What it does.
+    /// The kind of the operation.
     pub action: Action,
-    /// Its inputs; those that the action does not have are ignored.
+    /// The inputs. Inputs that this kind of operation does not have are ignored.
     pub inputs: [Input; 2],
-    /// Where the result is written.
+    /// The destination of the result.
     pub output: Output,
     /// The elements for which the result is written.
     pub condition: Condition,
     /// True if the flags are set.
     pub sets_flags: bool,
-    /// How the result is rotated; only for moves.
+    /// The rotation of the result; only for moves.
     pub rotation: Option<Rotation>,
-    /// How the first input, which is a variable, is unpacked, from 0 (none) to 7.
+    /// The mode of unpacking of the first input, which is then a variable: from 0 (none) to 7.
     pub unpack: u8,
-    /// How the output, which is a variable, is packed, from 0 (none) to 15.
+    /// The mode of packing of the output, which is then a variable: from 0 (none) to 15.
     pub pack: u8,
 }
 
@@ -150,7 +150,7 @@ impl Op {
         }
     }
 
-    /// The inputs that the action has.
+    /// The inputs that this kind of operation has.
     pub fn used_inputs(&self) -> &[Input] {
         let count = match self.action {
             Action::Add(op) => op.inputs(),
@@ -162,7 +162,7 @@ impl Op {
         &self.inputs[..count]
     }
 
-    /// The variables that are read. An output that is only written in part counts as read.
+    /// The variables that the operation reads. An output that is only written in part counts as read.
     pub fn reads(&self) -> impl Iterator<Item = Variable> {
         let inputs = self.used_inputs().iter().filter_map(|input| match input {
             Input::Variable(variable) => Some(*variable),
@@ -172,7 +172,7 @@ impl Op {
         inputs.chain(kept)
     }
 
-    /// The variable that is written.
+    /// The variable that the operation writes.
     pub fn writes(&self) -> Option<Variable> {
         match self.output {
             Output::Variable(variable) => Some(variable),
@@ -186,25 +186,25 @@ impl Op {
     }
 }
 
-/// A part of a program.
+/// An item of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Item {
     /// An operation.
     Op(Op),
-    /// A place that is branched to.
+    /// A label: a target of branches.
     Label(Label),
     /// A branch.
     Branch {
-        /// Which elements must have which flag.
+        /// The flags that elements must have.
         condition: BranchCondition,
-        /// Where it goes.
+        /// The target.
         target: Label,
     },
     /// A branch that writes its return address.
     Call {
-        /// Where it goes.
+        /// The target.
         target: Label,
-        /// The return address.
+        /// The variable for the return address.
         link: Variable,
     },
     /// A branch to a return address.
@@ -216,7 +216,7 @@ pub enum Item {
 /// A program.
 #[derive(Debug, Clone, Default)]
 pub struct Code {
-    /// Its parts, in order.
+    /// The items, in order.
     pub items: Vec<Item>,
     variables: u32,
     labels: u32,
@@ -234,7 +234,7 @@ impl Code {
         Variable(self.variables - 1)
     }
 
-    /// A new label, which is to be placed once by [`Code::place`].
+    /// A new label. [`Code::place`] must be called once for it.
     pub fn label(&mut self) -> Label {
         self.labels += 1;
         Label(self.labels - 1)

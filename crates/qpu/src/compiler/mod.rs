@@ -1,4 +1,5 @@
-//! From operations on variables to instructions: [`sequential`] as simple compilers do it, [`scheduled`] for speed.
+//! Compilers that convert operations on variables to instructions: [`sequential`] generates code like a simple compiler, and
+//! [`scheduled`] generates fast code.
 
 mod flow;
 mod ir;
@@ -10,10 +11,10 @@ pub use ir::{Action, Code, Input, Item, Label, Op, Output, Read, Rotation, Varia
 
 use std::fmt;
 
-/// Why a program cannot be compiled.
+/// The reason why a program cannot be compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompileError {
-    /// More variables are needed at once than there are registers.
+    /// At some point, more variables are needed than there are registers.
     Registers,
     /// A variable is read, or written in part, before it is written.
     Unwritten,

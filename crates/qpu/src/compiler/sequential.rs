@@ -1,6 +1,6 @@
-//! Code as simple compilers for QPUs generate it: one operation in a word, in the order of the program, branches whose delay
-//! slots are empty, and an accumulator only for a value that the next operation uses up. The thesis's kernels were compiled by such
-//! a compiler.
+//! A compiler that generates code like simple compilers for QPUs: one operation in each word, in the order of the program. The
+//! delay slots of branches are empty, and an accumulator is used only for a value whose only reader is the next operation. The
+//! thesis's kernels were compiled by such a compiler.
 
 use super::CompileError;
 use super::flow::{Set, live};
@@ -10,7 +10,7 @@ use crate::isa::registers::{FILE, NOP};
 use crate::isa::{Branch, BranchCondition, INSTRUCTION_BYTES, Instruction};
 use crate::sim::Hazards;
 
-/// The accumulator of values that the next operation uses up, and that of inputs which have to be moved.
+/// The accumulator for values whose only reader is the next operation, and the accumulator for inputs that have to be moved.
 const NEXT: Location = Location::Accumulator(1);
 const MOVED: Location = Location::Accumulator(0);
 
@@ -52,7 +52,7 @@ pub fn compile(code: &Code) -> Result<Vec<Instruction>, CompileError> {
     Ok(emitter.instructions)
 }
 
-/// Sets the target of the branch at a place.
+/// Sets the target of the branch at index `place`.
 pub(super) fn set_target(instructions: &mut [Instruction], place: usize, target: usize) {
     if let Instruction::Branch(branch) = &mut instructions[place] {
         branch.offset = (target as i32 - place as i32 - 4) * INSTRUCTION_BYTES as i32;
@@ -78,9 +78,9 @@ struct Emitter {
 }
 
 impl Emitter {
-    /// Appends an instruction, after as many that do nothing as the rules require.
+    /// Appends an instruction. If the rules require it, instructions that do nothing are inserted before it.
     fn push(&mut self, instruction: Instruction) {
-        // No rule reaches further than over three instructions.
+        // No rule requires more than three instructions in between.
         for _ in 0..4 {
             if self.hazards.clone().check(&instruction).is_ok() {
                 break;
@@ -121,7 +121,7 @@ impl Emitter {
             inputs[0] = self.moved(inputs[0]);
             self.push(NOTHING);
         } else if op.used_inputs().len() == 2 && conflict(inputs) {
-            // A small immediate is not moved, nor what is unpacked, which is the first input.
+            // Neither a small immediate nor an unpacked input is moved. Only the first input can be unpacked.
             let moved = usize::from(matches!(inputs[0], Source::Small(_)) || op.unpack != 0);
             inputs[moved] = self.moved(inputs[moved]);
         }
@@ -144,7 +144,7 @@ fn conflict(inputs: [Source; 2]) -> bool {
         Source::At(Location::B(number)) => Some((true, number)),
         Source::Read(Read::Element | Read::LoadWait) => Some((false, u8::MAX)),
         Source::Read(Read::Qpu | Read::StoreWait) => Some((true, u8::MAX)),
-        // In place of file B.
+        // A small immediate takes the place of the read of file B.
         Source::Small(_) => Some((true, u8::MAX - 1)),
         _ => None,
     };
@@ -157,13 +157,13 @@ fn conflict(inputs: [Source; 2]) -> bool {
 /// The registers of all variables.
 struct Allocation {
     registers: Vec<Option<Location>>,
-    /// The places of operations that write or read a value in [`NEXT`], and its variable.
+    /// For each operation that writes or reads a value in [`NEXT`], the variable of this value.
     next: Vec<Option<Variable>>,
     used_up: Vec<Option<Variable>>,
 }
 
 impl Allocation {
-    /// Where the operation at a place reads a variable.
+    /// The register from which the operation at `place` reads a variable.
     fn read_at(&self, place: usize, variable: Variable) -> Location {
         match self.used_up[place] == Some(variable) {
             true => NEXT,
@@ -171,7 +171,7 @@ impl Allocation {
         }
     }
 
-    /// Where it writes one.
+    /// The register to which the operation at `place` writes a variable.
     fn written_at(&self, place: usize, variable: Variable) -> Location {
         match self.next[place] == Some(variable) {
             true => NEXT,
@@ -180,7 +180,7 @@ impl Allocation {
     }
 
     fn register(&self, variable: Variable) -> Location {
-        // A variable that is never read is written somewhere.
+        // A variable that is never read also needs a destination.
         self.registers[variable.0 as usize].unwrap_or(NEXT)
     }
 
@@ -202,14 +202,14 @@ impl Allocation {
         Ok(allocation)
     }
 
-    /// Finds values that only the next operation uses.
+    /// Finds values whose only reader is the next operation.
     fn find_next(&mut self, code: &Code, live: &[Set]) {
         for (place, pair) in (1..).zip(code.items.windows(2)) {
             let [Item::Op(first), Item::Op(second)] = pair else { continue };
             let Some(variable) = first.writes() else { continue };
             let is_used_up = second.reads().any(|read| read == variable) && !live[place].contains(variable);
             let is_whole = !first.is_partial() && !second.is_partial();
-            // What is unpacked or rotated within quads must be in file A.
+            // An input that is unpacked, or rotated within quads, must be in file A.
             let is_bound = second.unpack != 0 || matches!(second.rotation, Some(Rotation::Quad(_)));
             if is_used_up && is_whole && !is_bound && second.writes() != Some(variable) {
                 self.next[place - 1] = Some(variable);
@@ -257,7 +257,7 @@ impl Allocation {
         Ok(())
     }
 
-    /// How often a variable is better in one file or the other.
+    /// For each variable, the number of operations for which each file is better.
     fn preferences(&self, code: &Code) -> Vec<Preference> {
         let mut all = vec![Preference::default(); code.variables()];
         for (place, item) in code.items.iter().enumerate() {
@@ -290,7 +290,7 @@ impl Allocation {
                     all[to_a].a += 1;
                     all[to_b].b += 1;
                 }
-                // A small immediate takes the place of file B.
+                // A small immediate takes the place of the read of file B.
                 (Some(one), None) if matches!(other, Input::Small(_)) => all[one.0 as usize].a += 1,
                 (None, Some(other)) if matches!(one, Input::Small(_)) => all[other.0 as usize].a += 1,
                 _ => {}

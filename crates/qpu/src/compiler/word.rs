@@ -1,4 +1,4 @@
-//! Words: one or two operations whose variables have registers, as an instruction.
+//! Words: an instruction is made of one or two operations whose variables have registers.
 
 use super::ir::{Action, Op, Read, Rotation, Write};
 use crate::isa::registers::{self, NOP};
@@ -16,7 +16,7 @@ pub(super) enum Location {
     B(u8),
     /// One of the accumulators r0 to r3.
     Accumulator(u8),
-    /// r4, with the last result of a texture unit.
+    /// r4, which has the last result of a texture unit.
     Received,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Placed {
     pub(super) is_mul: bool,
 }
 
-/// The files of a register that either reads or writes.
+/// The files that have a register, for reads or for writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Files {
     A,
@@ -87,7 +87,7 @@ fn target_address(target: Target) -> (Files, u8) {
 struct Ports {
     alu: Alu,
     small: Option<SmallImmediate>,
-    /// Whether the register of file A is read packed, once that is known.
+    /// The mode of unpacking of the register of file A, once it is known.
     unpack: Option<u8>,
 }
 
@@ -127,7 +127,7 @@ impl Ports {
             Source::Read(read) => match read_address(read) {
                 (Files::A, address) => self.a(address, 0),
                 (Files::B, address) => self.b(address),
-                // Read once, even if two operations use it.
+                // The register is read once, even if two operations use it.
                 (Files::Both, address) if self.alu.read_b == address => self.b(address),
                 (Files::Both, address) => self.a(address, 0).or_else(|| self.b(address)),
             },
@@ -175,20 +175,20 @@ fn destination(add: Option<&Placed>, mul: Option<&Placed>) -> Option<Destination
     if let (Some(placed), Some((_, address))) = (mul, of_mul) {
         (to.mul, to.mul_condition) = (address, placed.op.condition);
         if placed.op.sets_flags {
-            // Flags are those of the add ALU if it has an operation.
+            // The flags are set by the add ALU if it has an operation.
             add.is_none().then_some(())?;
             to.sets_flags = true;
         }
     }
     for placed in [add, mul].into_iter().flatten().filter(|placed| placed.op.pack != 0) {
-        // One register of file A is written, so one operation at most is packed.
+        // An instruction writes one register of file A, so only one operation can be packed.
         matches!(placed.target, Target::At(Location::A(_))).then_some(())?;
         to.pack = placed.op.pack;
     }
     Some(to)
 }
 
-/// One instruction for an operation of the add ALU, one of the mul ALU and a load of a texture unit's result, any of which may be
+/// One instruction for an operation of the add ALU, one of the mul ALU and a load of a texture unit's result, of which any may be
 /// missing. `None` if they do not fit into a word.
 pub(super) fn combined(add: Option<&Placed>, mul: Option<&Placed>, receives: bool) -> Option<Alu> {
     let mut ports = Ports { alu: Alu::NOP, small: None, unpack: None };
@@ -207,14 +207,13 @@ pub(super) fn combined(add: Option<&Placed>, mul: Option<&Placed>, receives: boo
     Some(ports.alu)
 }
 
-/// The instruction of an operation that takes a whole word, or of one that is alone in its word.
+/// The instruction of an operation that needs a whole word, or that is alone in its word.
 ///
-/// # Panics
-/// If its registers do not fit into a word.
+/// # Panics If the registers of the operation do not fit into a word.
 pub(super) fn alone(placed: &Placed) -> Instruction {
     let mut to = Destination::NONE;
     let (files, address) = target_address(placed.target);
-    // Flags are set for the elements of the condition, even if nothing is written.
+    // Flags are set for the elements with this condition, even if nothing is written.
     (to.add, to.add_condition, to.pack) = (address, placed.op.condition, placed.op.pack);
     to.is_swapped = files == Files::B;
     to.sets_flags = placed.op.sets_flags;

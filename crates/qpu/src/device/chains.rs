@@ -1,8 +1,8 @@
-//! Serial passes: the blocks of a message depend on each other, so that many messages are processed at once, 32 by each QPU.
+//! Serial passes. The blocks of a message depend on each other, so each QPU processes 32 messages at once.
 //!
-//! All of them use the program of CBC encryption, `y[i] = E(x[i] ^ y[i - 1])` with `y[-1] = 0`. The chaining state is XORed with
-//! the first block. OFB encrypts zeros. CFB encryption has the ciphertext `c[i] = p[i] ^ E(c[i - 1])`, so that `y[i] = E(c[i - 1])`
-//! follows from `x[i] = p[i - 1]`.
+//! All serial passes use the program of CBC encryption, `y[i] = E(x[i] ^ y[i - 1])` with `y[-1] = 0`. The chaining state is XORed
+//! with the first block. OFB encrypts zeros. CFB encryption has the ciphertext `c[i] = p[i] ^ E(c[i - 1])`, so that
+//! `y[i] = E(c[i - 1])` follows from `x[i] = p[i - 1]`.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use crate::kernels::bitslice::UNIT;
 use crate::launch::{Job, Launch, MAX_RUN_BYTES};
 use crate::sim::QPUS;
 
-/// Messages of a unit, and those of all QPUs.
+/// The number of messages in a unit, and in the units of all QPUs.
 const LANES: usize = UNIT / 16;
 const MESSAGES: usize = LANES * QPUS as usize;
 
@@ -38,7 +38,7 @@ impl Chain<'_> {
         16 * block..(16 * block + 16).min(self.host.input().len())
     }
 
-    /// A block of the message. A partial one is filled with zeros.
+    /// A block of the message. A partial block is filled up with zeros.
     fn block(&self, number: usize) -> Block {
         let mut block = [0; 16];
         let part = &self.host.input()[self.range(number)];
@@ -60,14 +60,14 @@ impl Chain<'_> {
         block
     }
 
-    /// Takes the program's output for a block.
+    /// Processes the program's output for a block.
     fn take(&mut self, pass: Pass, number: usize, output: &Block) {
         let range = self.range(number);
         let mut result = *output;
         if matches!(pass, Pass::Cfb128Encrypt | Pass::Ofb) {
             xor(&mut result, &self.block(number));
         }
-        // The chaining state of OFB is the keystream, and otherwise the result.
+        // The next chaining state of OFB is the keystream. For the other passes it is the result.
         *self.state = if pass == Pass::Ofb { *output } else { result };
         if pass != Pass::CbcMac {
             let len = range.len();
@@ -101,7 +101,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Executes a pass over as many messages as there are lanes, or fewer.
+/// Executes a pass over at most as many messages as there are lanes.
 fn run_batch(
     call: &mut Call<'_>,
     launch: Launch,
@@ -110,12 +110,12 @@ fn run_batch(
     chains: &mut [Chain<'_>],
 ) -> Result<(), Error> {
     let qpus = chains.len().div_ceil(LANES);
-    // Blocks of each message in a run.
+    // Number of blocks of each message in a run.
     let most = MAX_RUN_BYTES / UNIT / qpus;
     let longest = chains.iter().map(Chain::blocks).max().unwrap_or(0);
     for first in (0..longest).step_by(most) {
         let blocks = first..(first + most).min(longest);
-        // A block of all messages, then the next one: a unit of each QPU.
+        // The memory has one block of all messages, then the next block of all messages. Each QPU processes one unit of each.
         let step = qpus * UNIT;
         let mut input = Zeroizing::new(vec![0; step * blocks.len()]);
         for (lane, chain) in chains.iter().enumerate() {

@@ -9,11 +9,11 @@ use crate::launch::Launch;
 /// A kernel of the device.
 pub(super) struct Kernel {
     pub(super) info: KernelInfo,
-    /// Bytes of the simulation in a nanosecond, at 20 million instructions a second.
+    /// Bytes per nanosecond of the simulation, at 20 million simulated instructions per second.
     pub(super) simulated_rate: f64,
-    /// Clocks of a QPU for a byte, by the simulator with twelve QPUs and a key of 128 bits.
+    /// Clocks of a QPU per byte, measured by the simulator with twelve QPUs and a key of 128 bits.
     pub(super) clocks_per_byte: f64,
-    /// The program of a pass.
+    /// The program for a pass, if the kernel supports the pass.
     pub(super) launch: fn(Pass) -> Option<Launch>,
 }
 

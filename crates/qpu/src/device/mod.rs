@@ -23,10 +23,10 @@ use crate::launch::{Job, Launch};
 use crate::sim::QPUS;
 
 /// The backend of the QPUs of VideoCore IV. The device `qpu:0` is a Raspberry Pi 1 to 3 that runs this program, and the device
-/// `qpu` is the simulator. Both are used by name only: no board has been tested yet.
+/// `qpu` is the simulator. Both are used only if they are named, because no board has been tested yet.
 #[derive(Debug, Clone, Copy)]
 pub struct QpuBackend {
-    /// True if there is the simulator.
+    /// True if the simulator is one of the devices.
     pub has_simulator: bool,
 }
 
@@ -36,8 +36,9 @@ const NAME: &str = "qpu";
 /// The number of the board.
 const BOARD: u16 = 0;
 
-/// The cost on a board: nanoseconds of a call, and of a byte for the copies to and from the GPU's memory, both as fitted to the
-/// thesis's Table 5.1; and clocks of all QPUs in a nanosecond at 250 MHz.
+/// The cost on a board. The first two constants are the nanoseconds of a call, and those of a byte that is copied to and from
+/// the memory of the GPU. Both are fitted to the thesis's Table 5.1. The third is the number of clocks of all QPUs per
+/// nanosecond, at 250 MHz.
 const BOARD_CALL: f64 = 250_000.0;
 const COPY: f64 = 10.0;
 const CLOCKS_PER_NS: f64 = 0.25 * QPUS as f64;
@@ -108,7 +109,7 @@ pub struct Qpu {
     unit: Unit,
     description: String,
     properties: DeviceProperties,
-    /// For one call at a time.
+    /// The chip. It executes one call at a time.
     chip: Mutex<Box<dyn Chip>>,
     kernels: Vec<KernelInfo>,
     done: Mutex<Simulated>,
@@ -134,7 +135,7 @@ impl Qpu {
         Qpu::with_board(board, properties)
     }
 
-    /// A board whose firmware is an imitation that runs the simulator.
+    /// A simulated board, whose firmware runs the simulator.
     pub fn of_simulated_board(board: Board) -> Qpu {
         Qpu::with_board(board, DeviceProperties::SIMULATOR)
     }
@@ -163,10 +164,11 @@ impl Qpu {
     }
 }
 
-/// Zeroes the output of a call of several runs that failed after the first one: a part of the result must not look like all of it.
+/// Zeroes the output of a call that failed after the first of several runs, because a part of the result must not look like the
+/// whole result.
 fn zero_outputs(device: DeviceId, segments: &mut [Segment<'_>]) {
     for segment in segments {
-        // Other memory has not been written.
+        // Memory that is not host memory has not been written.
         if let Ok(mut host) = segment.data.reborrow().into_host(device) {
             host.output().fill(0);
         }
@@ -195,7 +197,7 @@ impl Device for Qpu {
         let kernel = KERNELS.get(usize::from(kernel.0))?;
         (kernel.launch)(pass)?;
         if self.properties.simulated {
-            // The cost of the simulation on the host, not the cost on the chip.
+            // The cost of the simulation on the host, and not the cost on the chip.
             return Some(Cost::new(100_000.0, kernel.simulated_rate));
         }
         Some(Cost::new(BOARD_CALL, 1.0 / (kernel.clocks_per_byte / CLOCKS_PER_NS + COPY)))

@@ -1,4 +1,5 @@
-//! Passes whose blocks can be processed in parallel: a segment after the other, in pieces of the size of a run.
+//! Passes whose blocks can be processed in parallel: the segments are processed one after the other, in pieces of the size of
+//! a run.
 
 use lockstep_core::chaining::ChainingState;
 use lockstep_core::work::{Pass, Segment};
@@ -26,13 +27,13 @@ pub(super) fn run(
     while at < len {
         let end = at + piece_bytes(pass, &state, len - at);
         let piece = end - at;
-        // With room for all, so that no copy is left behind by a move.
+        // The memory has its full size from the start, because growing would leave a copy of the data.
         let mut input = Zeroizing::new(Vec::with_capacity(piece.next_multiple_of(16)));
         input.extend_from_slice(&host.input()[at..end]);
         if pass == Pass::Cfb128Decrypt {
             input.resize(piece.next_multiple_of(16), 0);
         }
-        // The blocks before those of the input.
+        // For each block of the input, the previous ciphertext block.
         let mut before = Zeroizing::new(Vec::with_capacity(input.len()));
         if matches!(pass, Pass::CbcDecrypt | Pass::Cfb128Decrypt) {
             before.extend_from_slice(&*state);
@@ -55,7 +56,8 @@ pub(super) fn run(
     Ok(())
 }
 
-/// The QPUs that have something to do: each QPU of the published kernels processes a vector, even if there are no blocks for it.
+/// The number of QPUs that have work. Each QPU of the published kernels processes at least one vector, even if there are no
+/// blocks for it.
 fn qpus_for(launch: Launch, bytes: usize) -> u8 {
     let vectors = match launch {
         Launch::Packed { .. } | Launch::PackedFastDecryption => bytes.div_ceil(64),
@@ -65,9 +67,10 @@ fn qpus_for(launch: Launch, bytes: usize) -> u8 {
     vectors.clamp(1, usize::from(QPUS)) as u8
 }
 
-/// The bytes of the next run: a run increments the last 32 bits of a counter, which must not overflow in it.
+/// The number of bytes of the next run. A run increments only the last 32 bits of a counter, which must not overflow during
+/// the run.
 fn piece_bytes(pass: Pass, state: &Block, left: usize) -> usize {
-    // A run of CTR begins at a multiple of 32 blocks, which may be before the first one.
+    // A run of CTR begins at a multiple of 32 blocks, which may be before the first block of the data.
     let most = left.min(MAX_RUN_BYTES - UNIT);
     if !matches!(pass, Pass::Ctr | Pass::Ctr32) {
         return most;

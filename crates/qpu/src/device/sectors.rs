@@ -1,4 +1,5 @@
-//! XTS: data units, each with a tweak of its own. The host multiplies the tweaks by powers of x, and the QPUs do the rest.
+//! XTS: data units that each have their own tweak. The host multiplies the tweaks by powers of x, and the QPUs do the rest of
+//! the work.
 
 use lockstep_core::key::Key;
 use lockstep_core::work::Segment;
@@ -12,10 +13,10 @@ use crate::kernels::bitslice::{Combination, UNIT};
 use crate::launch::{Job, Launch, MAX_RUN_BYTES};
 use crate::sim::QPUS;
 
-/// A part of a segment in a run.
+/// A part of a segment that is processed in one run.
 struct Part {
     segment: usize,
-    /// Its first byte in the segment, and its length in bytes.
+    /// The first byte of the part in the segment, and the length of the part in bytes.
     start: usize,
     len: usize,
 }
@@ -110,7 +111,7 @@ fn run_parts(
     Ok(())
 }
 
-/// Tweaks as planes: word i of vector b of a unit has bit b of byte i of 32 tweaks.
+/// Tweaks as bit planes: word i of vector b of a unit has bit b of byte i of 32 tweaks.
 struct TweakPlanes {
     words: Zeroizing<Vec<u32>>,
     count: usize,

@@ -5,12 +5,12 @@ use super::{
     MulOp, Mux, Semaphore, Signal,
 };
 
-/// Why a word is no instruction.
+/// The reason why a word is not an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DecodeError {
-    /// The field without a meaning, as the guide names it.
+    /// The field whose value has no meaning, with its name in the guide.
     pub field: &'static str,
-    /// Its value.
+    /// The value of the field.
     pub value: u8,
 }
 
@@ -166,11 +166,10 @@ impl Instruction {
 
     /// The instruction of a word.
     ///
-    /// # Errors
-    /// [`DecodeError`] if a field has a value without a meaning, or if bits are set that the instruction does not have.
+    /// [`DecodeError`] if a field has a value without a meaning, or if bits outside the fields of the instruction are set.
     pub fn decode(word: u64) -> Result<Instruction, DecodeError> {
         let decoded = Self::decode_fields(word)?;
-        // Bits outside of the fields of semaphores and branches.
+        // This check detects set bits outside the fields of semaphores and branches.
         match decoded.encode() == word {
             true => Ok(decoded),
             false => Err(DecodeError { field: "reserved", value: 1 }),

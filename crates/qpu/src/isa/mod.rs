@@ -31,13 +31,13 @@ pub enum Instruction {
     Branch(Branch),
 }
 
-/// Where an instruction other than a branch writes its results.
+/// The destinations of the results of an instruction other than a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Destination {
-    /// The mode in which a result is packed, from 0 (none) to 15. If `pm` is false, the results that are
-    /// written to file A are packed, otherwise the results of the mul ALU.
+    /// The mode in which a result is packed, from 0 (none) to 15. If `pm` is false, results that are written to file A are
+    /// packed. Otherwise the results of the mul ALU are packed.
     pub pack: u8,
-    /// The field PM: selects what `pack` and [`Alu::unpack`] apply to.
+    /// The field PM: selects the registers to which `pack` and [`Alu::unpack`] apply.
     pub pm: bool,
     /// The elements for which the result of the add ALU is written.
     pub add_condition: Condition,
@@ -70,11 +70,12 @@ impl Destination {
 /// Operations of both ALUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Alu {
-    /// What the instruction does besides.
+    /// The signal, which is an additional effect of the instruction.
     pub signal: Signal,
-    /// The mode in which an input is unpacked, from 0 (none) to 7: the register of file A, or r4 if [`Destination::pm`] is true.
+    /// The mode in which an input is unpacked, from 0 (none) to 7. The input is the register of file A, or r4 if
+    /// [`Destination::pm`] is true.
     pub unpack: u8,
-    /// Where the results are written.
+    /// The destinations of the results.
     pub to: Destination,
     /// The operation of the mul ALU.
     pub mul: MulOp,
@@ -82,8 +83,8 @@ pub struct Alu {
     pub add: AddOp,
     /// The register of file A that is read, from 0 to 63: see [`registers`].
     pub read_a: u8,
-    /// The register of file B that is read, from 0 to 63. With [`Signal::SmallImmediate`], the code of a
-    /// [small immediate](SmallImmediate) instead.
+    /// The register of file B that is read, from 0 to 63. With [`Signal::SmallImmediate`], this is the code of a [small
+    /// immediate](SmallImmediate) instead.
     pub read_b: u8,
     /// The inputs of the add ALU.
     pub add_inputs: [Mux; 2],
@@ -113,13 +114,13 @@ impl Alu {
         }
     }
 
-    /// True if the mutex is read, and so locked.
+    /// True if the instruction reads the mutex, which locks it.
     pub const fn reads_mutex(&self) -> bool {
         self.read_a == registers::MUTEX
             || !matches!(self.signal, Signal::SmallImmediate) && self.read_b == registers::MUTEX
     }
 
-    /// True if an input of one of the operations that are not [`AddOp::Nop`] and [`MulOp::Nop`] comes from here.
+    /// True if `mux` is an input of one of the operations that are not [`AddOp::Nop`] and [`MulOp::Nop`].
     pub fn reads(&self, mux: Mux) -> bool {
         let of_add = self.add_inputs.iter().take(self.add.inputs());
         let of_mul = self.mul_inputs.iter().take(self.mul.inputs());
@@ -127,7 +128,7 @@ impl Alu {
     }
 }
 
-/// What a code of a small immediate means (the guide, table 5).
+/// The meaning of the code of a small immediate (the guide, table 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SmallImmediate {
     /// A value of all elements, as bits: -16 to 15, or a power of two from 2^-8 to 2^7 as a float.
@@ -140,7 +141,7 @@ pub enum SmallImmediate {
 }
 
 impl SmallImmediate {
-    /// The meaning of a code, of which only the lower six bits count.
+    /// The meaning of a code. Only the lower six bits of the code are used.
     pub const fn of_code(code: u8) -> SmallImmediate {
         let code = (code & 63) as u32;
         match code {
@@ -169,7 +170,7 @@ impl SmallImmediate {
     }
 }
 
-/// How the 32 bits of a constant are meant.
+/// The interpretation of the 32 bits of a constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ImmediateKind {
     /// One value for all elements.
@@ -183,9 +184,9 @@ pub enum ImmediateKind {
 /// A constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LoadImmediate {
-    /// How the value is meant.
+    /// The interpretation of the value.
     pub kind: ImmediateKind,
-    /// Where it is written.
+    /// The destination of the constant.
     pub to: Destination,
     /// The 32 bits.
     pub value: u32,
@@ -204,7 +205,7 @@ impl LoadImmediate {
     }
 }
 
-/// Increments a semaphore, or decrements it once it is not zero.
+/// Increments a semaphore, or waits until it is not zero and decrements it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Semaphore {
     /// Where the 32 bits of the immediate are written.
@@ -218,18 +219,18 @@ pub struct Semaphore {
 /// A branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Branch {
-    /// Which elements must have which flag.
+    /// The flags that elements must have for the branch to be taken.
     pub condition: BranchCondition,
     /// True if the target is relative to the address of the branch plus four instructions.
     pub is_relative: bool,
     /// The register of file A, from 0 to 31, whose element 15 is added to the target (the addendum), if any.
     pub register: Option<u8>,
-    /// False if the return address is written to file A by the field `add` and to file B by `mul`; true if it is the other way
-    /// round.
+    /// False if the field `link_add` is a register of file A and `link_mul` a register of file B. True if the files are
+    /// exchanged.
     pub is_swapped: bool,
-    /// A register that the return address is written to, which is that of the fourth instruction after the branch.
+    /// A register to which the return address is written. This is the address of the fourth instruction after the branch.
     pub link_add: u8,
-    /// The same.
+    /// A second register to which the return address is written.
     pub link_mul: u8,
     /// Added to the target, in bytes.
     pub offset: i32,

@@ -1,4 +1,4 @@
-//! The fields of an instruction that are names.
+//! The fields of an instruction whose values have names.
 
 macro_rules! define {
     ($(#[$doc:meta])* $type:ident { $($(#[$about:meta])* $name:ident = $code:literal $text:literal,)* }) => {
@@ -16,7 +16,7 @@ macro_rules! define {
                 self as u8
             }
 
-            /// The meaning of a value of the field. `None` if it has none.
+            /// The meaning of a value of the field. `None` if the value has no meaning.
             pub const fn of_code(code: u8) -> Option<$type> {
                 match code {
                     $($code => Some($type::$name),)*
@@ -24,7 +24,7 @@ macro_rules! define {
                 }
             }
 
-            /// The name in assembly text, as vc4asm has it.
+            /// The name in assembly text, as in vc4asm.
             pub const fn text(self) -> &'static str {
                 match self { $($type::$name => $text),* }
             }
@@ -45,7 +45,7 @@ define! {
         R3 = 3 "r3",
         /// Results of the texture units and of the special functions.
         R4 = 4 "r4",
-        /// A value that is equal in all elements or in those of a quad.
+        /// A value that is equal in all elements or equal in the four elements of each quad.
         R5 = 5 "r5",
         /// The register of file A that the instruction reads.
         A = 6 "a",
@@ -115,7 +115,7 @@ define! {
         Nop = 0 "nop",
         /// Product of floats.
         Fmul = 1 "fmul",
-        /// Product of the lower 24 bits, of which the lower 32 bits are the result.
+        /// Product of the lower 24 bits. The result is the lower 32 bits of the product.
         Mul24 = 2 "mul24",
         /// Products of bytes as fractions: (x * y + 127) / 255.
         V8muld = 3 "v8muld",
@@ -131,53 +131,53 @@ define! {
 }
 
 define! {
-    /// The elements for which a result is written, by their flags.
+    /// The elements for which a result is written, selected by their flags.
     Condition {
         /// No elements.
         Never = 0 ".never",
         /// All elements.
         Always = 1 "",
-        /// Those whose result was zero.
+        /// Elements whose flags say that the result was zero.
         Zero = 2 ".ifz",
-        /// Those whose result was not zero.
+        /// Elements whose result was not zero.
         NotZero = 3 ".ifnz",
-        /// Those whose result was negative.
+        /// Elements whose result was negative.
         Negative = 4 ".ifn",
-        /// Those whose result was not negative.
+        /// Elements whose result was not negative.
         NotNegative = 5 ".ifnn",
-        /// Those with a carry.
+        /// Elements with a carry.
         Carry = 6 ".ifc",
-        /// Those without a carry.
+        /// Elements without a carry.
         NoCarry = 7 ".ifcc",
     }
 }
 
 define! {
-    /// Which elements must have which flag for a branch to be taken.
+    /// The flags that elements must have for a branch to be taken.
     BranchCondition {
-        /// Z in all.
+        /// Z is set in all elements.
         AllZero = 0 ".allz",
-        /// Z in none.
+        /// Z is set in no element.
         AllNotZero = 1 ".allnz",
-        /// Z in some.
+        /// Z is set in some elements.
         AnyZero = 2 ".anyz",
-        /// Some without Z.
+        /// Z is clear in some elements.
         AnyNotZero = 3 ".anynz",
-        /// N in all.
+        /// N is set in all elements.
         AllNegative = 4 ".alln",
-        /// N in none.
+        /// N is set in no element.
         AllNotNegative = 5 ".allnn",
-        /// N in some.
+        /// N is set in some elements.
         AnyNegative = 6 ".anyn",
-        /// Some without N.
+        /// N is clear in some elements.
         AnyNotNegative = 7 ".anynn",
-        /// C in all.
+        /// C is set in all elements.
         AllCarry = 8 ".allc",
-        /// C in none.
+        /// C is set in no element.
         AllNoCarry = 9 ".allcc",
-        /// C in some.
+        /// C is set in some elements.
         AnyCarry = 10 ".anyc",
-        /// Some without C.
+        /// C is clear in some elements.
         AnyNoCarry = 11 ".anycc",
         /// Always.
         Always = 15 "",
@@ -185,7 +185,8 @@ define! {
 }
 
 define! {
-    /// What an instruction does besides its operations (the guide, table 3). The codes 14 and 15 mark constants and branches.
+    /// An effect of an instruction in addition to its operations (the guide, table 3). The codes 14 and 15 mark constants and
+    /// branches.
     Signal {
         /// Stops the program for a debugger.
         Breakpoint = 0 "bkpt",
@@ -213,7 +214,7 @@ define! {
         LoadTmu1 = 11 "ldtmu1",
         /// Loads the mask for alpha into r4.
         LoadAlphaMask = 12 "loadam",
-        /// A small immediate takes the place of file B.
+        /// The field of file B has a small immediate.
         SmallImmediate = 13 "",
     }
 }

@@ -17,34 +17,35 @@ pub const ELEMENT_NUMBER: u8 = 38;
 pub const QPU_NUMBER: u8 = 38;
 /// Read: the next vector of the VPM. Written: a vector for the VPM.
 pub const VPM: u8 = 48;
-/// Read by file A: not zero while a DMA load is running. By file B: a DMA store.
+/// Read by file A: not zero while a DMA load is running. Read by file B: the same for a DMA store.
 pub const DMA_BUSY: u8 = 49;
-/// Read by file A: waits for the DMA load. By file B: for the DMA store.
+/// Read by file A: waits for the DMA load. Read by file B: waits for the DMA store.
 pub const DMA_WAIT: u8 = 50;
 /// Read: waits for the mutex and locks it. Written: unlocks it.
 pub const MUTEX: u8 = 51;
 
-/// Written by either file: accumulator 0. The others follow.
+/// Written by either file: accumulator 0. The other accumulators follow.
 pub const R0: u8 = 32;
-/// Written: a value other than zero disables that QPUs have different texture units as unit 0.
+/// Written: with a value other than zero, texture unit 0 is the same unit for all QPUs of a slice.
 pub const TMU_NOSWAP: u8 = 36;
-/// Written by file A: each quad gets its element 0. By file B: all elements get element 0.
+/// Written by file A: each quad gets its element 0. Written by file B: all elements get element 0.
 pub const R5: u8 = 37;
 /// Written: a value other than zero interrupts the host.
 pub const HOST_INTERRUPT: u8 = 38;
-/// Written by file A: the address of the next uniform. By file B: the same, relative to the present one.
+/// Written by file A: the address of the next uniform. Written by file B: the same, relative to the current address.
 pub const UNIFORMS_ADDRESS: u8 = 40;
-/// Written by file A: how vectors of the VPM are read, or how DMA loads. By file B: how they are written, or how DMA stores.
+/// Written by file A: the setup of reads of the VPM, or of a DMA load. Written by file B: the setup of writes to the VPM, or
+/// of a DMA store.
 pub const VPM_SETUP: u8 = 49;
-/// Written by file A: starts a DMA load from this address. By file B: a DMA store to it.
+/// Written by file A: starts a DMA load from this address. Written by file B: starts a DMA store to this address.
 pub const DMA_ADDRESS: u8 = 50;
-/// Written: reciprocal to r4.
+/// Written: the reciprocal of the value is put in r4.
 pub const RECIPROCAL: u8 = 52;
-/// Written: reciprocal of the square root to r4.
+/// Written: the reciprocal of the square root is put in r4.
 pub const RECIPROCAL_SQUARE_ROOT: u8 = 53;
-/// Written: power of two to r4.
+/// Written: the power of two is put in r4.
 pub const EXPONENT: u8 = 54;
-/// Written: logarithm to base two to r4.
+/// Written: the logarithm to base two is put in r4.
 pub const LOGARITHM: u8 = 55;
 /// Written: coordinate S, or the addresses of a direct lookup, of texture unit 0. T, R and B follow.
 pub const TMU0_S: u8 = 56;

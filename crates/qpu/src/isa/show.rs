@@ -8,7 +8,7 @@ use super::{
     MulOp, Mux, Semaphore, SmallImmediate,
 };
 
-/// The suffixes of the modes of packing. The first eight write the lower bits; the others limit the value first.
+/// The suffixes of the modes of packing. The first eight write the lower bits; the others limit the value to the range first.
 const PACK: [&str; 16] = [
     "", ".16a", ".16b", ".8abcd", ".8a", ".8b", ".8c", ".8d", ".32s", ".16as", ".16bs", ".8abcds", ".8as",
     ".8bs", ".8cs", ".8ds",
@@ -34,8 +34,8 @@ impl Destination {
         condition == Condition::Never && address == registers::NOP
     }
 
-    /// The suffixes of an instruction without ALUs, and the registers that it writes. The condition of one register is a suffix
-    /// of the instruction; those of two are suffixes of the registers.
+    /// The suffixes of an instruction without ALUs, and the registers that it writes. If one register is written, its condition
+    /// is a suffix of the instruction. If two registers are written, their conditions are suffixes of the registers.
     fn show_of_constant(&self) -> String {
         let written: Vec<bool> =
             [false, true].into_iter().filter(|is_mul| !self.is_unused(*is_mul)).collect();
@@ -50,7 +50,7 @@ impl Destination {
         }
     }
 
-    /// The suffix of the condition of an ALU: none if it writes nothing and sets no flags.
+    /// The suffix of the condition of an ALU: no suffix if the ALU writes nothing and sets no flags.
     fn show_condition(&self, is_mul: bool) -> &'static str {
         let condition = if is_mul { self.mul_condition } else { self.add_condition };
         if self.is_unused(is_mul) && !self.sets_flags { "" } else { condition.text() }
@@ -86,7 +86,7 @@ impl Alu {
     }
 
     fn show_add(&self) -> String {
-        // Where the flags are those of the mul ALU, vc4asm writes the condition of the add ALU as "always".
+        // If the mul ALU sets the flags, vc4asm writes the condition of the add ALU as "always".
         let of_nop = if self.to.sets_flags { Condition::Always } else { Condition::Never };
         if self.add == AddOp::Nop && (self.to.add, self.to.add_condition) == (registers::NOP, of_nop) {
             return "nop".into();
@@ -121,7 +121,7 @@ impl Alu {
     }
 }
 
-/// A constant: small ones in decimal, others in hexadecimal.
+/// A constant. Small constants are decimal, and others are hexadecimal.
 fn show_value(value: u32) -> String {
     match value as i32 {
         small @ -4096..=4096 => small.to_string(),
@@ -130,7 +130,7 @@ fn show_value(value: u32) -> String {
 }
 
 impl Instruction {
-    /// The text of the instruction at an address in bytes: targets of relative branches are absolute.
+    /// The text of the instruction at an address in bytes. Targets of relative branches are shown as absolute addresses.
     pub fn show(&self, address: u32) -> String {
         match self {
             Instruction::Alu(alu) => {

@@ -1,5 +1,5 @@
-//! One byte in an element, as the thesis has them first (its section 4.2): a vector is a block, element i being byte i. SubBytes looks
-//! up bytes in a table by the texture unit, so this kernel is not constant time.
+//! One byte in each element, as in the first kernel of the thesis (its section 4.2). A vector is a block, and element i is byte i.
+//! SubBytes looks up bytes in a table through the texture unit, so this kernel is not constant time.
 //!
 //! The uniforms are the number of the QPU; the number of QPUs; the addresses of the blocks, of the round keys, of the table and of the matrix
 //! of MixColumns, all of whose bytes are words; the number of rounds; and the number of words of the blocks.
@@ -7,15 +7,15 @@
 use crate::compiler::Code;
 use crate::lang::{Int, Kernel, Var, element, rotate, uniform};
 
-/// The first column of the matrix of MixColumns (FIPS 197, section 5.1.3), for each column of a block. Rotated by one to three
-/// elements, it is the others.
+/// The first column of the matrix of MixColumns (FIPS 197, section 5.1.3), for each column of a block. The other columns are
+/// this column, rotated by one to three elements.
 pub const MATRIX: [u32; 16] = [2, 1, 1, 3, 2, 1, 1, 3, 2, 1, 1, 3, 2, 1, 1, 3];
 
-/// The same of InvMixColumns (section 5.3.3).
+/// The same for InvMixColumns (section 5.3.3).
 pub const INVERSE_MATRIX: [u32; 16] = [14, 9, 13, 11, 14, 9, 13, 11, 14, 9, 13, 11, 14, 9, 13, 11];
 
-/// By which number an element's number is multiplied, modulo 16, for the element that ShiftRows takes its byte from; and for that of
-/// InvShiftRows.
+/// ShiftRows, or InvShiftRows, takes the byte of an element from another element. The number of that element is the number of the
+/// element times this constant, modulo 16.
 const SHIFT: i32 = 5;
 const INVERSE_SHIFT: i32 = 13;
 
@@ -51,7 +51,7 @@ pub fn encrypt_as_published() -> Code {
     k.finish()
 }
 
-/// Decryption by the same means, which the thesis does not have.
+/// Decryption by the same method. The thesis has no such kernel.
 pub fn decrypt() -> Code {
     let mut k = Kernel::new();
     let [blocks, keys, table, matrix, rounds, words] = std::array::from_fn(|_| k.var(uniform()));
@@ -96,7 +96,7 @@ fn sub_bytes(k: &mut Kernel, state: Var<Int>, table: Var<Int>) {
 
 fn shift_rows(k: &mut Kernel, argument: Var<Int>, factor: i32) -> Var<Int> {
     let state = k.var(argument);
-    // By how many elements a byte moves, as a difference of its place before and after.
+    // The number of elements by which a byte moves: the difference of its positions before and after.
     let shift = k.var((element().mul24(factor) & 0x0f) - element());
     let before = k.var(state);
     k.where_(shift.is(-12) | shift.is(4), |k| k.set(state, rotate(before, 12)));
@@ -105,7 +105,8 @@ fn shift_rows(k: &mut Kernel, argument: Var<Int>, factor: i32) -> Var<Int> {
     state
 }
 
-/// Each product is that of a column of the matrix and of a byte, which is brought to the elements of its block's column first.
+/// A product is that of a column of the matrix and a byte of the block. The byte is first copied to the elements of its
+/// column.
 fn mix_columns(
     k: &mut Kernel,
     argument: Var<Int>,

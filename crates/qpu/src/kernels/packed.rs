@@ -1,5 +1,5 @@
-//! Four blocks in a vector, as the thesis has them (its section 4.3): an element is a column of a block, whose lowest byte is that
-//! of row 0. SubBytes looks up bytes in a table by the texture unit, so this kernel is not constant time.
+//! Four blocks in a vector, as in the second kernel of the thesis (its section 4.3). An element is a column of a block, with row 0
+//! in the lowest byte. SubBytes looks up bytes in a table through the texture unit, so this kernel is not constant time.
 //!
 //! The uniforms are the number of the QPU; the number of QPUs; the addresses of the blocks, of the round keys and of the table, whose 256
 //! entries are words; the number of rounds; and the number of words of the blocks.
@@ -26,7 +26,8 @@ fn parameters(k: &mut Kernel) -> Parameters {
     }
 }
 
-/// Encryption as the thesis compiled it: functions copy their arguments, and the vector is taken apart by masks and shifts.
+/// Encryption as in the compiled kernel of the thesis: functions copy their arguments, and the bytes of the vector are
+/// extracted by masks and shifts.
 pub fn encrypt_as_published() -> Code {
     let mut k = Kernel::new();
     let p = parameters(&mut k);
@@ -60,12 +61,13 @@ pub fn encrypt_as_published() -> Code {
     k.finish()
 }
 
-/// Decryption as the thesis compiled it. Its InvMixColumns multiplies each byte of an element alone, in four steps.
+/// Decryption as in the compiled kernel of the thesis. InvMixColumns multiplies each byte of an element separately, in four
+/// steps.
 pub fn decrypt_as_published() -> Code {
     decrypt(inverse_mix_columns)
 }
 
-/// The same with an InvMixColumns for all bytes at once, which the thesis leaves to others (its chapter 6).
+/// The same with an InvMixColumns for all bytes at once, which the thesis leaves to future work (its chapter 6).
 pub fn decrypt_fast() -> Code {
     decrypt(fast_inverse_mix_columns)
 }
@@ -104,7 +106,7 @@ fn decrypt(inverse_mix_columns: fn(&mut Kernel, Var<Int>) -> Var<Int>) -> Code {
     k.finish()
 }
 
-/// The address of the words of a round key: four, which are repeated.
+/// The address of the words of a round key. The four words are repeated.
 fn key_address(keys: Var<Int>, round: Var<Int>) -> Expression<Int> {
     keys + ((round << 2) << 2) + ((element() & 3) << 2)
 }
@@ -150,12 +152,12 @@ fn mix_columns(k: &mut Kernel, argument: Var<Int>) -> Var<Int> {
     k.var(doubled ^ tripled ^ state.ror(16) ^ state.ror(24))
 }
 
-/// Four bytes of each element, doubled in the field of AES.
+/// Doubles the four bytes of each element in the field of AES.
 fn double(k: &mut Kernel, argument: Expression<Int>) -> Var<Int> {
     let state = k.var(argument);
     let shifted: Var<Char> = k.var(((state.to_char() & 0x7f).to_int() << 1).to_char());
     let mask: Var<Char> = k.var(state.to_char() & 0x80);
-    // 0x80 and 253 give 0x7f, which with the mask is 0xff.
+    // The product of 0x80 and 253 is 0x7f. Together with the mask, this is 0xff.
     k.var((shifted ^ (Expression::<Char>::from(0x1b) & (mask | mask.muld(253)))).to_int())
 }
 
@@ -163,7 +165,7 @@ fn inverse_shift_rows(k: &mut Kernel, argument: Var<Int>) -> Var<Int> {
     let state = k.var(argument);
     let column = k.var(element() & 3);
     let result = k.var(state & 0xff);
-    // For each row: its mask, the rotation, and in which columns the row comes from the end of the block.
+    // For each row: the mask, the rotation, and the columns in which the row comes from the end of the block.
     for (mask, by, columns) in [(0xff00u32, 1, 1), (0xff_0000, 2, 2), (0xff00_0000, 3, 3)] {
         let row = k.var(rotate(state & mask, by));
         k.where_(column.is_less(columns), |k| k.set(row, rotate(state & mask, by + 12)));
@@ -181,7 +183,7 @@ fn inverse_mix_columns(k: &mut Kernel, argument: Var<Int>) -> Var<Int> {
     k.var(fourteen ^ eleven ^ thirteen ^ nine)
 }
 
-/// InvMixColumns is MixColumns after the addition of four times the sum of a byte and the one two rows below.
+/// InvMixColumns. Four times the sum of each byte and the byte two rows below is added, and then MixColumns is applied.
 fn fast_inverse_mix_columns(k: &mut Kernel, argument: Var<Int>) -> Var<Int> {
     let state = k.var(argument);
     let sum = k.var(state ^ state.ror(16));
@@ -191,7 +193,7 @@ fn fast_inverse_mix_columns(k: &mut Kernel, argument: Var<Int>) -> Var<Int> {
     mix_columns(k, state)
 }
 
-/// The product of each byte with a number, for one byte of the elements after the other.
+/// The product of each byte with a number. The bytes of the elements are processed one after the other.
 fn multiplied_by_lane(k: &mut Kernel, argument: Expression<Int>, number: u32) -> Var<Int> {
     let (state, factor) = (k.var(argument), k.var(number));
     let result = k.var(0);

@@ -1,14 +1,14 @@
-//! Four blocks in a vector, tuned: a lookup gives SubBytes and MixColumns of a byte at once, bytes are taken apart by the unpacking of
-//! file A, ShiftRows is a rotation within quads, round keys stay in registers, and four vectors are stored at once. The texture unit
-//! limits it: a vector needs 40 lookups of 16 clocks with a key of 128 bits, and two QPUs share a unit. Decryption is the equivalent
-//! inverse cipher (FIPS 197, section 5.3.5).
+//! Four blocks in a vector, tuned. A lookup gives the result of SubBytes and MixColumns for a byte, the unpacking of file A extracts
+//! bytes, ShiftRows is a rotation within quads, round keys stay in registers, and four vectors are stored at once. The texture unit
+//! limits the speed: with a key of 128 bits, a vector needs 40 lookups of 16 clocks, and two QPUs share a unit. Decryption is the
+//! equivalent inverse cipher (FIPS 197, section 5.3.5).
 //!
 //! The kernel is not constant time.
 //!
-//! The uniforms are the number of the QPU; the number of QPUs; the address of the first unit of 256 bytes; of the round keys in the order in which
-//! they are added; of the table [`TABLE`] or [`INVERSE_TABLE`]; of the table of the last round, which is [`TABLE`] or the inverse
-//! S-box as words; the number of units; and bytes from a unit of this QPU to the next. After the last unit of a QPU, 64 bytes of
-//! its next one are read.
+//! The uniforms are the number of the QPU; the number of QPUs; the address of the first unit of 256 bytes; the address of the round keys in the
+//! order in which they are added; the address of the table [`TABLE`] or [`INVERSE_TABLE`]; the address of the table of the last round, which is
+//! [`TABLE`] or the inverse S-box as words; the number of units; and the number of bytes from a unit of this QPU to the next. After the last unit
+//! of a QPU, the program reads 64 bytes of the next unit.
 
 use super::{INVERSE_SBOX, SBOX};
 use crate::compiler::{Code, Write};
@@ -17,7 +17,7 @@ use crate::lang::{Expression, Int, Kernel, Var, element, rotate_in_quads, unifor
 /// Bytes of a unit.
 pub const UNIT: u32 = 256;
 
-/// For each byte, the column that it gives in MixColumns if it is in row 0: twice its substitute, itself, itself, and three times.
+/// For each byte, the contribution to its column in MixColumns if the byte is in row 0: the substitute times 2, 1, 1 and 3.
 pub static TABLE: [u32; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -30,7 +30,8 @@ pub static TABLE: [u32; 256] = {
     table
 };
 
-/// For each byte, the column that its inverse substitute gives in InvMixColumns if it is in row 0: 14, 9, 13 and 11 times.
+/// For each byte, the contribution of the inverse substitute to its column in InvMixColumns if the byte is in row 0: the
+/// substitute times 14, 9, 13 and 11.
 pub static INVERSE_TABLE: [u32; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -44,7 +45,7 @@ pub static INVERSE_TABLE: [u32; 256] = {
     table
 };
 
-/// Setups of row 4 me of the VPM, for writes of rows and for a store of four.
+/// Setups that start at row 4 * me of the VPM: for writes of rows, and for a store of four rows.
 const WRITE: u32 = 1 << 12 | 1 << 11 | 2 << 8;
 const STORE: u32 = 1 << 31 | 4 << 23 | 16 << 16 | 1 << 14;
 
@@ -80,7 +81,7 @@ pub fn blocks(rounds: u8, decrypts: bool) -> Code {
                 k.set(state, state ^ *key);
             }
             let result = last_columns(k, state, last_table, decrypts);
-            // The next vector: of the next unit after the last of this one.
+            // The next vector. After the last vector of this unit, it is the first vector of the next unit.
             k.set(vectors, vectors - 1);
             k.set(input, input + 64);
             k.where_(vectors.is(0), |k| k.set(input, input + (step - UNIT)));
@@ -97,10 +98,11 @@ pub fn blocks(rounds: u8, decrypts: bool) -> Code {
     k.finish()
 }
 
-/// Requests the table's words for all bytes, each for its column after ShiftRows.
+/// Requests the words of the table for all bytes. Each byte is in its column after ShiftRows.
 fn look_up(k: &mut Kernel, state: Var<Int>, table: Var<Int>, decrypts: bool) {
     for row in 0..4 {
-        // Row r moves by r columns towards the first, so that element i goes to i - r within its block; or back.
+        // Row r moves by r columns towards the first column, so element i moves to i - r within its block. For decryption it
+        // moves in the other direction.
         let by = if decrypts { row } else { 4 - row };
         let byte = k.var(rotate_in_quads(state.byte(row), by));
         k.gather(table + (byte << 2));
@@ -112,7 +114,7 @@ fn columns(k: &mut Kernel, state: Var<Int>, table: Var<Int>, decrypts: bool) {
     look_up(k, state, table, decrypts);
     k.receive_into(state);
     for row in 1..4u32 {
-        // Row r of a column gets what row 0 gets from the byte, r rows lower.
+        // The table has the contribution of row 0. The contribution of row r is the same word, rotated by r rows.
         let word = k.receive::<Int>();
         k.set(state, state ^ word.ror(32 - 8 * row));
     }

@@ -1,4 +1,4 @@
-//! Conditions of elements, and tests of all elements.
+//! Conditions of single elements, and tests of all elements.
 
 use std::ops::{BitAnd, BitOr, Not};
 
@@ -15,7 +15,7 @@ pub(super) enum Comparison {
 }
 
 impl Comparison {
-    /// The condition of elements after their difference has set the flags.
+    /// The condition for elements whose difference has set the flags.
     pub(super) fn condition(self) -> Condition {
         match self {
             Comparison::Equal => Condition::Zero,
@@ -26,7 +26,7 @@ impl Comparison {
     }
 }
 
-/// The condition that the other elements have.
+/// The condition that is true for the other elements.
 pub(super) fn negated(condition: Condition) -> Condition {
     match condition {
         Condition::Never => Condition::Always,
@@ -40,7 +40,7 @@ pub(super) fn negated(condition: Condition) -> Condition {
     }
 }
 
-/// A value that has a condition when it sets the flags.
+/// A value that meets a condition when it sets the flags.
 pub(super) fn value_with(condition: Condition) -> u32 {
     match condition {
         Condition::NotZero => 1,
@@ -49,7 +49,7 @@ pub(super) fn value_with(condition: Condition) -> u32 {
     }
 }
 
-/// Which elements something is true for.
+/// A condition of elements.
 #[derive(Debug, Clone)]
 pub struct Boolean(pub(super) BooleanTree);
 
@@ -65,12 +65,12 @@ impl Boolean {
         Boolean(BooleanTree::Compare(comparison, left, right))
     }
 
-    /// True if an element has the condition.
+    /// True if some element meets the condition.
     pub fn any(self) -> Test {
         Test { boolean: self, all: false }
     }
 
-    /// True if all elements have the condition.
+    /// True if all elements meet the condition.
     pub fn all(self) -> Test {
         Test { boolean: self, all: true }
     }
@@ -100,17 +100,16 @@ impl BitAnd for Boolean {
     }
 }
 
-/// A test of all elements, which a branch depends on.
+/// A test of all elements, on which a branch depends.
 #[derive(Debug, Clone)]
 pub struct Test {
     pub(super) boolean: Boolean,
     pub(super) all: bool,
 }
 
-/// The condition of a branch if all elements, or some, must have a condition.
+/// The condition of a branch that is taken if all elements, or some, meet a condition.
 ///
-/// # Panics
-/// For conditions that comparisons do not have.
+/// For conditions that are not the result of a comparison.
 pub(super) fn branch_condition(condition: Condition, all: bool) -> BranchCondition {
     match (condition, all) {
         (Condition::Zero, true) => BranchCondition::AllZero,

@@ -15,7 +15,7 @@ pub struct Int;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Float;
 
-/// Elements that are four unsigned bytes each.
+/// Elements that each are four unsigned bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Char;
 
@@ -108,7 +108,7 @@ impl From<f32> for Expression<Float> {
     }
 }
 
-/// Four equal bytes in each element.
+/// Each element has four equal bytes.
 impl From<u8> for Expression<Char> {
     fn from(value: u8) -> Expression<Char> {
         Expression::of(Tree::Constant(u32::from(value) * 0x0101_0101))
@@ -120,7 +120,7 @@ pub fn uniform() -> Expression<Int> {
     Expression::of(Tree::Read(Read::Uniform))
 }
 
-/// The numbers of the elements, from 0 to 15.
+/// The number of each element, from 0 to 15.
 pub fn element() -> Expression<Int> {
     Expression::of(Tree::Read(Read::Element))
 }
@@ -237,7 +237,7 @@ methods! { Char:
     min Node::Mul(MulOp::V8min);
     /// The larger one.
     max Node::Mul(MulOp::V8max);
-    /// Product of fractions of 255.
+    /// Product of bytes, interpreted as fractions of 255.
     muld Node::Mul(MulOp::V8muld);
 }
 
@@ -271,21 +271,21 @@ conversions! {
 }
 
 impl Expression<Int> {
-    /// The nearest float.
+    /// The float that is nearest to the integer.
     pub fn to_float(self) -> Expression<Float> {
         Expression::apply(Node::Add(AddOp::Itof), self.tree.clone(), self.tree)
     }
 }
 
 impl Expression<Float> {
-    /// The integer towards zero.
+    /// The integer part, rounded towards zero.
     pub fn to_int(self) -> Expression<Int> {
         Expression::apply(Node::Add(AddOp::Ftoi), self.tree.clone(), self.tree)
     }
 }
 
 impl Var<Int> {
-    /// Byte 0 to 3 of each element, 0 being the lowest. It takes no operation.
+    /// Byte 0 to 3 of each element, 0 being the lowest. This needs no operation.
     pub fn byte(self, number: u8) -> Expression<Int> {
         Expression::of(Tree::Unpack(self.variable, 4 + (number & 3)))
     }
@@ -309,27 +309,27 @@ macro_rules! comparisons {
     };
 }
 
-// Differences of integers are compared with zero: they must not overflow.
+// Integers are compared by comparing their difference with zero, so the difference must not overflow.
 comparisons! {
-    /// True where both are equal.
+    /// True for the elements in which both are equal.
     is Equal;
-    /// True where they differ.
+    /// True for the elements in which both differ.
     is_not NotEqual;
-    /// True where this is less. The difference must not overflow.
+    /// True for the elements in which this expression is less. The difference must not overflow.
     is_less Less;
-    /// True where this is not less. The difference must not overflow.
+    /// True for the elements in which this expression is not less. The difference must not overflow.
     is_at_least AtLeast;
 }
 
 impl Expression<Int> {
-    /// True where this is greater. The difference must not overflow.
+    /// True for the elements in which this expression is greater. The difference must not overflow.
     pub fn is_greater(self, right: impl Into<Expression<Int>>) -> Boolean {
         right.into().is_less(self)
     }
 }
 
 impl Var<Int> {
-    /// True where this is greater. The difference must not overflow.
+    /// True for the elements in which this expression is greater. The difference must not overflow.
     pub fn is_greater(self, right: impl Into<Expression<Int>>) -> Boolean {
         Expression::from(self).is_greater(right)
     }

@@ -1,19 +1,19 @@
-//! Statements.
+//! Kernels, and their statements.
 
 use super::condition::{Boolean, BooleanTree, Test, branch_condition, negated, value_with};
 use super::expression::{Expression, Int, Node, Tree, Var};
 use crate::compiler::{Action, Code, Input, Op, Output, Read, Rotation, Variable, Write};
 use crate::isa::{AddOp, BranchCondition, Condition};
 
-/// The semaphore by which QPUs report their end to the first one.
+/// The semaphore by which the QPUs report to the first QPU that they have ended.
 const END_SEMAPHORE: u8 = 15;
 
-/// The row of the VPM from which vectors are stored, and to which they are loaded. A vector is a column, whose number is that of
-/// the QPU.
+/// The row of the VPM for vectors that are stored or loaded. A vector is a column of the VPM, and the number of the column is
+/// the number of the QPU.
 const STORE_ROW: u32 = 32;
 const LOAD_ROW: u32 = 0;
 
-/// What stores need: setups of the VPM and of DMA, made once.
+/// The setups of the VPM and of DMA that stores need. They are made once.
 #[derive(Debug, Clone, Copy)]
 struct Setups {
     stride: Variable,
@@ -30,7 +30,7 @@ pub struct Kernel {
     qpus: Variable,
     stores: Option<Setups>,
     loads: Option<Setups>,
-    /// The variable and the condition of the surrounding [`Kernel::where_`].
+    /// The variable and the condition of the enclosing [`Kernel::where_`].
     mask: Option<(Variable, Condition)>,
 }
 
@@ -42,7 +42,7 @@ impl Default for Kernel {
 
 impl Kernel {
     /// A program whose first two uniforms are the number of the QPU in the run, and the number of QPUs. [`super::uniform`] reads
-    /// those that follow.
+    /// the following uniforms.
     pub fn new() -> Kernel {
         let mut code = Code::new();
         let (me, qpus) = (code.variable(), code.variable());
@@ -80,7 +80,7 @@ impl Kernel {
         Var::of(self.code.variable())
     }
 
-    /// Assigns a value, within [`Kernel::where_`] to the elements of the condition.
+    /// Assigns a value. Within [`Kernel::where_`], assigns it only in the elements that meet the condition.
     pub fn set<T>(&mut self, variable: Var<T>, value: impl Into<Expression<T>>) {
         let condition = self.mask.map_or(Condition::Always, |(_, condition)| condition);
         self.assign_tree(Output::Variable(variable.variable), &value.into().tree, condition);
@@ -95,7 +95,7 @@ impl Kernel {
         self.code.push(op);
     }
 
-    /// Executes assignments for the elements that have a condition. Only assignments and other `where_` may be inside.
+    /// Executes assignments for the elements that meet a condition. Only assignments and other `where_` may be inside.
     pub fn where_(&mut self, condition: Boolean, body: impl FnOnce(&mut Kernel)) {
         self.where_else(condition, body, |_| ());
     }
@@ -128,7 +128,7 @@ impl Kernel {
         self.mask = outer;
     }
 
-    /// Repeats while a test of all elements holds.
+    /// Repeats statements while a test of all elements is true.
     pub fn while_(&mut self, test: &Test, body: impl FnOnce(&mut Kernel)) {
         let (start, end) = (self.code.label(), self.code.label());
         let condition = self.test(test);
@@ -140,8 +140,8 @@ impl Kernel {
         self.code.place(end);
     }
 
-    /// Repeats with a variable that starts at a value and grows by a step, while it is less than a limit. The values must be the
-    /// same in all elements.
+    /// Repeats statements with a variable that starts at a value and grows by a step, while the variable is less than a limit.
+    /// The values must be the same in all elements.
     pub fn for_(
         &mut self,
         start: impl Into<Expression<Int>>,
@@ -157,7 +157,7 @@ impl Kernel {
         });
     }
 
-    /// The same with a variable that becomes smaller by a step, while it is greater than a limit.
+    /// The same with a variable that decreases by a step, while it is greater than a limit.
     pub fn for_down(
         &mut self,
         start: impl Into<Expression<Int>>,
@@ -173,7 +173,7 @@ impl Kernel {
         });
     }
 
-    /// Executes statements if a test of all elements holds.
+    /// Executes statements if a test of all elements is true.
     pub fn if_(&mut self, test: &Test, body: impl FnOnce(&mut Kernel)) {
         let end = self.code.label();
         let condition = self.test(test);
@@ -201,7 +201,7 @@ impl Kernel {
         variable
     }
 
-    /// Stores all elements from an address on, after the last store has ended. Only the address of element 0 counts.
+    /// Stores all elements at an address, after the last store has ended. Only the address in element 0 is used.
     pub fn store<T>(&mut self, value: impl Into<Expression<T>>, address: impl Into<Expression<Int>>) {
         let value = self.in_variable(&value.into().tree);
         let address = self.in_variable(&address.into().tree);
@@ -240,7 +240,7 @@ impl Kernel {
         self.code.push(Op::new(Action::Move, [Input::Read(Read::StoreWait); 2], Output::Nothing));
     }
 
-    /// Loads all elements from an address on by DMA, and waits for them. Only the address of element 0 counts.
+    /// Loads all elements from an address by DMA, and waits for them. Only the address in element 0 is used.
     pub fn load<T>(&mut self, address: impl Into<Expression<Int>>) -> Var<T> {
         let address = self.in_variable(&address.into().tree);
         let setups = match self.loads {
@@ -263,7 +263,7 @@ impl Kernel {
         Var::of(variable)
     }
 
-    /// Ends the program: waits for stores, and interrupts the host when all QPUs have come here.
+    /// Ends the program: waits for stores, and interrupts the host after all QPUs have reached this statement.
     pub fn finish(mut self) -> Code {
         if self.stores.is_some() {
             self.wait_for_stores();
@@ -293,13 +293,13 @@ impl Kernel {
         self.code.push(Op::new(action, [Input::Received; 2], Output::Nothing));
     }
 
-    /// The program after the setups that it uses.
+    /// The program, preceded by the setups that it uses.
     fn with_setups(mut self) -> Code {
         let body = std::mem::take(&mut self.code.items);
         if let Some(Setups { stride, dma, .. }) = self.stores {
             self.constant(stride, 0xc001_0000);
             let id = self.var(super::qpu());
-            // 16 rows of one word; and a vector as a column.
+            // 16 rows of one word, and a vector as a column.
             let shifted = self.var(id << 3);
             let setup = self.var(shifted | (0x8801_4000 | STORE_ROW << 7));
             self.code.push(Op::new(
@@ -325,12 +325,12 @@ impl Kernel {
         self.code.push(Op::new(Action::Constant(value), [Input::Received; 2], Output::Variable(variable)));
     }
 
-    /// Writes a register that is no variable, for programs that set up the VPM and DMA themselves.
+    /// Writes a register that is not a variable, for programs that set up the VPM and DMA themselves.
     pub fn write_register<T>(&mut self, register: Write, value: Var<T>) {
         self.write(register, Input::Variable(value.variable));
     }
 
-    /// Writes an expression to such a register.
+    /// Writes an expression to a register that is not a variable.
     pub fn write_expression<T>(&mut self, register: Write, value: impl Into<Expression<T>>) {
         self.assign_tree(Output::Write(register), &value.into().tree, Condition::Always);
     }
@@ -339,13 +339,14 @@ impl Kernel {
         self.code.push(Op::new(Action::Move, [input; 2], Output::Write(register)));
     }
 
-    /// Evaluates a test. Returns the condition of the branch that is taken if it holds.
+    /// Evaluates a test. Returns the condition of a branch that is taken if the test is true.
     fn test(&mut self, test: &Test) -> BranchCondition {
         let (_, condition) = self.boolean(&test.boolean.0);
         branch_condition(condition, test.all)
     }
 
-    /// Evaluates a condition of elements. The flags are set from a variable; those with a condition are chosen.
+    /// Evaluates a condition of elements. The flags are set from the returned variable, and the returned condition selects
+    /// the elements.
     fn boolean(&mut self, tree: &BooleanTree) -> (Variable, Condition) {
         match tree {
             BooleanTree::Compare(comparison, left, right) => {
@@ -368,7 +369,7 @@ impl Kernel {
         }
     }
 
-    /// The elements that have one condition or another. The flags are those of the second one.
+    /// The elements that meet one condition or the other. The flags are set from the second variable.
     fn either(&mut self, left: (Variable, Condition), right: (Variable, Condition)) -> (Variable, Condition) {
         let value = Action::Constant(value_with(left.1));
         let op = Op::new(value, [Input::Received; 2], Output::Variable(left.0));
@@ -377,7 +378,7 @@ impl Kernel {
         left
     }
 
-    /// The elements that have two conditions, in a new variable. The flags are those of the second one.
+    /// The elements that meet both conditions, as a new variable. The flags are set from the second variable.
     fn both(&mut self, left: (Variable, Condition), right: (Variable, Condition)) -> (Variable, Condition) {
         let copy = self.code.variable();
         self.code.push(Op::new(Action::Move, [Input::Variable(left.0); 2], Output::Variable(copy)));
@@ -390,7 +391,7 @@ impl Kernel {
         self.code.push(Op { sets_flags: true, ..op });
     }
 
-    /// Appends the operations of an expression, whose last one writes the output.
+    /// Appends the operations of an expression. The last operation writes the output.
     fn assign_tree(&mut self, output: Output, tree: &Tree, condition: Condition) {
         let op = match tree {
             Tree::Constant(value) => Op::new(Action::Constant(*value), [Input::Received; 2], output),
@@ -408,7 +409,7 @@ impl Kernel {
                     Tree::Unpack(variable, mode) => (Input::Variable(*variable), *mode),
                     other => (self.in_variable(other), 0),
                 };
-                // A rotation by none is a move.
+                // A rotation by zero elements is a move.
                 let rotation = (*by != 0).then_some(Rotation::Quad(*by));
                 Op { rotation, unpack, ..Op::new(Action::Move, [input; 2], output) }
             }
@@ -417,10 +418,10 @@ impl Kernel {
                     Node::Add(op) => Action::Add(*op),
                     Node::Mul(op) => Action::Mul(*op),
                 };
-                // A part of a variable can be the first input.
+                // A part of a variable can only be the first input.
                 match &both[0] {
                     Tree::Unpack(variable, mode) => {
-                        // One word reads one register of file A.
+                        // A word can read only one register of file A.
                         let right = match &both[1] {
                             element @ Tree::Read(Read::Element) => self.in_variable(element),
                             right => self.simple(right),
@@ -437,12 +438,12 @@ impl Kernel {
         self.code.push(Op { condition, ..op });
     }
 
-    /// Inputs of an operation. Of two small immediates, the first is put in a variable.
+    /// The inputs of an operation. If both are small immediates, the first is put in a variable.
     fn simple_pair(&mut self, left: &Tree, right: &Tree) -> [Input; 2] {
         let inputs = [self.simple(left), self.simple(right)];
         match inputs {
             [Input::Small(one), Input::Small(other)] if one != other => [self.in_variable(left), inputs[1]],
-            // The number of the QPU is read by the port of small immediates.
+            // The port of small immediates also reads the number of the QPU.
             [Input::Small(_), Input::Read(Read::Qpu)] => [inputs[0], self.in_variable(right)],
             [Input::Read(Read::Qpu), Input::Small(_)] => [self.in_variable(left), inputs[1]],
             _ => inputs,
@@ -468,7 +469,7 @@ impl Kernel {
     }
 }
 
-/// The condition of a branch that is taken when another is not.
+/// The condition of a branch that is taken if the other branch is not taken.
 fn opposite(condition: BranchCondition) -> BranchCondition {
     use BranchCondition::*;
     match condition {

@@ -1,4 +1,4 @@
-//! Where the kernels find their keys, tables and data in memory, and the uniforms that hold these addresses.
+//! The layout of the keys, tables and data of the kernels in memory, and the uniforms that have these addresses.
 
 use lockstep_core::Block;
 use zeroize::Zeroizing;
@@ -19,8 +19,8 @@ pub(super) struct Layout {
     pub(super) output: u32,
 }
 
-/// The round keys as the bitsliced kernels read them: a byte in the highest bits of a word. The S-box omits its constant, which
-/// is added by all keys but one.
+/// The round keys in the form that the bitsliced kernels read: each word has a byte in its highest bits. The S-box omits its
+/// constant. The constant is added by all round keys except one.
 fn bitslice_keys(memory: &mut Memory, keys: &[Block], without_constant: usize) -> u32 {
     let stride = KEY_STRIDE as usize;
     let address = memory.aligned_room(KEYS_ALIGNMENT, stride * keys.len());
@@ -38,7 +38,7 @@ fn units_of(qpu: u32, qpus: u32, units: u32) -> u32 {
     units.saturating_sub(qpu).div_ceil(qpus)
 }
 
-/// QPUs that have a unit.
+/// The number of QPUs that have at least one unit.
 fn working(qpus: u32, units: u32) -> u32 {
     qpus.min(units.max(1))
 }
@@ -48,7 +48,7 @@ pub(super) fn ctr(memory: &mut Memory, job: &Job<'_>, qpus: u32) -> Layout {
     let keys = bitslice_keys(memory, round_keys, 0);
     let rounds = round_keys.len() as u32 - 2;
     let low = u32::from_be_bytes([job.counter[12], job.counter[13], job.counter[14], job.counter[15]]);
-    // The counter of a unit is a multiple of 32: the run begins with blocks that are not needed.
+    // The counter of a unit is a multiple of 32, so the run may begin with blocks that are not needed.
     let (first, skipped) = (low & !31, (low % 32) as usize * 16);
     let mut vectors = Zeroizing::new([0u32; 48]);
     for byte in 0..16 {
@@ -87,7 +87,7 @@ pub(super) fn blocks(memory: &mut Memory, job: &Job<'_>, qpus: u32, kind: Blocks
     let input = memory.put(job.input, bytes);
     memory.room(margin);
     let other = memory.put(job.other, if job.other.is_empty() { 0 } else { bytes });
-    // After the tweaks, and before the output.
+    // The margin between the tweaks and the output.
     memory.room(margin);
     let output = memory.room(bytes);
     let step = UNIT as u32 * qpus;
@@ -111,7 +111,7 @@ pub(super) fn packed(
     // The published decryption uses the round keys of encryption.
     let keys = memory.put_keys(job.keys.as_blocks());
     let table = memory.put_bytes_as_words(if decrypts { &INVERSE_SBOX } else { &SBOX }, 256);
-    // A vector is four blocks; the next one of each QPU is requested ahead.
+    // A vector has four blocks. Each QPU requests its next vector in advance.
     let step = 64 * qpus as usize;
     let bytes = job.input.len().next_multiple_of(step);
     let data = memory.put(job.input, bytes + step);
@@ -142,7 +142,7 @@ pub(super) fn packed_tuned(memory: &mut Memory, job: &Job<'_>, qpus: u32, decryp
         memory.put_words(&[qpu, qpus, data + unit * qpu, keys, table, last_table, units, unit * qpus])
     });
     let uniforms = uniforms.collect();
-    // 11, 13 or 15 round keys.
+    // There are 11, 13 or 15 round keys.
     let program = &programs::PACKED_TUNED[(job.keys.as_blocks().len() - 11) / 2][usize::from(decrypts)];
     Layout { program, uniforms, output: data }
 }

@@ -1,12 +1,12 @@
-//! The memory of a run, in which things get addresses one after the other.
+//! The memory of a run. Its parts get consecutive addresses.
 
 use lockstep_core::Block;
 use zeroize::Zeroizing;
 
-/// Everything is at multiples of this number of bytes, a line of the caches.
+/// Each part starts at a multiple of this number of bytes, which is a line of the caches.
 const ALIGNMENT: usize = 64;
 
-/// The content of memory from an address on. It is wiped on drop.
+/// The content of memory that starts at an address. It is wiped on drop.
 pub(super) struct Memory {
     bytes: Zeroizing<Vec<u8>>,
     /// The address of the first byte.
@@ -14,7 +14,7 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Memory whose size is known, so that no copy of its content is left behind.
+    /// Memory of a fixed size. It never grows, so that no copy of its content is left in other memory.
     pub(super) fn new(base: u32, bytes: usize) -> Memory {
         Memory { bytes: Zeroizing::new(Vec::with_capacity(bytes)), base }
     }
@@ -23,7 +23,7 @@ impl Memory {
         &mut self.bytes
     }
 
-    /// The place of an address in [`Memory::bytes`].
+    /// The index of an address in [`Memory::bytes`].
     pub(super) fn place(&self, address: u32) -> usize {
         (address - self.base) as usize
     }
@@ -42,14 +42,14 @@ impl Memory {
         address
     }
 
-    /// Bytes, in room for some more, which are zero.
+    /// Puts bytes in memory, with `room` bytes in total. The rest is zero.
     pub(super) fn put(&mut self, bytes: &[u8], room: usize) -> u32 {
         let address = self.room(room);
         self.from(address)[..bytes.len()].copy_from_slice(bytes);
         address
     }
 
-    /// Bytes as words, in room for a number of words.
+    /// Puts bytes in memory as words, with room for a number of words.
     pub(super) fn put_bytes_as_words(&mut self, bytes: &[u8], room: usize) -> u32 {
         let address = self.room(4 * room);
         for (place, byte) in self.from(address).chunks_exact_mut(4).zip(bytes) {
@@ -58,17 +58,17 @@ impl Memory {
         address
     }
 
-    /// Round keys as blocks.
+    /// Puts round keys in memory, as blocks.
     pub(super) fn put_keys(&mut self, keys: &[Block]) -> u32 {
         self.put(keys.as_flattened(), 16 * keys.len())
     }
 
-    /// Room for some bytes, which are zero.
+    /// Reserves bytes, which are zero.
     pub(super) fn room(&mut self, bytes: usize) -> u32 {
         self.aligned_room(ALIGNMENT, bytes)
     }
 
-    /// The same at a multiple of an alignment.
+    /// The same at a multiple of `alignment`.
     pub(super) fn aligned_room(&mut self, alignment: usize, bytes: usize) -> u32 {
         let start = (self.base as usize + self.bytes.len()).next_multiple_of(alignment) - self.base as usize;
         debug_assert!(start + bytes <= self.bytes.capacity(), "the memory is not moved");

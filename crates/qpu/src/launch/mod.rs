@@ -1,4 +1,4 @@
-//! Runs of a kernel: what is in memory, which uniforms each QPU gets, and the result.
+//! Runs of a kernel: the content of the memory, the uniforms of each QPU, and the result.
 
 mod layout;
 mod memory;
@@ -14,17 +14,17 @@ use crate::chip::{Chip, ChipError, ProgramRun, Simulator};
 use crate::kernels::bitslice::{Blocks, Combination, UNIT};
 use crate::sim::{Fault, QPUS, Run};
 
-/// The most bytes of a run.
+/// Maximum number of bytes of a run.
 pub const MAX_RUN_BYTES: usize = 64 * UNIT * QPUS as usize;
 
-/// Clocks after which a run is ended: far more than a byte takes, and any program that ends.
+/// Number of clocks per byte after which a run is ended. It is much larger than the number that any correct program needs.
 const CLOCKS_PER_BYTE: u64 = 2000;
 
 /// A kernel, with its program for one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Launch {
     /// A bitsliced program that encrypts or decrypts blocks. A QPU gets a unit of 32 blocks, the next QPU the next unit, and so on.
-    /// For [`Combination::Chain`] the units of a QPU have to be the successive blocks of 32 messages.
+    /// For [`Combination::Chain`], the units of a QPU must be the successive blocks of 32 messages.
     Blocks(Blocks),
     /// Bitsliced CTR.
     Ctr,
@@ -33,9 +33,9 @@ pub enum Launch {
         /// True for decryption.
         decrypts: bool,
     },
-    /// The same for decryption, with an InvMixColumns for all bytes at once.
+    /// The decryption of the thesis's second kernel, with an InvMixColumns for all bytes at once.
     PackedFastDecryption,
-    /// The same, tuned.
+    /// The thesis's second kernel, tuned.
     PackedTuned {
         /// True for decryption.
         decrypts: bool,
@@ -47,17 +47,18 @@ pub enum Launch {
     },
 }
 
-/// The input of a run. It has keys, so it is not printed.
+/// The input of a run. It contains keys, so it cannot be printed.
 #[derive(Clone, Copy)]
 pub struct Job<'j> {
     /// The round keys of encryption.
     pub keys: &'j RoundKeys,
-    /// For CTR: the first counter block. Its last four bytes must not overflow in the run.
+    /// For CTR: the first counter block. Its last four bytes must not overflow during the run.
     pub counter: Block,
-    /// The blocks, at most [`MAX_RUN_BYTES`]. Any number of bytes for CTR; whole blocks otherwise.
+    /// The blocks, at most [`MAX_RUN_BYTES`]. For CTR any number of bytes, and otherwise whole blocks.
     pub input: &'j [u8],
-    /// For [`Combination::Data`], what the result is combined with, as long as the input. For [`Combination::Tweak`], the tweaks as
-    /// planes of 32-bit words, [`UNIT`] bytes for each [`UNIT`] of input or part of it. Otherwise empty.
+    /// For [`Combination::Data`], the data with which the result is combined; they are as long as the input. For
+    /// [`Combination::Tweak`], the tweaks as planes of 32-bit words: [`UNIT`] bytes for each [`UNIT`] of the input or part of one.
+    /// Otherwise empty.
     pub other: &'j [u8],
 }
 
@@ -79,12 +80,10 @@ impl Launch {
     /// Runs the program on QPUs of a chip, which may keep memory for the next run until [`Chip::finish`]. Returns the output, which
     /// is as long as the input.
     ///
-    /// # Errors
-    /// Those of the chip.
+    /// # Errors Errors of the chip.
     ///
-    /// # Panics
-    /// If the input is longer than [`MAX_RUN_BYTES`], or no whole blocks except for CTR; if the other data are not as long as the
-    /// program needs; or if there are no QPUs or more than [`QPUS`].
+    /// If the input is longer than [`MAX_RUN_BYTES`], or does not consist of whole blocks (except for CTR); if the other data are
+    /// not as long as the program needs; or if there are no QPUs or more than [`QPUS`].
     pub fn run(
         self,
         chip: &mut dyn Chip,
@@ -101,7 +100,7 @@ impl Launch {
         let bytes = memory_bytes(job.input.len(), qpus);
         let mut memory = Memory::new(chip.reserve(bytes)?, bytes);
         let Layout { program, uniforms, output } = self.layout(&mut memory, job, u32::from(qpus));
-        // The first kernel has a word for each byte.
+        // The first kernel uses a word for each byte.
         let stride = if matches!(self, Launch::Naive { .. }) { 4 } else { 1 };
         let start = memory.place(output);
         let output = start..start + stride * job.input.len();
@@ -118,7 +117,7 @@ impl Launch {
         Ok((Zeroizing::new(output.copied().collect()), run))
     }
 
-    /// The bytes of the other data for some input.
+    /// The number of bytes of the other data for an input of `input` bytes.
     fn other_bytes(self, input: usize) -> usize {
         match self {
             Launch::Blocks(Blocks { combination: Combination::Data, .. }) => input,
@@ -143,7 +142,7 @@ impl Launch {
     }
 }
 
-/// Bytes of memory for the keys, margins, the data three times (four times with a word for each byte), and what is small.
+/// Bytes of memory for the keys, the margins, the data three times (four times if each byte is a word), and small parts.
 fn memory_bytes(input: usize, qpus: u8) -> usize {
     4 * input + 8 * UNIT * usize::from(qpus) + 4 * KEYS_ALIGNMENT
 }

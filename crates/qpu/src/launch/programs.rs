@@ -25,13 +25,13 @@ pub(super) fn bitslice(blocks: Option<Blocks>) -> &'static Program {
     &BITSLICE[index.expect("there is a program for each")]
 }
 
-/// The thesis's second kernel, by the compiler's scheme of that time: encryption, then decryption.
+/// The thesis's second kernel, compiled by the scheme of the thesis's compiler: encryption, then decryption.
 pub(super) static PACKED: [LazyLock<Program>; 2] = [
     LazyLock::new(|| as_published(&packed::encrypt_as_published())),
     LazyLock::new(|| as_published(&packed::decrypt_as_published())),
 ];
 
-/// The same scheme for a decryption that the thesis does not have.
+/// A decryption that the thesis does not have, compiled by the same scheme.
 pub(super) static PACKED_FAST_DECRYPTION: LazyLock<Program> =
     LazyLock::new(|| as_published(&packed::decrypt_fast()));
 

@@ -13,7 +13,7 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// Before they are computed.
+    /// The results before they have been computed.
     pub(super) const NONE: Results = Results::of([0; ELEMENTS]);
 
     /// Results without carries.
@@ -21,7 +21,7 @@ impl Results {
         Results { values, carry: [0; ELEMENTS] }
     }
 
-    /// Rotates by a number of elements: among all elements, or only within quads.
+    /// Rotates by a number of elements, among all elements or only within quads.
     pub(super) fn rotated(&self, by: usize, within_quads: bool) -> Results {
         let from = |index: usize| match within_quads {
             true => index & !3 | (index.wrapping_sub(by) & 3),
@@ -34,8 +34,8 @@ impl Results {
     }
 }
 
-/// Computes all elements by one loop for each operation, so that the compiler uses vectors of the processor. Carries are computed
-/// if they are needed.
+/// Computes all elements by a separate loop for each operation, so that the compiler uses vector instructions. Carries are
+/// computed only if they are needed.
 macro_rules! by_operation {
     ($type:ident, $of:expr, $a:expr, $b:expr, $carries:expr, $results:expr, $($name:ident)*) => {
         match $of {
@@ -62,7 +62,7 @@ fn elements(
     }
 }
 
-/// A float; a denormal one is zero.
+/// A float. A denormal float is read as zero.
 fn float(bits: u32) -> f32 {
     let value = f32::from_bits(bits);
     if value.is_subnormal() { 0.0 } else { value }
@@ -72,14 +72,15 @@ fn bits(value: f32) -> u32 {
     if value.is_subnormal() { 0 } else { value.to_bits() }
 }
 
-/// Applies an operation to each of four bytes.
+/// Applies an operation to each of the four bytes of a word.
 #[inline(always)]
 fn bytes(a: u32, b: u32, operation: impl Fn(u8, u8) -> u8) -> u32 {
     let (a, b) = (a.to_le_bytes(), b.to_le_bytes());
     u32::from_le_bytes(std::array::from_fn(|i| operation(a[i], b[i])))
 }
 
-/// The product of two bytes as fractions of 255. No document states how it is rounded: AES needs 0x80 * 0xFD to be 0x7F.
+/// The product of two bytes as fractions of 255. No document states how the product is rounded. For AES, 0x80 * 0xFD must be
+/// 0x7F.
 #[inline(always)]
 fn product_of_fractions(a: u8, b: u8) -> u8 {
     // For x < 65535: x / 255 = (x + 1 + x / 256) / 256.
@@ -104,13 +105,13 @@ fn all_bytes(a: &Vector, b: &Vector, results: &mut Results, operation: impl Fn(u
 }
 
 impl AddOp {
-    /// True if the inputs are floats, which unpacking depends on.
+    /// True if the inputs are floats. Unpacking depends on this.
     pub const fn takes_floats(self) -> bool {
         use AddOp::*;
         matches!(self, Fadd | Fsub | Fmin | Fmax | Fminabs | Fmaxabs | Ftoi)
     }
 
-    /// True if the result is a float, which packing depends on.
+    /// True if the result is a float. Packing depends on this.
     pub const fn gives_float(self) -> bool {
         use AddOp::*;
         matches!(self, Fadd | Fsub | Fmin | Fmax | Fminabs | Fmaxabs | Itof)
@@ -127,14 +128,14 @@ impl AddOp {
             Max And Or Xor Not Clz V8adds V8subs)
     }
 
-    /// The result for an element. That of [`AddOp::Nop`] is 0.
+    /// The result for an element. The result of [`AddOp::Nop`] is 0.
     #[inline(always)]
     pub fn compute(self, a: u32, b: u32) -> Outcome {
         let (x, y) = (float(a), float(b));
         let (i, j) = (a as i32, b as i32);
         let count = b & 31;
         let plain = |value: u32| (value, false);
-        // The last bit that a shift moved out.
+        // The last bit that a shift has moved out.
         let last_bit = |from: u32, at: u32| count > 0 && from >> at & 1 == 1;
         let of_float = |value: f32| (bits(value), value > 0.0);
         let (value, carry) = match self {
@@ -186,7 +187,7 @@ impl MulOp {
         by_operation!(MulOp, self, a, b, carries, results, Nop Fmul Mul24 V8muld V8min V8max V8adds V8subs)
     }
 
-    /// The result for an element. That of [`MulOp::Nop`] is 0; hardware repeats an earlier result.
+    /// The result for an element. The result of [`MulOp::Nop`] is 0; the hardware repeats an earlier result.
     #[inline(always)]
     pub fn compute(self, a: u32, b: u32) -> Outcome {
         let plain = |value: u32| (value, false);

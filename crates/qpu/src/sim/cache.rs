@@ -1,12 +1,12 @@
-//! The caches, which are simulated for the counters only: no figure is known for the time of a miss.
+//! The caches. They are simulated only for the counters, because the time of a miss is not known.
 
 /// Bytes of a line.
 const LINE: u32 = 64;
 
-/// A cache with a number of sets of lines, of which the least recently used is replaced.
+/// A cache with a number of sets of lines. The least recently used line of a set is replaced.
 #[derive(Debug, Clone)]
 pub(super) struct Cache {
-    /// The tags of each set, the most recently used first.
+    /// The tags of each set, with the most recently used line first.
     sets: Vec<Vec<u32>>,
     ways: usize,
 }
@@ -18,7 +18,7 @@ impl Cache {
         Cache { sets: vec![Vec::with_capacity(ways); lines / ways], ways }
     }
 
-    /// Reads a line. True if it was there.
+    /// Reads a line. Returns true if the line was in the cache.
     pub(super) fn read(&mut self, address: u32) -> bool {
         let line = address / LINE;
         let count = self.sets.len();

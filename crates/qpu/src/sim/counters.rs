@@ -1,19 +1,19 @@
-//! The counters of a run, after those performance counters of the chip that concern QPUs.
+//! The counters of a run. They correspond to the performance counters of the chip that concern QPUs.
 
-/// What happened in a run, in total for all QPUs.
+/// Totals of a run, for all QPUs together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Clocks in which a QPU had ended while another was running.
     pub idle_clocks: u64,
-    /// Clocks of instructions.
+    /// Clocks in which instructions were executed.
     pub instruction_clocks: u64,
-    /// Clocks of waiting for texture units.
+    /// Clocks in which QPUs waited for texture units.
     pub tmu_stall_clocks: u64,
-    /// Clocks of waiting for DMA stores.
+    /// Clocks in which QPUs waited for DMA stores.
     pub store_stall_clocks: u64,
-    /// Clocks of waiting for DMA loads.
+    /// Clocks in which QPUs waited for DMA loads.
     pub load_stall_clocks: u64,
-    /// Clocks of waiting for semaphores and the mutex.
+    /// Clocks in which QPUs waited for semaphores and the mutex.
     pub synchronization_clocks: u64,
     /// Lines of instructions that were in the instruction cache of a slice.
     pub instruction_hits: u64,
@@ -25,7 +25,7 @@ pub struct Counters {
     pub uniform_misses: u64,
     /// Requests to texture units, in quads.
     pub texture_quads: u64,
-    /// Lines of elements of requests that were not in the cache of their texture unit.
+    /// Lines with requested elements that were not in the cache of their texture unit.
     pub texture_misses: u64,
     /// Lines that were in the cache of level 2.
     pub l2_hits: u64,

@@ -1,7 +1,8 @@
 //! The two DMA engines, which copy blocks of words between the VPM and the memory (the guide, tables 34 to 36).
 //!
-//! What vertical loads do with rows follows from programs that ran on hardware: a row of memory becomes a part of a column, and
-//! the next row begins `vpitch` rows lower. Widths of 8 and 16 bits, and vertical stores of more than one column, are refused.
+//! The effect of vertical loads was derived from programs that ran on hardware: a row of memory becomes a part of a column, and
+//! the next row of memory begins `vpitch` rows lower. Widths of 8 and 16 bits, and vertical stores of more than one column, are
+//! refused.
 
 use super::FaultKind;
 use super::memory::Memory;
@@ -17,12 +18,12 @@ struct Block {
     /// The row and column of the first word.
     row: u32,
     column: u32,
-    /// Rows of the VPM from a row of memory to the next.
+    /// Number of rows of the VPM from one row of memory to the next.
     pitch: u32,
 }
 
 impl Block {
-    /// The row and column of a word of a row of memory.
+    /// The row and column in the VPM of a word of a row of memory.
     fn place(&self, row: u32, word: u32) -> (usize, usize) {
         let start = self.row + row * self.pitch;
         let (row, column) = match self.is_horizontal {
@@ -32,7 +33,7 @@ impl Block {
         (row as usize, column as usize)
     }
 
-    /// The clocks of all rows, of which one has those of a function.
+    /// The clocks of all rows. `of_row` returns the clocks of one row.
     fn clocks(&self, of_row: fn(u64) -> u64) -> u64 {
         u64::from(self.rows) * of_row(self.words.into())
     }
@@ -42,9 +43,9 @@ impl Block {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Engine {
     block: Option<Block>,
-    /// For a load: bytes from a row of memory to the next. For a store: bytes between them.
+    /// For a load: the number of bytes from one row of memory to the next. For a store: the number of bytes between rows.
     stride: u32,
-    /// For a load: a setup refers to `stride`.
+    /// For a load: the stride that is used if a setup refers to it.
     extended_stride: u32,
     /// The clock at which the QPU's transfer ends.
     pub(super) done_at: u64,
@@ -55,12 +56,12 @@ impl Engine {
         Engine { block: None, stride: 0, extended_stride: 0, done_at: 0 }
     }
 
-    /// The QPU must have waited for its last transfer.
+    /// Returns a fault if the QPU has not waited for the end of its last transfer.
     fn check_idle(&self, now: u64) -> Result<(), FaultKind> {
         if self.done_at > now { Err(FaultKind::DmaBusy) } else { Ok(()) }
     }
 
-    /// Takes a word that sets up a load, or its stride.
+    /// Processes a word that sets up a load or the stride of loads.
     pub(super) fn set_up_load(&mut self, word: u32, now: u64) -> Result<(), FaultKind> {
         self.check_idle(now)?;
         if word >> 28 == 9 {
@@ -86,11 +87,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes a word that sets up a store, or its stride.
+    /// Processes a word that sets up a store or the stride of stores.
     pub(super) fn set_up_store(&mut self, word: u32, now: u64) -> Result<(), FaultKind> {
         self.check_idle(now)?;
         if word >> 30 == 3 {
-            // In block mode the rows follow each other.
+            // In block mode, the rows follow each other without a gap.
             let is_block_mode = word >> 16 & 1 == 1;
             if is_block_mode && word & 0xffff != 0 {
                 return Err(FaultKind::Setup(word));
@@ -115,7 +116,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Starts a transfer, which ends before the QPU may set up or start another.
+    /// Starts a transfer. It must end before the QPU sets up or starts another one.
     fn start(
         &mut self,
         now: u64,

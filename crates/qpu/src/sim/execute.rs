@@ -1,4 +1,4 @@
-//! The execution of operations: their inputs, and what the writes to each register do.
+//! The execution of operations: their inputs, and the effects of writes to each register.
 
 use zeroize::Zeroize;
 
@@ -11,7 +11,7 @@ use super::{FaultKind, QPUS_PER_SLICE, tmu};
 use crate::isa::registers::{self, FILE};
 use crate::isa::{AddOp, Alu, Condition, Destination, ELEMENTS, MulOp, Mux, Signal, SmallImmediate};
 
-/// The registers that an instruction reads through both ports, if they are no general registers.
+/// The registers, other than general registers, that an instruction reads through both ports.
 type Ports = [Option<Vector>; 2];
 
 /// The values of all small immediates.
@@ -28,11 +28,11 @@ static SMALL_IMMEDIATES: [Vector; 64] = {
 impl Qpu {
     pub(super) fn alu(&mut self, alu: &Alu, shared: &mut Shared<'_>) -> Result<(), FaultKind> {
         let has_small_immediate = alu.signal == Signal::SmallImmediate;
-        // Both ports are read once, whatever the operations use.
+        // Both ports are read once, even if no operation uses the value or several do.
         let a = self.read(false, alu.read_a, shared)?;
         let b = match alu.read_b {
             _ if has_small_immediate => None,
-            // One uniform or vector, though both ports read it.
+            // If both ports read the register, they get the same uniform or vector.
             registers::UNIFORM | registers::VPM if alu.read_b == alu.read_a => a,
             address => self.read(true, address, shared)?,
         };
@@ -65,7 +65,7 @@ impl Qpu {
             }
             _ => None,
         };
-        // The flags are still those before the instruction.
+        // The flags are still those from before the instruction.
         if alu.add != AddOp::Nop && self.is_written(alu.to.add, alu.to.add_condition) {
             self.write(&alu.to, false, &add.values, alu.add.gives_float(), exact.as_ref(), shared)?;
         }
@@ -87,7 +87,7 @@ impl Qpu {
         }
     }
 
-    /// Waits until a clock. Returns the clocks of waiting.
+    /// Waits until a clock. Returns the number of clocks of waiting.
     fn wait_until(&mut self, clock: u64) -> u64 {
         let stall = clock.saturating_sub(self.clocks);
         self.clocks += stall;
@@ -98,7 +98,7 @@ impl Qpu {
     fn load_result(&mut self, unit: usize, shared: &mut Shared<'_>) -> Result<(), FaultKind> {
         let (words, ready_at) = self.requests[unit].front_mut().ok_or(FaultKind::NoRequest)?;
         self.accumulators[4] = *words;
-        // The queue does not wipe what leaves it.
+        // The queue does not wipe values that have been removed.
         words.zeroize();
         let ready_at = *ready_at;
         self.requests[unit].pop_front();
@@ -106,7 +106,7 @@ impl Qpu {
         Ok(())
     }
 
-    /// The sums or differences of integers without overflow, for limits to 32 bits.
+    /// The sums or differences of integers without overflow. They are needed for results that are limited to 32 bits.
     fn exact_sums(&self, alu: &Alu, ports: &Ports) -> Result<[i64; ELEMENTS], FaultKind> {
         let (mut first, mut second) = (None, None);
         let a = self.input(alu, alu.add_inputs[0], ports, false, &mut first)?;
@@ -127,7 +127,7 @@ impl Qpu {
         *results = results.rotated(usize::from(by), !all_are_accumulators);
     }
 
-    /// An input of an operation. `unpacked` takes its values if they are in no register.
+    /// An input of an operation. `unpacked` is the memory for values that are not in a register.
     fn input<'v>(
         &'v self,
         alu: &Alu,
@@ -164,7 +164,8 @@ impl Qpu {
         }
     }
 
-    /// Reads a register of a file that is no general register. `None` for those, and for the address that reads nothing.
+    /// Reads a register of a file that is not a general register. `None` for general registers, and for the address that
+    /// reads nothing.
     #[inline]
     fn read(
         &mut self,
@@ -205,7 +206,7 @@ impl Qpu {
                 shared.counters.load_stall_clocks += self.wait_until(self.loads.done_at);
                 [0; ELEMENTS]
             }
-            // The lock has been taken before.
+            // The mutex has been locked before.
             registers::MUTEX => [0; ELEMENTS],
             _ => return Err(FaultKind::NotSimulated("a register of shaders")),
         })
@@ -217,7 +218,7 @@ impl Qpu {
         shared.vpm.read(access, self.clocks)
     }
 
-    /// Writes a constant by both ALUs.
+    /// Writes a constant as the result of both ALUs.
     pub(super) fn write_constant(
         &mut self,
         to: &Destination,
@@ -238,13 +239,13 @@ impl Qpu {
         Ok(())
     }
 
-    /// False if a result has no effect but on flags.
+    /// False if a result has no effect except on the flags.
     fn is_written(&self, address: u8, condition: Condition) -> bool {
         address != registers::NOP && condition != Condition::Never
     }
 
-    /// Writes the result of an ALU, under its condition. `exact` is the result without overflow of a sum or a difference, for
-    /// the limits to 32 bits.
+    /// Writes the result of an ALU, under its condition. `exact` is the result of a sum or a difference without overflow, for
+    /// results that are limited to 32 bits.
     fn write(
         &mut self,
         to: &Destination,
@@ -293,7 +294,8 @@ impl Qpu {
         Ok(())
     }
 
-    /// Writes a register that is no memory. `mask` has the elements for which it is written.
+    /// Writes r5, or a register whose write has an effect other than storing a value. `mask` selects the elements for which it is
+    /// written.
     fn write_special(
         &mut self,
         is_b: bool,
@@ -304,14 +306,14 @@ impl Qpu {
     ) -> Result<(), FaultKind> {
         match address {
             registers::R5 => {
-                // File A: element 0 of each quad; file B: element 0.
+                // File A: each quad gets its element 0. File B: all elements get element 0.
                 let from = |index: usize| if is_b { 0 } else { index & !3 };
                 for index in (0..ELEMENTS).filter(|index| mask[from(*index)] != 0) {
                     self.accumulators[5][index] = values[from(index)];
                 }
             }
             registers::HOST_INTERRUPT => {
-                // Only a value other than zero interrupts (the addendum).
+                // Only a nonzero value causes an interrupt (the addendum).
                 if (0..ELEMENTS).any(|index| values[index] & mask[index] != 0) {
                     shared.interrupt(self.clocks);
                 }
@@ -333,7 +335,7 @@ impl Qpu {
         Ok(())
     }
 
-    /// Computes by f32 what hardware approximates.
+    /// Computes by f32 the function that the hardware approximates.
     fn special_function(&mut self, address: u8, values: &Vector, mask: &Vector) {
         for index in (0..ELEMENTS).filter(|index| mask[*index] != 0) {
             let value = f32::from_bits(values[index]);
@@ -348,7 +350,7 @@ impl Qpu {
     }
 
     /// Requests words from texture unit 0 or 1. Two of the four QPUs of a slice have the units exchanged, so that a program that
-    /// uses one unit uses both of the slice.
+    /// uses only one unit uses both units of the slice.
     fn request(&mut self, unit: usize, addresses: &Vector, shared: &mut Shared<'_>) -> Result<(), FaultKind> {
         if self.requests[unit].len() >= tmu::FIFO {
             return Err(FaultKind::TooManyRequests);

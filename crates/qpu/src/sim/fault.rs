@@ -1,4 +1,4 @@
-//! Why a program stops before its end.
+//! The reasons why a program stops before its end.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub struct Fault {
 /// The kinds of faults.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FaultKind {
-    /// The program ran or branched outside of its instructions.
+    /// The program ran or branched outside its instructions.
     OutsideProgram,
     /// An instruction breaks a rule.
     Hazard(Hazard),
@@ -26,26 +26,26 @@ pub enum FaultKind {
     NoInput,
     /// A mode of packing that the operation does not have, or that an input or output register does not have.
     Pack(u8),
-    /// No memory is at this address, or the address is no multiple of four.
+    /// There is no memory at this address, or the address is not a multiple of four.
     Memory(u32),
-    /// The program is still running after this number of clocks: probably a loop without an end.
+    /// The program is still running after this number of clocks, probably in an endless loop.
     Budget(u64),
-    /// A semaphore or the mutex is waited for that nothing can change any more.
+    /// A QPU waits for a semaphore or the mutex, and no QPU can change it any more.
     Deadlock,
     /// A setup of the VPM or of a DMA engine that is invalid or not simulated.
     Setup(u32),
-    /// The VPM is accessed, or a DMA transfer is started, without a setup, or more vectors are read than the setup states.
+    /// The VPM is accessed, or a DMA transfer is started, without a setup, or more vectors are read than the setup specifies.
     NoSetup,
     /// A word of the VPM is used while a DMA transfer needs it.
     VpmBusy {
-        /// Its row.
+        /// The row of the word.
         row: u8,
     },
-    /// A DMA transfer uses words outside of the 64 rows and 16 columns that QPUs reach.
+    /// A DMA transfer uses words outside the 64 rows and 16 columns that QPUs can access.
     OutsideVpm {
         /// The row of the first such word.
         row: u32,
-        /// Its column.
+        /// The column of the first such word.
         column: u32,
     },
     /// A DMA transfer is set up or started before the QPU's last one has ended.
@@ -54,7 +54,7 @@ pub enum FaultKind {
     NoRequest,
     /// A QPU has more than four requests to a texture unit.
     TooManyRequests,
-    /// The mutex is locked twice by a QPU, or unlocked by one that has not locked it.
+    /// The mutex is locked twice by a QPU, or unlocked by a QPU that has not locked it.
     Mutex,
     /// A function of the chip that is not simulated.
     NotSimulated(&'static str),

@@ -4,7 +4,7 @@ use super::alu::Results;
 use super::qpu::Vector;
 use crate::isa::{BranchCondition, Condition, ELEMENTS};
 
-/// The flags of all elements, as masks: all bits of an element are equal.
+/// The flags of all elements, as masks. All bits of an element of a mask are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Flags {
     zero: Vector,
@@ -16,7 +16,7 @@ impl Flags {
     pub(super) const NONE: Flags =
         Flags { zero: [0; ELEMENTS], negative: [0; ELEMENTS], carry: [0; ELEMENTS] };
 
-    /// The mask of the elements that have a condition.
+    /// The mask of the elements that meet a condition.
     pub(super) fn have(&self, condition: Condition) -> Vector {
         let not = |mask: Vector| mask.map(|element| !element);
         match condition {
@@ -31,7 +31,7 @@ impl Flags {
         }
     }
 
-    /// Sets the flags of the elements that have a condition.
+    /// Sets the flags of the elements that meet a condition.
     pub(super) fn set(&mut self, results: &Results, condition: Condition) {
         let mask = self.have(condition);
         for (index, chosen) in mask.into_iter().enumerate() {

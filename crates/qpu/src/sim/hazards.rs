@@ -8,40 +8,41 @@ use crate::isa::{Alu, Condition, Destination, Instruction, Mux, Signal, SmallImm
 /// A rule that an instruction breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hazard {
-    /// It reads a general register that the instruction before it writes.
+    /// The instruction reads a general register that the previous instruction writes.
     ReadAfterWrite {
         /// True for file B.
         is_b: bool,
         /// The number of the register.
         register: u8,
     },
-    /// Its rotation has an input, or a distance in r5, that the instruction before it writes.
+    /// The instruction has a rotation whose input, or whose distance in r5, is written by the previous instruction.
     RotationAfterWrite {
         /// The number of the accumulator.
         accumulator: u8,
     },
-    /// It reads or writes r4 less than three instructions after a special function.
+    /// The instruction reads or writes r4 less than three instructions after a special function.
     R4AfterSpecialFunction,
-    /// It uses two of: texture units, tile buffer, special functions, mutex, semaphores, VPM.
+    /// The instruction uses two of: texture units, tile buffer, special functions, mutex, semaphores, VPM.
     TwoPeripherals,
-    /// It writes to a texture unit or to the VPM only for some elements, which has the effect of a write for all.
+    /// The instruction writes to a texture unit or to the VPM only for some elements. Such a write has the effect of a write
+    /// for all elements.
     ConditionalRequest,
     /// Both ALUs write to the same register.
     TwoWrites {
-        /// Its address.
+        /// The address of the register.
         address: u8,
     },
-    /// It reads a uniform less than three instructions after a write to the address of the uniforms.
+    /// The instruction reads a uniform less than three instructions after a write to the address of the uniforms.
     UniformAfterAddress,
-    /// It reads the VPM less than four instructions after the setup of the read.
+    /// The instruction reads the VPM less than four instructions after the setup of the read.
     VpmReadAfterSetup,
-    /// It is a branch less than three instructions after another.
+    /// The instruction is a branch less than three instructions after another branch.
     BranchAfterBranch,
-    /// It writes to a texture unit less than four instructions after a write to `tmurs`.
+    /// The instruction writes to a texture unit less than four instructions after a write to `tmurs`.
     RequestAfterNoswap,
-    /// It writes to a register file and ends the program.
+    /// The instruction writes to a register file and ends the program.
     EndWrites,
-    /// It is one of the last three instructions, and reads uniforms, varyings or the VPM, or uses register 14 of a file.
+    /// The instruction is one of the last three, and reads uniforms, varyings or the VPM, or uses register 14 of a file.
     AccessAtEnd,
 }
 
@@ -81,7 +82,7 @@ impl fmt::Display for Hazard {
     }
 }
 
-/// A register that an instruction writes: of file B if `is_b`, and of file A otherwise.
+/// A register that an instruction writes. It belongs to file B if `is_b` is true, and to file A otherwise.
 #[derive(Clone, Copy)]
 struct Write {
     is_b: bool,
@@ -111,14 +112,14 @@ fn writes(instruction: &Instruction) -> impl Iterator<Item = Write> {
 /// The registers of files A and B that an instruction reads.
 fn reads(instruction: &Instruction) -> [Option<u8>; 2] {
     match instruction {
-        // The registers of the word are read, whether an operation uses them or not.
+        // The registers in the word are read even if no operation uses them.
         Instruction::Alu(alu) => [Some(alu.read_a), alu.small_immediate().is_none().then_some(alu.read_b)],
         Instruction::Branch(branch) => [branch.register, None],
         Instruction::LoadImmediate(_) | Instruction::Semaphore(_) => [None, None],
     }
 }
 
-/// The kinds of peripherals of which an instruction may use one.
+/// The kinds of peripherals. An instruction may use only one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Peripheral {
     TextureUnit,
@@ -158,13 +159,13 @@ fn peripheral_of_signal(signal: Signal) -> Option<Peripheral> {
     }
 }
 
-/// True if no element has both conditions.
+/// True if no element can meet both conditions.
 fn are_opposite(one: Condition, other: Condition) -> bool {
-    // The codes of opposite conditions differ in the lowest bit, from 2 on.
+    // From code 2 on, the codes of opposite conditions differ in the lowest bit.
     one.code() ^ other.code() == 1 && one.code() >= 2
 }
 
-/// Rules about the instructions after an event.
+/// Events. Each has a rule about the instructions that follow it.
 #[derive(Debug, Clone, Copy)]
 enum Event {
     SpecialFunction,
@@ -177,7 +178,7 @@ enum Event {
 }
 
 impl Event {
-    /// How many of the following instructions are subject to the rule.
+    /// The number of following instructions that are subject to the rule.
     const fn reach(self) -> u32 {
         match self {
             Event::VpmReadSetup | Event::Noswap => 3,
@@ -185,7 +186,8 @@ impl Event {
         }
     }
 
-    /// The bit of an instruction that is the event. Each event has four bits, for the instructions since.
+    /// The bit that is set if the current instruction is the event. Each event has four bits: one for this instruction and
+    /// one for each of the previous three.
     const fn now(self) -> u32 {
         1 << (4 * self as u32)
     }
@@ -216,27 +218,27 @@ impl Event {
     ];
 }
 
-/// Moves the bits of all events to the next instruction; those of the fourth instruction are dropped.
+/// Moves the bits of all events to the next instruction. The bits of the fourth instruction are dropped.
 const fn aged(events: u32) -> u32 {
     events << 1 & 0xeeee_eeee
 }
 
-/// What the rules depend on in an instruction. It is derived once, when a program is loaded.
+/// The properties of an instruction on which the rules depend. They are computed once, when a program is loaded.
 #[derive(Debug, Clone)]
 pub(super) struct Properties {
-    /// A rule that the instruction breaks by itself.
+    /// A rule that the instruction breaks independently of other instructions.
     broken: Option<Hazard>,
-    /// The general registers of both files that it reads, one bit for each.
+    /// The general registers of both files that the instruction reads, one bit for each.
     reads: [u32; 2],
-    /// Those that it writes.
+    /// The general registers that the instruction writes.
     writes: [u32; 2],
-    /// The accumulators that it rotates, or rotates by.
+    /// The accumulators that the instruction rotates, or that have the distance of a rotation.
     rotates: u8,
-    /// The accumulators r0 to r3, and r5, that it writes.
+    /// The accumulators, r0 to r3 and r5, that the instruction writes.
     accumulators: u8,
-    /// The events after which it is refused.
+    /// The events after which the instruction is refused.
     refused: u32,
-    /// The events that it is.
+    /// The events that the instruction is.
     events: u32,
 }
 
@@ -316,27 +318,26 @@ fn refused(instruction: &Instruction, reads: [Option<u8>; 2]) -> u32 {
     rules.into_iter().filter(|(_, applies)| *applies).fold(0, |all, (event, _)| all | event.recent())
 }
 
-/// The instructions that have been executed, as far as the rules depend on them.
+/// The state of the executed instructions on which the rules depend.
 #[derive(Debug, Clone, Default)]
 pub struct Hazards {
     /// The general registers of both files that the last instruction wrote, one bit for each.
     written: [u32; 2],
-    /// The accumulators r0 to r3, and r5, that it wrote.
+    /// The accumulators, r0 to r3 and r5, that the last instruction wrote.
     accumulators: u8,
     /// The events of the last instructions.
     events: u32,
 }
 
 impl Hazards {
-    /// Before the first instruction of a program.
+    /// The state before the first instruction of a program.
     pub fn new() -> Hazards {
         Hazards::default()
     }
 
-    /// Checks the next instruction that is executed, and remembers it.
+    /// Checks the next executed instruction, and records it.
     ///
-    /// # Errors
-    /// The first rule that it breaks.
+    /// The first rule that the instruction breaks.
     pub fn check(&mut self, instruction: &Instruction) -> Result<(), Hazard> {
         self.check_properties(&Properties::of(instruction))
     }
@@ -380,7 +381,7 @@ fn check_peripherals(instruction: &Instruction, reads: [Option<u8>; 2]) -> Resul
     let mut refuse_second = |peripheral: Option<Peripheral>| {
         let Some(peripheral) = peripheral else { return Ok(()) };
         match used.replace(peripheral) {
-            // The VPM may be read and written at once. Other peripherals are used once by an instruction.
+            // An instruction may read and write the VPM. It may use each other peripheral only once.
             Some(Peripheral::Vpm) if peripheral == Peripheral::Vpm => Ok(()),
             Some(_) => Err(Hazard::TwoPeripherals),
             None => Ok(()),
@@ -403,14 +404,15 @@ fn check_peripherals(instruction: &Instruction, reads: [Option<u8>; 2]) -> Resul
     }
 }
 
-/// True for what the last three instructions of a program may not use.
+/// True if the instruction uses something that is not allowed in the last three instructions of a program.
 fn uses_refused_at_end(instruction: &Instruction, reads: [Option<u8>; 2]) -> bool {
     const REFUSED: [u8; 4] = [14, registers::UNIFORM, registers::VARYING, registers::VPM];
     reads.iter().flatten().any(|address| REFUSED.contains(address))
         || writes(instruction).any(|write| [14, registers::VPM].contains(&write.address))
 }
 
-/// The signal that ends a program is followed by two more instructions. Of these three, the first writes to no file.
+/// The signal that ends a program is followed by two more instructions. The first of these three instructions must not write
+/// to a file.
 fn check_end(instruction: &Instruction, reads: [Option<u8>; 2]) -> Result<(), Hazard> {
     if !matches!(instruction, Instruction::Alu(alu) if alu.signal == Signal::End) {
         return Ok(());
@@ -421,14 +423,14 @@ fn check_end(instruction: &Instruction, reads: [Option<u8>; 2]) -> Result<(), Ha
     if uses_refused_at_end(instruction, reads) { Err(Hazard::AccessAtEnd) } else { Ok(()) }
 }
 
-/// Both ALUs may write to one register only if it is an accumulator, and no element has the conditions of both.
+/// Both ALUs may write to one register only if it is an accumulator, and if no element can meet the conditions of both.
 fn check_writes(instruction: &Instruction) -> Result<(), Hazard> {
     let mut both = writes(instruction);
     let (Some(one), Some(other)) = (both.next(), both.next()) else { return Ok(()) };
-    // General registers of the two files differ.
+    // General registers with the same address in the two files are different registers.
     let is_same = one.address == other.address && one.address >= registers::FILE;
     let is_accumulator = (registers::R0..36).contains(&one.address);
-    // The registers of the DMA and of the VPM have different meanings by file.
+    // The registers of the DMA and of the VPM have a different meaning in each file.
     let differ_by_file = [registers::VPM_SETUP, registers::DMA_ADDRESS].contains(&one.address);
     if is_same && !differ_by_file && !(is_accumulator && are_opposite(one.condition, other.condition)) {
         return Err(Hazard::TwoWrites { address: one.address });

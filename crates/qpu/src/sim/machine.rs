@@ -1,4 +1,4 @@
-//! Runs of a program on several QPUs.
+//! Runs of a program on one or more QPUs.
 
 use std::collections::VecDeque;
 
@@ -19,31 +19,32 @@ pub struct Run {
     pub instructions: u64,
     /// The number of interrupts of the host.
     pub interrupts: u64,
-    /// What else happened.
+    /// Counters of other events.
     pub counters: Counters,
-    /// What the run left in the chip.
+    /// Unfinished work that the run has left in the chip.
     pub leftovers: Leftovers,
 }
 
-/// What a program should have taken or waited for before its end. The chip keeps it: the next program would receive results that are
-/// not its own, and the host would read memory before it is written. The simulator starts each run without leftovers.
+/// Results that the program should have read, and events that it should have waited for, before its end. The chip keeps them: the
+/// next program would receive results of this program, or the host would read memory before it is written. The simulator starts each
+/// run without leftovers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Leftovers {
-    /// Results of texture units that were requested and not loaded.
+    /// Results of texture units that were requested and not read.
     pub requests: usize,
-    /// Vectors of the VPM whose read was set up and that were not read.
+    /// Vectors of the VPM for which a read was set up and that were not read.
     pub vpm_vectors: u32,
-    /// DMA transfers in progress at the end of their QPU.
+    /// DMA transfers that were in progress when their QPU ended.
     pub transfers: usize,
-    /// True if a DMA store ended after the last interrupt, which lets the host read the memory.
+    /// True if a DMA store ended after the last interrupt. The interrupt tells the host that it can read the memory.
     pub late_store: bool,
-    /// Sum of the semaphores.
+    /// The sum of the values of the semaphores.
     pub semaphores: u32,
     /// True if the mutex is locked.
     pub mutex: bool,
 }
 
-/// QPUs with a program. Each QPU runs it from its first instruction, with uniforms of its own.
+/// QPUs with a program. Each QPU runs the program from its first instruction, with its own uniforms.
 pub struct Machine<'p> {
     program: &'p Program,
     qpus: Vec<Qpu>,
@@ -53,17 +54,17 @@ pub struct Machine<'p> {
     vpm: u32,
 }
 
-/// Why a QPU stops for others.
+/// The reason why a QPU pauses to let other QPUs run.
 enum Pause {
-    /// Its next instruction uses what QPUs share.
+    /// The next instruction of the QPU uses shared state.
     Shared,
-    /// It waits for another QPU.
+    /// The QPU waits for another QPU.
     Waits,
     Ended,
 }
 
 impl Machine<'_> {
-    /// QPUs with the addresses of their first uniforms.
+    /// QPUs. `uniforms` has the address of the first uniform of each.
     ///
     /// # Panics
     /// If there are more than [`QPUS`].
@@ -73,13 +74,14 @@ impl Machine<'_> {
         Machine { program, qpus: qpus.collect(), base: 0, vpm: 0 }
     }
 
-    /// Lets the memory begin at an address, a multiple of four, instead of 0.
+    /// Sets the address of the first byte of the memory, a multiple of four. The default is 0.
     #[must_use]
     pub fn with_memory_at(self, base: u32) -> Self {
         Machine { base, ..self }
     }
 
-    /// Lets all registers and the VPM begin with a value instead of 0: on hardware they have those of the program before.
+    /// Sets the initial value of all registers and of the VPM. The default is 0. On hardware they have the values of the
+    /// previous program.
     #[must_use]
     pub fn with_registers(mut self, value: u32) -> Self {
         self.qpus.iter_mut().for_each(|qpu| qpu.fill(value));
@@ -88,12 +90,11 @@ impl Machine<'_> {
 
     /// Runs until all QPUs have ended.
     ///
-    /// Instructions that use what QPUs share are executed in the order of their clocks, and for equal clocks in that of the
-    /// QPUs' numbers. The other instructions of a QPU do not depend on other QPUs.
+    /// Instructions that use shared state are executed in the order of their clocks. If clocks are equal, the order is that
+    /// of the numbers of the QPUs. The other instructions of a QPU do not depend on other QPUs.
     ///
-    /// # Errors
-    /// The first [`Fault`]; [`FaultKind::Budget`] if a QPU has not ended after a number of clocks, and
-    /// [`FaultKind::Deadlock`] if all that have not ended wait.
+    /// # Errors The first [`Fault`]; [`FaultKind::Budget`] if a QPU has not ended after a number of clocks, and
+    /// [`FaultKind::Deadlock`] if all QPUs that have not ended wait.
     pub fn run(&mut self, memory: &mut [u8], budget: u64) -> Result<Run, Fault> {
         self.run_observed(memory, budget, &mut ())
     }
@@ -124,7 +125,7 @@ impl Machine<'_> {
                 }
                 Pause::Shared => {}
             }
-            // The instruction may be what others wait for.
+            // Another QPU may be waiting for the effect of this instruction.
             let now = self.qpus[number].clocks;
             for waiter in waiting.drain(..) {
                 let qpu = &mut self.qpus[waiter];
@@ -142,14 +143,14 @@ impl Machine<'_> {
         Ok(self.totals(&shared))
     }
 
-    /// The QPU with the fewest clocks, after its place in a list.
+    /// The QPU with the smallest clock. Its index in the list comes first.
     fn earliest(&self, running: &[usize]) -> (usize, usize) {
         let key = |(_, number): &(usize, &usize)| (self.qpus[**number].clocks, **number);
         let (place, number) = running.iter().enumerate().min_by_key(key).expect("a QPU is running");
         (place, *number)
     }
 
-    /// Runs a QPU from an instruction to the next that uses what QPUs share.
+    /// Runs a QPU from an instruction to the next instruction that uses shared state.
     fn run_one(
         &mut self,
         number: usize,
@@ -214,7 +215,7 @@ impl Machine<'_> {
         }
     }
 
-    /// A general register of a QPU, of file B if `is_b`.
+    /// A general register of a QPU. It belongs to file B if `is_b` is true.
     ///
     /// # Panics
     /// If there is no such QPU or register.

@@ -2,7 +2,7 @@
 
 use super::FaultKind;
 
-/// Memory that the chip reaches, from a bus address on.
+/// Memory that the chip can access, starting at a bus address.
 pub(super) struct Memory<'m> {
     bytes: &'m mut [u8],
     base: u32,
@@ -14,9 +14,9 @@ impl<'m> Memory<'m> {
     }
 
     fn word(&self, address: u32) -> Option<std::ops::Range<usize>> {
-        // Addresses below the first one become larger than any place.
+        // Addresses below the start of the memory become larger than any valid index.
         let start = address.wrapping_sub(self.base) as usize;
-        // The end of the last word of all addresses does not fit into 32 bits.
+        // The end of the last word of the address space does not fit into 32 bits.
         let end = start.checked_add(4)?;
         (address.is_multiple_of(4) && end <= self.bytes.len()).then_some(start..end)
     }

@@ -1,7 +1,8 @@
-//! A simulator: what instructions compute, and which sequences of them are refused. Values are the 32 bits of an element.
+//! A simulator. It computes the results of instructions, and refuses invalid sequences of instructions. Values are the 32
+//! bits of an element.
 //!
-//! Sources of the flags and of the modes of packing: the addendum, and vc4asm's table of operations. Floats have no denormals
-//! (they are zero) and neither infinities nor NaN: the simulator uses those of the host.
+//! The rules for flags and for modes of packing come from the addendum and from vc4asm's table of operations. The hardware's
+//! floats have no denormals (they are zero), no infinities and no NaN. The simulator uses the infinities and NaN of the host.
 
 mod alu;
 mod cache;

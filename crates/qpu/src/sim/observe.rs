@@ -4,11 +4,12 @@ use super::Counters;
 
 /// Receives an event for each executed instruction.
 pub trait Observer {
-    /// An instruction was executed. Events of a QPU are in the order of their clocks; those of different QPUs are not.
+    /// An instruction was executed. Events of a QPU are in the order of their clocks; events of different QPUs may be in any
+    /// order.
     fn executed(&mut self, event: Event);
 }
 
-/// Observes nothing.
+/// An observer that ignores all events.
 impl Observer for () {
     #[inline]
     fn executed(&mut self, _: Event) {}
@@ -27,16 +28,16 @@ pub struct Event {
     pub stalls: Stalls,
 }
 
-/// Clocks of waiting, by cause.
+/// Clocks for which a QPU waited, by cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stalls {
-    /// For the result of a texture unit.
+    /// Clocks of waiting for the result of a texture unit.
     pub texture: u64,
-    /// For the end of a DMA load.
+    /// Clocks of waiting for the end of a DMA load.
     pub load: u64,
-    /// For the end of a DMA store.
+    /// Clocks of waiting for the end of a DMA store.
     pub store: u64,
-    /// For a semaphore or the mutex.
+    /// Clocks of waiting for a semaphore or the mutex.
     pub synchronization: u64,
 }
 
@@ -46,7 +47,7 @@ impl Stalls {
         self.texture + self.load + self.store + self.synchronization
     }
 
-    /// The clocks with their cause as text, without causes that have no clocks.
+    /// The clocks with their cause as text, except for causes without clocks.
     pub fn causes(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let all = [
             ("texture unit", self.texture),
@@ -57,7 +58,8 @@ impl Stalls {
         all.into_iter().filter(|(_, clocks)| *clocks > 0)
     }
 
-    /// The stalls of an instruction, from the counters before and after it, and the clocks for which it waited for another QPU.
+    /// The stalls of an instruction. They are computed from the counters before and after the instruction, and from the clocks
+    /// for which it waited for another QPU.
     #[inline]
     pub(super) fn between(before: &Counters, after: &Counters, synchronization: u64) -> Stalls {
         Stalls {

@@ -1,8 +1,9 @@
 //! Modes of packing and unpacking (the guide, tables 12 to 14).
 
-/// Unpacks a register of file A as an input of an operation. `mode` has the values of the field UNPACK, from 0 to 7: none; the
-/// lower and the upper half; the highest byte, four times; one of four bytes. Halves and bytes become integers (halves with their
-/// sign), or for an operation on floats, floats (bytes from 0 to 1).
+/// Unpacks a register of file A as an input of an operation. `mode` is the value of the field UNPACK, from 0 to 7. 0 means no
+/// unpacking. The other modes, in order, select the lower half; the upper half; the highest byte, copied four times; and one of
+/// the four bytes. Halves and bytes become integers (halves with their sign) or, if the operation works on floats, floats (bytes
+/// from 0 to 1).
 pub fn unpack(mode: u8, value: u32, is_float: bool) -> u32 {
     let half = |half: u16| if is_float { half_to_float(half) } else { half as i16 as u32 };
     let byte = |byte: u32| if is_float { byte_to_float(byte as u8) } else { byte & 0xff };
@@ -20,10 +21,11 @@ pub fn unpack_r4(mode: u8, value: u32, is_float: bool) -> u32 {
     unpack(mode, value, is_float || mode >= 4)
 }
 
-/// The new content of a register of file A in place of `old`. `mode` has the values of the field PACK, from 0 to 15: none; the
-/// lower and the upper half; the lowest byte, four times; one of four bytes; and the same with limits. Other bits are kept.
+/// The new content of a register of file A that has the content `old`. `mode` is the value of the field PACK, from 0 to 15. 0
+/// means no packing. The next modes, in order, write the lower half; the upper half; the lowest byte, copied four times; and
+/// one of the four bytes. The last eight modes do the same with limits. Other bits are kept.
 ///
-/// `exact` is the result without overflow of a sum or a difference, for the limits to 32 bits.
+/// `exact` is the result of a sum or a difference without overflow, for the limits to 32 bits.
 pub fn pack_file_a(mode: u8, old: u32, value: u32, is_float: bool, exact: i64) -> u32 {
     let limited = mode & 8 != 0;
     let half = |value: u32| match (is_float, limited) {
@@ -46,7 +48,7 @@ pub fn pack_file_a(mode: u8, old: u32, value: u32, is_float: bool, exact: i64) -
 }
 
 /// The new content of a register or accumulator in place of `old`, by the packing of the mul ALU: a float from 0 to 1 becomes a
-/// byte, four times or one of four. `None` for a mode that the mul ALU does not have.
+/// byte, which is written to all four bytes or to one of them. `None` for a mode that the mul ALU does not have.
 pub fn pack_mul(mode: u8, old: u32, value: u32) -> Option<u32> {
     let byte = u32::from(float_to_byte(value));
     match mode {
@@ -68,18 +70,18 @@ fn float_to_byte(bits: u32) -> u8 {
     (f32::from_bits(bits).clamp(0.0, 1.0) * 255.0).round() as u8
 }
 
-/// A float of 16 bits as one of 32. Denormal ones are zero.
+/// Converts a float of 16 bits to one of 32 bits. Denormal floats become zero.
 fn half_to_float(half: u16) -> u32 {
     let (sign, exponent, fraction) =
         (u32::from(half >> 15) << 31, u32::from(half >> 10 & 31), u32::from(half & 0x3ff));
     match exponent {
         0 => sign,
-        // The exponents are biased by 15 and by 127.
+        // The biases of the exponents are 15 and 127.
         _ => sign | (exponent + 127 - 15) << 23 | fraction << 13,
     }
 }
 
-/// The nearest float of 16 bits towards zero. Numbers too large become the largest.
+/// Converts to a float of 16 bits, rounded towards zero. Numbers that are too large become the largest float.
 fn float_to_half(bits: u32) -> u16 {
     let sign = (bits >> 16 & 0x8000) as u16;
     let exponent = (bits >> 23 & 0xff) as i32 - 127 + 15;

@@ -1,14 +1,14 @@
-//! Programs as they are loaded: what the simulator derives of each instruction once.
+//! Loaded programs, with the properties of each instruction that the simulator computes once.
 
 use super::hazards::Properties;
 use crate::isa::{Instruction, Signal, registers};
 
-/// An instruction, and what follows from it.
+/// An instruction, and its computed properties.
 #[derive(Debug, Clone)]
 pub(super) struct Step {
     pub(super) instruction: Instruction,
     pub(super) properties: Properties,
-    /// True if it uses what QPUs share, so that its result or its time may depend on other QPUs.
+    /// True if the instruction uses shared state, so that its result or its time may depend on other QPUs.
     pub(super) is_shared: bool,
 }
 
@@ -36,7 +36,7 @@ impl Program {
 }
 
 fn is_shared(instruction: &Instruction) -> bool {
-    // From the VPM on, all registers but those of the special functions.
+    // All registers from the VPM on use shared state, except those of the special functions.
     let is_shared_read = |address: u8| address >= registers::VPM;
     let is_shared_write = |address: u8| {
         address >= registers::VPM && !(registers::RECIPROCAL..=registers::LOGARITHM).contains(&address)

@@ -21,11 +21,11 @@ pub type Vector = [u32; ELEMENTS];
 /// Instructions after a branch that are executed before its target.
 const DELAY_SLOTS: u8 = 3;
 
-/// What becomes of a QPU after an instruction.
+/// The state of a QPU after an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
     Runs,
-    /// The instruction waits for another QPU, and is tried again.
+    /// The instruction waits for another QPU, and must be executed again.
     Waits,
     Ended,
 }
@@ -40,17 +40,17 @@ pub(super) struct Qpu {
     pub(super) flags: Flags,
     /// The address of the next instruction.
     pub(super) address: u32,
-    /// The line of the instruction cache that was fetched last.
+    /// The line that was last fetched from the instruction cache.
     line: Option<u32>,
-    /// The target of a branch, and the number of instructions before it.
+    /// The target of a branch, and the number of instructions that are executed before it.
     branch: Option<(u32, u8)>,
-    /// The number of instructions before the end, once it has been signalled.
+    /// The number of instructions before the end, after the end has been signalled.
     ending: Option<u8>,
     /// The address of the next uniform.
     pub(super) uniforms: u32,
-    /// True once it uses the texture units by their own numbers.
+    /// True after the program has requested that texture units are used by their own numbers.
     pub(super) is_unswapped: bool,
-    /// Requests to both texture units.
+    /// Requested results of both texture units.
     pub(super) requests: [Results; 2],
     pub(super) vpm_reads: Option<Access>,
     pub(super) vpm_writes: Option<Access>,
@@ -61,7 +61,7 @@ pub(super) struct Qpu {
     pub(super) instructions: u64,
     /// The number of clocks so far.
     pub(super) clocks: u64,
-    /// The clocks for which its next instruction has waited for other QPUs so far.
+    /// The number of clocks for which the next instruction has waited for other QPUs.
     pub(super) waited: u64,
 }
 
@@ -115,7 +115,7 @@ impl Qpu {
         &self.accumulators[usize::from(number)]
     }
 
-    /// Executes an instruction, which is that of the present address.
+    /// Executes the instruction at the current address.
     #[inline]
     pub(super) fn step(&mut self, step: &Step, shared: &mut Shared<'_>) -> Result<Progress, FaultKind> {
         if step.is_shared && self.must_wait(&step.instruction, shared)? {
@@ -145,7 +145,7 @@ impl Qpu {
         Ok(self.end_after(ends))
     }
 
-    /// Changes the semaphore or locks the mutex that an instruction needs. True if it has to wait for that.
+    /// Changes the semaphore or locks the mutex that an instruction needs. True if the instruction must wait.
     fn must_wait(&self, instruction: &Instruction, shared: &mut Shared<'_>) -> Result<bool, FaultKind> {
         match instruction {
             Instruction::Semaphore(semaphore) => {
@@ -182,7 +182,7 @@ impl Qpu {
         }
     }
 
-    /// The end comes two instructions after its signal.
+    /// The program ends two instructions after the signal.
     fn end_after(&mut self, ends: bool) -> Progress {
         match &mut self.ending {
             None if ends => self.ending = Some(2),
@@ -199,7 +199,7 @@ impl Qpu {
             return None;
         }
         let after = self.address.wrapping_add(4 * INSTRUCTION_BYTES);
-        // The value is that of element 15 (the addendum).
+        // The value of element 15 is used (the addendum).
         let base = branch.register.map_or(0, |number| self.files[0][usize::from(number)][ELEMENTS - 1]);
         let start = if branch.is_relative { after } else { 0 };
         for (is_b, address) in [(branch.is_swapped, branch.link_add), (!branch.is_swapped, branch.link_mul)] {

@@ -1,4 +1,4 @@
-//! What QPUs share with each other and with the host.
+//! State that QPUs share with each other and with the host.
 
 use super::cache::Cache;
 use super::counters::Counters;
@@ -25,7 +25,7 @@ struct SliceCaches {
     uniforms: Cache,
 }
 
-/// What QPUs share.
+/// Shared state.
 pub(super) struct Shared<'m> {
     pub(super) memory: Memory<'m>,
     pub(super) vpm: Vpm,
@@ -35,12 +35,12 @@ pub(super) struct Shared<'m> {
     semaphores: [u8; 16],
     /// The number of the QPU that has locked the mutex.
     mutex: Option<u8>,
-    /// The clocks at which the DMA engines are free.
+    /// The clocks from which the DMA engines are free.
     load_free_at: u64,
     store_free_at: u64,
     /// The number of interrupts of the host.
     pub(super) interrupts: u64,
-    /// The clock of the last one.
+    /// The clock of the last interrupt.
     interrupted_at: Option<u64>,
     pub(super) counters: Counters,
 }
@@ -66,7 +66,7 @@ impl<'m> Shared<'m> {
         }
     }
 
-    /// Decrements or increments a semaphore. False if it must be waited for.
+    /// Decrements or increments a semaphore. False if the QPU must wait.
     pub(super) fn change_semaphore(&mut self, number: u8, decrements: bool) -> bool {
         let semaphore = &mut self.semaphores[usize::from(number)];
         let next = if decrements {
@@ -97,7 +97,7 @@ impl<'m> Shared<'m> {
         self.mutex.is_some()
     }
 
-    /// Locks the mutex. False if another QPU has it.
+    /// Locks the mutex. False if another QPU has locked it.
     pub(super) fn lock(&mut self, qpu: u8) -> Result<bool, FaultKind> {
         match self.mutex {
             Some(owner) if owner == qpu => Err(FaultKind::Mutex),
@@ -120,8 +120,8 @@ impl<'m> Shared<'m> {
         self.counters.l2_misses += u64::from(!hit);
     }
 
-    /// Counts the fetch of a line of instructions. Programs lie at other addresses than data, whose lines they do not replace
-    /// here.
+    /// Counts the fetch of a line of instructions. In the simulator, programs are not in the memory of the data, so a fetch
+    /// does not replace lines of data in the level 2 cache.
     pub(super) fn fetch_line(&mut self, qpu: u8, address: u32) {
         let hit = self.slices[usize::from(qpu) / QPUS_PER_SLICE].instructions.read(address);
         self.counters.instruction_hits += u64::from(hit);
@@ -140,7 +140,7 @@ impl<'m> Shared<'m> {
         Ok(value)
     }
 
-    /// Requests words from a texture unit of a QPU's slice. Returns them with the clock at which they are ready.
+    /// Requests words from a texture unit of a QPU's slice. Returns the words, and the clock at which they are ready.
     pub(super) fn request(
         &mut self,
         qpu: u8,

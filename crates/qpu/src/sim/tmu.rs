@@ -1,4 +1,5 @@
-//! Texture units as memory: a vector of addresses is requested, and the words arrive in order.
+//! Texture units, used to read memory. A program requests a vector of addresses, and the words arrive in the order of the
+//! requests.
 
 use std::collections::VecDeque;
 
@@ -6,16 +7,16 @@ use super::cache::Cache;
 use super::qpu::Vector;
 use super::timing::{TMU_CLOCKS_PER_REQUEST, TMU_LATENCY};
 
-/// The most requests of a QPU that a unit holds. The guide states eight; above four, results were lost in experiments (the
-/// addendum).
+/// Maximum number of requests of a QPU that a unit holds. The guide states eight, but with more than four requests results
+/// were lost in experiments (the addendum).
 pub(super) const FIFO: usize = 4;
 
 /// Bytes of the cache of a unit, which is direct-mapped (the addendum).
 const CACHE: u32 = 4096;
 
-/// A texture unit, which two QPUs or four share.
+/// A texture unit, which two or four QPUs share.
 pub(super) struct TextureUnit {
-    /// The clock at which the last request leaves it.
+    /// The clock at which the last request has been processed.
     free_at: u64,
     pub(super) cache: Cache,
 }
@@ -25,7 +26,7 @@ impl TextureUnit {
         TextureUnit { free_at: 0, cache: Cache::new(CACHE, 1) }
     }
 
-    /// Takes a request. Returns the clock at which its result is ready.
+    /// Accepts a request. Returns the clock at which its result is ready.
     pub(super) fn request(&mut self, now: u64) -> u64 {
         self.free_at = self.free_at.max(now) + TMU_CLOCKS_PER_REQUEST;
         self.free_at + TMU_LATENCY

@@ -6,7 +6,7 @@ use super::FaultKind;
 use super::qpu::Vector;
 use crate::isa::ELEMENTS;
 
-/// Rows that QPUs reach.
+/// Number of rows that QPUs can access.
 const ROWS: usize = 64;
 
 /// A word of the VPM.
@@ -19,18 +19,18 @@ struct Cell {
     stored_at: u64,
 }
 
-/// How vectors lie in the VPM: the fields of a setup.
+/// The positions of vectors in the VPM: the fields of a setup.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Access {
     is_horizontal: bool,
     is_laned: bool,
     /// Bits of an element: 8, 16 or 32.
     bits: u32,
-    /// The address of the next vector, whose unit depends on the other fields.
+    /// The address of the next vector. The unit of the address depends on the other fields.
     address: u32,
-    /// Added to the address by each vector.
+    /// The number that is added to the address after each vector.
     stride: u32,
-    /// The number of vectors, for a read.
+    /// For a read, the number of vectors that are left.
     pub(super) left: u32,
 }
 
@@ -56,8 +56,8 @@ impl Access {
 
     /// The row and column of an element, and its lowest bit in the word.
     fn place(&self, element: usize) -> (usize, usize, u32) {
-        // A word has 1, 2 or 4 parts. The lowest bits of the address select one of them (laned), or which of as many groups of
-        // words the packed elements are in.
+        // A word has 1, 2 or 4 parts. The lowest bits of the address select one of these parts (laned), or the group of words
+        // that has the packed elements.
         let parts = 32 / self.bits;
         let (part, vector) = (self.address % parts, (self.address / parts) as usize);
         let (along, part) = if self.is_laned {
@@ -92,7 +92,7 @@ impl Drop for Vpm {
 }
 
 impl Vpm {
-    /// A VPM whose words have a value.
+    /// A VPM in which all words have the given value.
     pub(super) fn new(value: u32) -> Vpm {
         Vpm { cells: vec![Cell { value, loaded_at: 0, stored_at: 0 }; ROWS * ELEMENTS] }
     }
@@ -127,7 +127,7 @@ impl Vpm {
         Ok(())
     }
 
-    /// A word, for a DMA store that reads it until a clock.
+    /// Reads a word for a DMA store, which uses the word until a clock.
     pub(super) fn store(
         &mut self,
         row: usize,
@@ -143,7 +143,7 @@ impl Vpm {
         Ok(cell.value)
     }
 
-    /// Sets a word by a DMA load that ends at a clock.
+    /// Writes a word for a DMA load, which ends at a clock.
     pub(super) fn load(
         &mut self,
         row: usize,

@@ -1,4 +1,4 @@
-//! What operations compute.
+//! The results of operations.
 
 use lockstep_qpu::isa::{AddOp, MulOp};
 use lockstep_qpu::sim::{pack_file_a, pack_mul, unpack, unpack_r4};
@@ -44,8 +44,8 @@ fn integers() {
     assert_eq!(mul(MulOp::V8max, 0x0102_0304, 0x0403_0201), (0x0403_0304, false));
 }
 
-/// The byte operations of AES: a doubling in its field needs 0x80 * 0xFD to be rounded up, and shifts need products by powers
-/// of two of bytes without lower bits to be exact.
+/// Byte operations for AES. For doubling in its field, 0x80 * 0xFD must be rounded up. For shifts, products of powers of two
+/// and bytes whose lower bits are zero must be exact.
 #[test]
 fn products_of_bytes() {
     assert_eq!(mul(MulOp::V8muld, 0x80ff_0001, 0xfdff_ff7f).0, 0x7fff_0000);
@@ -83,10 +83,10 @@ fn unpacking() {
     for (mode, expected) in (0..).zip(integers) {
         assert_eq!(unpack(mode, value, false), expected, "{mode}");
     }
-    // 1.0 and -2.0 as halves; 255 as a byte.
+    // The halves are 1.0 and -2.0, and the byte is 255.
     assert_eq!([1, 2].map(|mode| f32::from_bits(unpack(mode, 0xc000_3c00, true))), [1.0, -2.0]);
     assert_eq!(f32::from_bits(unpack(4, 0xff, true)), 1.0);
-    // Bytes of r4 are floats even for integer operations, so that they do not serve for tables of bytes.
+    // Bytes of r4 become floats even for integer operations, so r4 cannot be used for tables of bytes.
     assert_eq!(f32::from_bits(unpack_r4(5, 0xff00, false)), 1.0);
     assert_eq!(unpack_r4(1, 0xffff, false), 0xffff_ffff);
 }

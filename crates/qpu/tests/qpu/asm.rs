@@ -16,7 +16,7 @@ fn alu(text: &str) -> Alu {
     }
 }
 
-/// Text that is shown as it is written.
+/// Text that is shown in the form in which it was written.
 const CANONICAL: [&str; 33] = [
     "nop",
     "nop;  thrend",
@@ -68,7 +68,7 @@ fn operations_take_the_alu_that_is_left() {
     assert_eq!((both.add_inputs, both.mul_inputs), ([Mux::A; 2], [Mux::B; 2]));
     let swapped = alu("v8adds r1, r2, r3; av8adds r0, r1, r2");
     assert_eq!((swapped.add, swapped.mul), (AddOp::V8adds, MulOp::V8adds));
-    // The mul ALU's operation may come first, and flags are its own if the add ALU has none.
+    // The operation of the mul ALU may come first. If the add ALU has no operation, the mul ALU sets the flags.
     let turned = alu("mul24 r0, r1, r2; add r1, r2, 7");
     assert_eq!((turned.add, turned.mul, turned.signal), (AddOp::Add, MulOp::Mul24, Signal::SmallImmediate));
     assert!(alu("nop; mov.setf r0, r1").to.sets_flags);
@@ -80,10 +80,10 @@ fn registers_of_either_file_go_where_there_is_room() {
     assert_eq!((first.read_a, first.read_b), (3, registers::UNIFORM));
     let second = alu("add r0, unif, rb3");
     assert_eq!((second.read_a, second.read_b), (registers::UNIFORM, 3));
-    // One read serves both inputs.
+    // One read provides both inputs.
     let both = alu("add r0, unif, unif");
     assert_eq!((both.read_a, both.read_b), (registers::UNIFORM, registers::NOP));
-    // Outputs: the ALUs write to different files.
+    // The ALUs write their outputs to different files.
     assert!(!alu("add ra0, r0, r1; v8min rb0, r1, r2").to.is_swapped);
     assert!(alu("add rb0, r0, r1; v8min ra0, r1, r2").to.is_swapped);
     assert!(alu("add r2, r0, r1; v8min ra0, r1, r2").to.is_swapped);
@@ -110,7 +110,8 @@ fn labels_and_comments() {
                 if let Instruction::Branch(branch) = instruction { Some(branch.offset) } else { None }
             })
             .collect();
-    // From the branch at 16 plus 32 to 8; absolute; from 56 plus 32 to 0.
+    // The distance from the branch at 16, plus 32, to 8; an absolute target; and the distance from the branch at 56, plus 32,
+    // to 0.
     assert_eq!(branches, [-40, 0, -88]);
     assert_eq!(program.instructions[2].show(16), "brr.anynz -, 0x8");
 }
@@ -127,7 +128,7 @@ fn constants() {
     ] {
         assert_eq!(one(text).to_string(), expected);
     }
-    // A rotation has a value, which another operation may use (the addendum).
+    // The code of a rotation is also a value, which another operation may use (the addendum).
     let both = alu("shl.setf -, elem_num, -2; mov r0, r0 << 2");
     assert_eq!((both.read_b, both.add_inputs[1]), (62, Mux::B));
 }
@@ -193,7 +194,7 @@ fn any_text_is_a_program_or_a_mistake() {
     }
 }
 
-/// The words of vc4asm for the same text, if `LOCKSTEP_VC4ASM` is its path: `make qpu-vc4asm`.
+/// The words are those of vc4asm for the same text. Needs the path of vc4asm in `LOCKSTEP_VC4ASM`: `make qpu-vc4asm`.
 #[test]
 fn words_are_those_of_vc4asm() {
     let Some(program) = std::env::var_os("LOCKSTEP_VC4ASM") else {
@@ -204,7 +205,7 @@ fn words_are_those_of_vc4asm() {
     std::fs::create_dir_all(&folder).unwrap();
     let (source, output) = (folder.join("text.qasm"), folder.join("words.bin"));
     for text in CANONICAL.iter().chain(&OF_VC4ASM) {
-        // Programs are larger than a branch and its three following instructions.
+        // The programs of the comparison are longer than a branch and the three instructions after it.
         std::fs::write(&source, format!("{text}\nnop\nnop\nnop\n")).unwrap();
         let ended =
             std::process::Command::new(&program).arg("-o").arg(&output).arg(&source).output().unwrap();

@@ -17,8 +17,8 @@ use lockstep_qpu::launch::{Job, Launch, MAX_RUN_BYTES};
 use lockstep_qpu::sim::{Leftovers, Machine, Program};
 use lockstep_reference::{Aes, ctr};
 
-/// The physical address of the GPU's memory, and the highest bits of its bus addresses: with the cache of level 2, and without
-/// caches.
+/// The physical address of the memory of the GPU, and the highest bits of its bus addresses: those for accesses through the
+/// level 2 cache, and those for accesses without caches.
 const PHYSICAL: u32 = 0x1e00_0000;
 const CACHED: u32 = 0x4000_0000;
 const UNCACHED: u32 = 0xc000_0000;
@@ -26,13 +26,13 @@ const HANDLE: u32 = 17;
 /// The GPU's memory.
 const BYTES: usize = 4 << 20;
 
-/// What the firmware does wrong.
+/// A failure of the firmware.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Failure {
     None,
     /// The system call fails.
     Call(io::ErrorKind),
-    /// The system call of a run fails by a timeout of the kernel, while the QPUs go on.
+    /// The system call of a run fails by a timeout of the kernel, and the QPUs continue to run.
     Timeout,
     /// The same, and the QPUs cannot be switched off.
     Endless,
@@ -59,7 +59,7 @@ struct State {
     failure: Failure,
     is_acquired: bool,
     is_enabled: bool,
-    /// The QPUs run after the answer to their start.
+    /// True if the QPUs continue to run after the response to the request that started them.
     is_running: bool,
     is_allocated: bool,
     is_locked: bool,
@@ -71,7 +71,7 @@ impl State {
         !(self.is_acquired || self.is_enabled || self.is_running || self.is_allocated || self.is_locked)
     }
 
-    /// The memory, which is left alone while QPUs use it.
+    /// The memory. It must not be accessed while QPUs use it.
     fn memory(&mut self) -> &mut [u8] {
         assert!(!self.is_running, "the QPUs use the memory");
         &mut self.memory
@@ -90,14 +90,14 @@ impl State {
         u32::from_le_bytes(self.memory[at..at + 4].try_into().unwrap())
     }
 
-    /// Runs QPUs by a control list, as the firmware does.
+    /// Runs QPUs with a control list, as the firmware does.
     fn execute(&mut self, qpus: u32, control: u32) -> u32 {
         assert!(self.is_enabled && self.is_acquired && self.is_locked);
         let uniforms: Vec<u32> = (0..qpus).map(|qpu| self.word(control + 8 * qpu)).collect();
         let code = self.word(control + 4);
         assert!((0..qpus).all(|qpu| self.word(control + 8 * qpu + 4) == code));
         let mut instructions = Vec::new();
-        // Up to the end of the program: what follows is no instruction or is never executed.
+        // Reads beyond the end of the program. Words after the end are not instructions, or are never executed.
         for address in (code..).step_by(8).take(2048) {
             let word = u64::from(self.word(address)) | u64::from(self.word(address + 4)) << 32;
             let Ok(instruction) = Instruction::decode(word) else { break };
@@ -137,7 +137,7 @@ impl State {
                 self.is_allocated = false;
                 0
             }
-            // Below the second after which the kernel gives up.
+            // The timeout must be below one second, after which the kernel gives up.
             (0x30011, &[qpus, control, 0, 900]) => self.execute(qpus, control),
             (0x30012, &[enable]) => {
                 assert_eq!(self.is_enabled, enable == 0, "switched twice");
@@ -259,7 +259,7 @@ fn board() -> Arc<dyn Device> {
     Arc::new(Qpu::of_simulated_board(Fake::new(Failure::None).board()))
 }
 
-// The board executes the programs that the simulator is tested with: one kernel for the interface of devices is enough.
+// The board executes the same programs as the simulator, so testing the device interface with one kernel is enough.
 lockstep_testkit::backend_suite!(packed_tuned, board(), "qpu/packed-tuned");
 
 const KEY: [u8; 16] = *b"a key of 128 bit";
@@ -271,8 +271,8 @@ fn encrypt(board: &mut Board, launch: Launch, input: &[u8]) -> Result<Vec<u8>, C
     launch.run(board, &job, 12).map(|(output, _)| output.to_vec())
 }
 
-/// Every program has the same result on a board as in the simulator, whose memory is at other addresses, and whose registers and
-/// VPM are zero at the start.
+/// Every program has the same result on a board as in the simulator. In the simulator the memory has other addresses, and
+/// registers and VPM are zero at the start.
 #[test]
 fn programs_run_at_the_addresses_of_a_board() {
     let key = Key::new(&KEY).unwrap();
@@ -289,7 +289,7 @@ fn programs_run_at_the_addresses_of_a_board() {
             _ => Vec::new(),
         };
         for len in [16usize, 16 * 33, 16 * 100] {
-            // CTR also has lengths that are no multiples of a word.
+            // CTR also supports lengths that are not multiples of a word.
             let len = if launch == Launch::Ctr { len - 3 } else { len };
             let other = match launch {
                 Launch::Blocks(Blocks { combination: Combination::Tweak, .. }) => {
@@ -354,7 +354,7 @@ fn failures_have_reasons_and_remedies() {
     };
     for (failure, reason, remedy) in [
         (Failure::Call(io::ErrorKind::TimedOut), "the mailbox of the firmware fails: timed out", "try again"),
-        // So the kernel reports a message that the firmware refuses.
+        // The kernel reports a message that the firmware refuses by this error.
         (
             Failure::Call(io::ErrorKind::InvalidInput),
             "cannot switch the QPUs on: the firmware refuses the message",
@@ -381,7 +381,7 @@ fn failures_have_reasons_and_remedies() {
         ),
         (Failure::Value(0x3000c, 0), "bytes of memory for the GPU", "gpu_mem"),
         (Failure::Value(0x3000d, 0), "cannot lock memory", "try again"),
-        // Addresses of the first page of the kernel, of no whole pages, and of registers.
+        // The addresses are: the first page of the kernel, an address within a page, and the address of registers.
         (Failure::Value(0x3000d, UNCACHED), "at 0xc0000000, which is no memory of the GPU", "update"),
         (Failure::Value(0x3000d, 0xde00_0010), "at 0xde000010, which is no memory of the GPU", "update"),
         (Failure::Value(0x3000d, 0xfeff_f000), "at 0xfefff000, which is no memory of the GPU", "update"),
@@ -400,13 +400,14 @@ fn memory_of_each_model() {
         let output = encrypt(&mut board, Launch::PackedTuned { decrypts: false }, &[0; 64]).unwrap();
         assert_eq!(output[..16], Aes::new(&KEY).encrypt([0; 16]), "{model:?}");
     }
-    // This is memory of a Raspberry Pi 2, and registers of a Raspberry Pi 1.
+    // This address is memory on a Raspberry Pi 2, and registers on a Raspberry Pi 1.
     let mut board = Fake::of_model(Failure::Value(0x3000d, PHYSICAL << 1 | CACHED), Model::Bcm2835).board();
     let error = encrypt(&mut board, Launch::PackedTuned { decrypts: false }, &[0; 64]).unwrap_err();
     assert!(error.to_string().contains("at 0x7c000000, which is no memory of the GPU"), "{error}");
 }
 
-/// A child process of a fork in a call has the parent's board: it neither wipes nor frees the memory that the parent uses.
+/// After a fork during a call, the child process has a copy of the parent's board. The child neither wipes nor frees the
+/// memory that the parent uses.
 #[test]
 fn a_child_process_leaves_a_call_of_its_parent_alone() {
     let fake = Fake::new(Failure::None);
@@ -443,8 +444,8 @@ fn a_child_process_leaves_a_call_of_its_parent_alone() {
     assert!(fake.0.lock().unwrap().is_idle());
 }
 
-/// QPUs that cannot be switched off after a failure may still write to their memory: it is neither wiped nor freed, and no run
-/// begins before they are off.
+/// QPUs that cannot be switched off after a failure may still write to their memory. The memory is neither wiped nor freed,
+/// and no run begins before the QPUs are off.
 #[test]
 fn memory_of_running_qpus_is_kept() {
     let fake = Fake::new(Failure::Endless);
@@ -483,7 +484,7 @@ fn a_failing_board_is_a_failing_device() {
     assert!(error.to_string().contains("cannot switch the QPUs on"), "{error}");
 }
 
-/// The second of the two runs of a message fails: no part of the result of the first one is left in the caller's buffer.
+/// The second of the two runs of a message fails. No part of the result of the first run remains in the caller's buffer.
 #[test]
 fn a_failure_leaves_no_result() {
     let fake = Fake::new(Failure::None);
@@ -493,7 +494,7 @@ fn a_failure_leaves_no_result() {
     let cipher = lockstep_modes::Cipher::Ctr;
     let key = lockstep_modes::CipherKey::new(cipher, &KEY).unwrap();
     let mut data = vec![0x5a; MAX_RUN_BYTES + 100];
-    // The self-test is done, and the result is right.
+    // The self-test has run, and the result is right.
     cipher.encrypt(&planner, &key, &mut [0; 16], &mut data).unwrap();
     assert!(data == ctr::apply(&Aes::new(&KEY), &[0; 16], &vec![0x5a; data.len()]));
     {
@@ -509,8 +510,8 @@ fn a_failure_leaves_no_result() {
     assert!(fake.0.lock().unwrap().is_idle());
 }
 
-/// The same for each way of processing segments: the chaining state is the one before the call, and data that no run has written
-/// are unchanged.
+/// The same for each way of processing segments. The chaining state is the state before the call, and data that no run has
+/// written are unchanged.
 #[test]
 fn a_failure_undoes_chaining_states() {
     let key = Key::new(&KEY).unwrap();

@@ -30,7 +30,7 @@ fn xor(block: &[u8], other: &[u8]) -> Block {
 
 const KEYS: [[u8; 16]; 2] = [[3; 16], [4; 16]];
 
-/// More chains than lanes, of different lengths: one of them is longer than those of a run may be.
+/// More chains than lanes, with different lengths. One chain is longer than the chains of one run can be.
 #[test]
 fn chains_of_many_messages() {
     let keys = KEYS.map(|key| Key::new(&key).unwrap());
@@ -60,7 +60,7 @@ fn chains_of_many_messages() {
     }
 }
 
-/// 384 messages take as long as one.
+/// 384 messages take as long as one message.
 #[test]
 fn chains_fill_the_lanes() {
     let keys = KEYS.map(|key| Key::new(&key).unwrap());
@@ -70,13 +70,13 @@ fn chains_fill_the_lanes() {
     };
     let (one, all) = (clocks(1), clocks(384));
     assert!(all < one + one / 10, "{one} and {all}");
-    // The thesis expects a quarter of a vector for each chain, which is a byte in 4 x 85 clocks of a QPU.
+    // The thesis expects that each chain uses a quarter of a vector. That is a byte in 4 x 85 clocks of a QPU.
     let each = all as f64 * 12.0 / (384.0 * 16.0 * 20.0);
     assert!(each < 20.0, "{each} clocks a byte and QPU");
 }
 
-/// Messages that are longer than a run: each run continues where the one before ended. The counter's last 32 bits overflow in the
-/// first run.
+/// Messages that are longer than a run. Each run continues where the previous run ended. The last 32 bits of the counter overflow
+/// in the first run.
 #[test]
 fn messages_of_several_runs() {
     let keys = KEYS.map(|key| Key::new(&key).unwrap());
@@ -108,7 +108,7 @@ fn messages_of_several_runs() {
     }
 }
 
-/// Sectors, which do not end where units of 32 blocks end.
+/// Sectors whose ends are not the ends of units of 32 blocks.
 #[test]
 fn sectors_of_many_lengths() {
     let keys = KEYS.map(|key| Key::new(&key).unwrap());

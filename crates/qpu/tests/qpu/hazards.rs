@@ -1,4 +1,4 @@
-//! Sequences of instructions that are refused, and similar ones that are not.
+//! Sequences of instructions that are refused, and similar sequences that are accepted.
 
 use lockstep_qpu::asm::assemble;
 use lockstep_qpu::sim::{Hazard, Hazards};
@@ -13,7 +13,7 @@ fn broken(source: &str) -> Option<(usize, Hazard)> {
         .find_map(|(instruction, line)| hazards.check(instruction).err().map(|hazard| (*line, hazard)))
 }
 
-/// Checks that a sequence breaks a rule in its last line, and that it breaks none with `nop` in place of `~`.
+/// Checks that the last line of a sequence breaks a rule, and that no line breaks a rule if `~` is replaced by `nop`.
 fn refused(source: &str, rule: Hazard) {
     let near: Vec<&str> = source.lines().filter(|line| *line != "~").collect();
     assert_eq!(broken(&near.join("\n")), Some((near.len(), rule)), "{source}");
@@ -28,7 +28,7 @@ fn a_general_register_is_readable_an_instruction_later() {
     refused("mov.ifz rb3, r0\n~\nadd r1, r2, rb3", Hazard::ReadAfterWrite { is_b: true, register: 3 });
     refused("ldi ra0, 7\n~\nbra -, ra0", Hazard::ReadAfterWrite { is_b: false, register: 0 });
     refused("nop; v8min ra9, r0, r1\n~\nmov t0s, ra9", Hazard::ReadAfterWrite { is_b: false, register: 9 });
-    // Another file, another register, an accumulator, a write that never happens.
+    // Reads of another file, of another register, of an accumulator, and of a register whose write has no effect.
     assert_eq!(broken("mov ra3, r0\nmov r1, rb3\nmov ra4, r0\nmov r1, ra5\nmov r2, r1\nmov r1, r2"), None);
     assert_eq!(broken("mov.never ra3, r0\nmov r1, ra3"), None);
 }
@@ -86,7 +86,7 @@ fn setups_take_time() {
     refused("mov unif_addr, r0\nnop\n~\nmov r1, unif", Hazard::UniformAfterAddress);
     refused("mov vr_setup, r0\nnop\nnop\n~\nmov r1, vpm", Hazard::VpmReadAfterSetup);
     refused("mov tmurs, r0\nnop\nnop\n~\nmov t0s, r1", Hazard::RequestAfterNoswap);
-    // The setup of writes needs no time.
+    // No delay is needed after the setup of writes.
     assert_eq!(broken("mov vw_setup, r0\nmov vpm, r1"), None);
 }
 

@@ -5,7 +5,7 @@ use lockstep_qpu::isa::{
     LoadImmediate, MulOp, Mux, Semaphore, Signal, SmallImmediate, disassemble, registers,
 };
 
-/// Words of known tools for these instructions, and their text.
+/// Words that known tools generate for these instructions, and the text of the instructions.
 const WORDS: [(u64, &str); 3] = [
     (0x1000_09e7_009e_7000, "nop"),
     (0x3000_09e7_009e_7000, "nop;  thrend"),
@@ -21,7 +21,7 @@ fn known_words() {
     assert_eq!(Instruction::Alu(Alu::NOP).encode(), WORDS[0].0);
 }
 
-/// A generator of numbers without a visible order (xorshift).
+/// A generator of pseudo-random numbers (xorshift).
 struct Random(u64);
 
 impl Random {
@@ -126,7 +126,7 @@ fn fields_without_a_meaning_are_named() {
     assert_eq!(refused(word | 9 << 24), DecodeError { field: "op_add", value: 9 });
     assert_eq!(refused(0xe << 60 | 2 << 57), DecodeError { field: "unpack", value: 2 });
     assert_eq!(refused(0xf << 60 | 12 << 52), DecodeError { field: "cond_br", value: 12 });
-    // A branch without a register that has the number of one, and a semaphore with a number of more than four bits.
+    // A branch that has the number of a register but does not use it, and a semaphore with a number of more than four bits.
     assert_eq!(refused(0xf << 60 | 3 << 45).field, "reserved");
     assert_eq!(refused(0xe << 60 | 4 << 57 | 1 << 5).field, "reserved");
     assert!(refused(word | 9 << 24).to_string().contains("the value 9 in the field op_add"));
@@ -134,7 +134,7 @@ fn fields_without_a_meaning_are_named() {
 
 #[test]
 fn small_immediates() {
-    // The guide, table 5, and the addendum.
+    // The values are from table 5 of the guide and from the addendum.
     let values = [
         (0, 0),
         (15, 15),

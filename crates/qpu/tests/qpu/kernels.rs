@@ -1,4 +1,4 @@
-//! Kernels compute AES, and take the clocks that were measured or derived.
+//! Kernels compute AES, and their clocks are those that were measured or derived.
 
 use lockstep_core::key::Key;
 use lockstep_qpu::chip::{Chip, ChipError, ProgramRun, Simulator};
@@ -10,7 +10,7 @@ use lockstep_qpu::launch::{Job, Launch};
 use lockstep_qpu::sim::{Leftovers, Program, Run};
 use lockstep_reference::Aes;
 
-/// Bytes that differ from each other.
+/// Bytes with different values.
 fn bytes(len: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut next = || {
@@ -52,7 +52,7 @@ fn run_on(
     let key = Key::new(&key(bits)).unwrap();
     let job = Job { keys: key.round_keys(), counter: COUNTER, input, other };
     let (output, run) = launch.run(chip, &job, qpus).unwrap_or_else(|error| panic!("{error}"));
-    // The next program of a board would find them.
+    // On a board, the next program would receive the leftovers.
     assert_eq!(run.leftovers, Leftovers::default(), "{launch:?} on {qpus} QPUs");
     (output.to_vec(), run)
 }
@@ -61,14 +61,15 @@ fn run(launch: Launch, bits: usize, qpus: u8, input: &[u8]) -> (Vec<u8>, Run) {
     run_on(&mut Simulator, launch, bits, qpus, input, &[])
 }
 
-/// All blocks, each encrypted or decrypted.
+/// The encryption or decryption of all blocks.
 fn ecb(bits: usize, decrypts: bool, data: &[u8]) -> Vec<u8> {
     let aes = Aes::new(&key(bits));
     let cipher = |block: &[u8; 16]| if decrypts { aes.decrypt(*block) } else { aes.encrypt(*block) };
     data.as_chunks().0.iter().flat_map(cipher).collect()
 }
 
-/// The difference of the runs of two lengths, which are multiples of a number of bytes for each QPU: the totals of 20 of these.
+/// The difference between the totals of runs with two lengths, which are multiples of `unit` bytes for each QPU. These are the
+/// totals of 20 times `unit` bytes for each QPU.
 fn steady(launch: Launch, bits: usize, qpus: u8, unit: usize) -> Run {
     let run = |units: usize| {
         let input = bytes(unit * units * usize::from(qpus));
@@ -86,7 +87,7 @@ fn steady(launch: Launch, bits: usize, qpus: u8, unit: usize) -> Run {
     }
 }
 
-/// Clocks of a byte and QPU.
+/// Clocks of a QPU per byte.
 fn clocks_per_byte(launch: Launch, bits: usize, qpus: u8, unit: usize) -> f64 {
     steady(launch, bits, qpus, unit).clocks as f64 / (20 * unit) as f64
 }
@@ -100,7 +101,7 @@ fn packed_as_published() {
         assert_eq!(output, ecb(bits, false, &plain), "{bits}");
         assert_eq!(run.interrupts, 1);
     }
-    // The clocks of 64 bytes. The thesis: 5429 (1 QPU) and 5735 (12).
+    // The clocks per 64 bytes. The thesis measured 5429 with one QPU and 5735 with twelve.
     for (qpus, expected) in [(1, 5429), (12, 5735)] {
         let each = steady(launch, 128, qpus, 64).clocks / 20;
         assert!(
@@ -110,7 +111,7 @@ fn packed_as_published() {
     }
 }
 
-/// The thesis's Table 5.2 includes copies by the host, which are taken to need 10 ns for a byte, as for encryption.
+/// Table 5.2 of the thesis includes copies by the host. They are assumed to take 10 ns per byte, as for encryption.
 #[test]
 fn packed_decryption_as_published() {
     let launch = Launch::Packed { decrypts: true };
@@ -128,7 +129,8 @@ fn packed_decryption_as_published() {
     }
 }
 
-/// The thesis expects that its decryption can be nearly as fast as its encryption: it reaches three quarters of the rate.
+/// The thesis expects that its decryption can be nearly as fast as its encryption. This decryption reaches three quarters of
+/// the rate of encryption.
 #[test]
 fn packed_fast_decryption() {
     for bits in [128, 192, 256] {
@@ -141,7 +143,7 @@ fn packed_fast_decryption() {
     assert!(decryption < 1.35 * encryption);
 }
 
-/// The thesis's first kernel. Its Table 7.4 has 6732 clocks a block with one QPU, and 6720 with twelve.
+/// The thesis's first kernel. Table 7.4 of the thesis has 6732 clocks per block with one QPU, and 6720 with twelve.
 #[test]
 fn naive_as_published() {
     let launch = Launch::Naive { decrypts: false };
@@ -152,8 +154,8 @@ fn naive_as_published() {
     }
     for qpus in [1, 12] {
         let run = steady(launch, 128, qpus, 16);
-        // The time of the instructions alone is the measured one. The texture unit's latency, which is fitted to the packed kernel,
-        // adds a fifth: this kernel waits for each lookup.
+        // The time of the instructions alone equals the measured time. The latency of the texture unit, which is fitted to the
+        // packed kernel, adds a fifth, because this kernel waits for each lookup.
         let (issued, clocks) = (4 * run.instructions / (20 * u64::from(qpus)), run.clocks / 20);
         assert!(issued.abs_diff(6732) * 20 <= 6732, "{issued} clocks of instructions a block");
         assert!((issued..issued + 22 * 70).contains(&clocks), "{clocks} clocks a block with {qpus} QPUs");
@@ -178,8 +180,8 @@ fn packed_tuned() {
     assert!(encryption / decryption >= 0.9, "{encryption} {decryption}");
 }
 
-/// Programs for the same code: by the scheduler without hints, as they are used, and by the simple scheme, which needs more
-/// registers.
+/// Programs for the same code: by the scheduler without hints, by the scheduler with the hints that are used, and by the
+/// sequential compiler, which needs more registers.
 fn programs(code: &Code, used: Hints) -> Vec<WithProgram> {
     let scheduled = [Hints::default(), used].map(|hints| scheduled::compile(code, &hints).unwrap());
     let all = scheduled.into_iter().chain(sequential::compile(code));
@@ -225,7 +227,7 @@ fn bitslice_ctr() {
     }
 }
 
-/// Tweaks of blocks as planes: word i of vector b of a unit has bit b of byte i of its 32 tweaks.
+/// The tweaks of blocks as bit planes: word i of vector b of a unit has bit b of byte i of the 32 tweaks of the unit.
 fn planes(tweaks: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; tweaks.len()];
     for (unit, tweaks) in bytes.chunks_exact_mut(UNIT).zip(tweaks.chunks_exact(UNIT)) {
@@ -239,7 +241,7 @@ fn planes(tweaks: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What a bitsliced program has to compute with two QPUs.
+/// The expected output of a bitsliced program on two QPUs.
 fn expected(kind: Blocks, bits: usize, input: &[u8], other: &[u8]) -> Vec<u8> {
     let cipher = |data: &[u8]| ecb(bits, kind.decrypts, data);
     match kind.combination {
@@ -249,7 +251,7 @@ fn expected(kind: Blocks, bits: usize, input: &[u8], other: &[u8]) -> Vec<u8> {
         Combination::Chain => {
             let mut output = Vec::new();
             for unit in input.chunks(UNIT) {
-                // The unit before of the same QPU.
+                // The previous unit of the same QPU.
                 let before = output.len().checked_sub(2 * UNIT);
                 let before = before.map_or(vec![0; UNIT], |start| output[start..start + UNIT].to_vec());
                 output.extend(cipher(&xor(unit, &before)));
@@ -261,8 +263,8 @@ fn expected(kind: Blocks, bits: usize, input: &[u8], other: &[u8]) -> Vec<u8> {
 
 #[test]
 fn bitslice_blocks() {
-    // Clocks a byte and QPU with a key of 128 bits, at most, and the least scaling: two more loads of a unit occupy the DMA engine for
-    // more than two thirds of the time of twelve QPUs.
+    // The maximum number of clocks per byte of a QPU with a key of 128 bits, and the minimum scaling. Two more loads per unit occupy
+    // the DMA engine for more than two thirds of the time of twelve QPUs.
     for (name, most, scaling) in [
         ("encrypt", 16.0, 11.0),
         ("decrypt", 19.0, 11.0),

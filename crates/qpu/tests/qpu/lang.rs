@@ -1,4 +1,4 @@
-//! Programs in the language, by both compilers.
+//! Programs in the language, compiled by both compilers.
 
 use lockstep_qpu::compiler::scheduled::{self, Hints};
 use lockstep_qpu::compiler::{Code, CompileError, sequential};
@@ -136,7 +136,7 @@ fn bytes_of_variables_with_other_inputs() {
         |k| {
             let one = k.var((element() << 8) + 0x0403_0005u32);
             let other = k.var((element() << 16) + 3);
-            // Both are kept in file A, since bytes of both are used.
+            // Both variables are kept in file A, because bytes of both are used.
             let first = k.var(one.byte(1) + element());
             let second = k.var(one.byte(0) ^ other);
             let third = k.var(other.byte(2) ^ one);

@@ -1,14 +1,14 @@
-//! Texture units, the VPM and DMA: what they read and write, what they refuse, and their clocks.
+//! Texture units, the VPM and DMA: their reads and writes, the faults that they report, and their clocks.
 
 use lockstep_qpu::asm::assemble;
 use lockstep_qpu::sim::{Fault, FaultKind, Leftovers, Machine, Program, Run, Vector};
 
 const END: &str = "\nnop; thrend\nnop\nnop\n";
 
-/// Clocks of the three instructions of the end.
+/// Clocks of the three instructions that end a program.
 const END_CLOCKS: u64 = 12;
 
-/// What is left after a run.
+/// The state after a run.
 struct After {
     memory: Vec<u32>,
     run: Run,
@@ -40,7 +40,7 @@ fn elements(of: impl Fn(u32) -> u32) -> Vector {
     std::array::from_fn(|index| of(index as u32))
 }
 
-/// The clocks of a program besides its end.
+/// Clocks of a program without the instructions that end it.
 fn clocks(qpus: usize, source: &str) -> u64 {
     try_run(qpus, source).unwrap_or_else(|fault| panic!("{source}: {fault}")).run.clocks - END_CLOCKS
 }
@@ -54,28 +54,28 @@ fn texture_units_load_words_in_order() {
     assert_eq!(after.accumulators[3], elements(|index| 128 + 2 * index));
     assert_eq!(after.accumulators[1], after.accumulators[3]);
     let counters = after.run.counters;
-    // Two units have a cache each. Their requests are for 128 bytes, and share the cache of level 2.
+    // Each of the two units has its own cache. The requests are for 128 bytes, and both units share the level 2 cache.
     assert_eq!((counters.texture_quads, counters.texture_misses, counters.l2_misses), (12, 6, 4));
     assert_eq!(counters.l2_hits, 2);
 }
 
 #[test]
 fn a_request_occupies_its_unit_for_16_clocks_and_takes_66() {
-    // The request starts at clock 4, after one instruction.
+    // The request starts at clock 4, which is after one instruction.
     assert_eq!(clocks(1, "mov r0, 0\nmov t0s, r0\nnop; ldtmu0"), 4 + 66 + 4);
-    // A load that comes later does not wait.
+    // A later load of the result does not wait.
     let late =
         |nops: usize| clocks(1, &format!("mov r0, 0\nmov t0s, r0\n{}nop; ldtmu0", "nop\n".repeat(nops)));
     assert_eq!((late(14), late(15), late(16), late(20)), (74, 74, 76, 92));
-    // The second request of a unit starts 16 clocks after the first, and that of the other unit does not.
+    // The second request of a unit starts 16 clocks after the first. A request of the other unit does not wait.
     let two = |unit: u8| {
         clocks(1, &format!("mov r0, 0\nmov t0s, r0\nmov t{unit}s, r0\nnop; ldtmu0\nnop; ldtmu{unit}"))
     };
     assert_eq!((two(0), two(1)), (4 + 32 + 50 + 4, 8 + 66 + 4));
-    // QPUs 0 and 1 share a unit; 2 and 3 have the other one as unit 0; 4 is in another slice.
+    // QPUs 0 and 1 share a unit. For QPUs 2 and 3, unit 0 is the other unit. QPU 4 is in another slice.
     let source = "mov r0, 0\nmov t0s, r0\nnop; ldtmu0";
     assert_eq!([1, 2, 4, 12].map(|qpus| clocks(qpus, source)), [74, 90, 90, 90]);
-    // Without the exchange, all four share it.
+    // Without the exchange, all four QPUs share the unit.
     let source = "mov tmurs, 1\nmov r0, 0\nnop\nnop\nmov t0s, r0\nnop; ldtmu0";
     assert_eq!([1, 4].map(|qpus| clocks(qpus, source)), [16 + 70, 16 + 70 + 48]);
 }
@@ -94,13 +94,13 @@ fn texture_units_refuse_a_fifth_request_and_wrong_addresses() {
 
 #[test]
 fn the_cache_of_a_texture_unit_is_direct_mapped() {
-    // Addresses 0 and 4096 replace each other.
+    // The lines at addresses 0 and 4096 replace each other in the cache.
     let source = "ldi r0, 0\nldi r1, 4096\nldi r2, 64\nmov t0s, r0\nmov t0s, r2\nmov t0s, r0\nnop; ldtmu0\nnop; ldtmu0\n\
         nop; ldtmu0\nmov t0s, r1\nmov t0s, r0\nmov t0s, r2\nnop; ldtmu0\nnop; ldtmu0\nnop; ldtmu0";
     assert_eq!(run(source).run.counters.texture_misses, 4);
 }
 
-/// The setups of the VPM for vectors of words: horizontal ones from row 0, and vertical ones from column 0.
+/// The setups of the VPM for vectors of words: horizontal vectors from row 0, and vertical vectors from column 0.
 const HORIZONTAL: u32 = 0x1a00;
 const VERTICAL: u32 = 0x1200;
 
@@ -108,7 +108,7 @@ fn write_setup(word: u32) -> String {
     format!("ldi vw_setup, {word:#x}\n")
 }
 
-/// Sets up reads of a number of vectors, and waits until they are allowed.
+/// Sets up reads of a number of vectors, and waits until the reads are allowed.
 fn read_setup(count: u32, word: u32) -> String {
     format!("ldi vr_setup, {:#x}\nnop\nnop\nnop\n", count << 20 | word)
 }
@@ -120,7 +120,7 @@ fn vectors_of_words_are_written_as_rows_and_columns() {
         run(&format!("{}{rows}{}mov r1, vpm\nmov r2, vpm", write_setup(HORIZONTAL), read_setup(2, VERTICAL)));
     assert_eq!(after.accumulators[1][..3], [0, 16, 0]);
     assert_eq!(after.accumulators[2][..3], [1, 17, 0]);
-    // Column 3 of rows 16 to 31: the upper bits of the address are those of the row.
+    // Column 3 of rows 16 to 31. The upper bits of the address are the row.
     let after = run(&format!(
         "{}mov vpm, elem_num\n{}mov r1, vpm\nmov r2, vpm",
         write_setup(VERTICAL | 0x13),
@@ -137,14 +137,14 @@ fn strides_are_added_after_each_vector() {
         write_setup(0x3a00),
         read_setup(3, 0x2a03)
     );
-    // Written to rows 0, 3 and 6; read from 3, 5 and 7.
+    // Vectors are written to rows 0, 3 and 6, and read from rows 3, 5 and 7.
     let after = run(&source);
     assert_eq!([1, 2, 3].map(|number: usize| after.accumulators[number][0]), [2, 0, 0]);
 }
 
 #[test]
 fn bytes_and_halves_of_the_vpm() {
-    // Row 1 gets the bytes 0 to 63, by a load of the words 0x03020100 and so on from the uniforms' memory.
+    // Row 1 gets the bytes 0 to 63. A load reads the words 0x03020100 and so on from the memory of the uniforms.
     let row = "mov r1, elem_num; mov r2, elem_num\nshl r1, r1, 2\nldi r0, 0x010101\nnop; mul24 r2, r0, r1\nshl r3, r1, 15\n\
         shl r3, r3, 9\nadd r2, r2, r3\nldi r0, 0x03020100\nadd vpm, r0, r2\n";
     let read = |word: u32| {
@@ -152,14 +152,14 @@ fn bytes_and_halves_of_the_vpm() {
         run(&source).accumulators[1]
     };
     assert_eq!(read(HORIZONTAL | 1)[..2], [0x0302_0100, 0x0706_0504]);
-    // 8 bits, packed: bytes 16 to 31 of row 1. Laned: byte 1 of each word.
+    // Elements of 8 bits. Packed elements are bytes 16 to 31 of row 1, and laned elements are byte 1 of each word.
     assert_eq!(read(0x1800 | 1 << 2 | 1), elements(|index| 16 + index));
     assert_eq!(read(0x1c00 | 1 << 2 | 1), elements(|index| 4 * index + 1));
-    // 16 bits.
+    // Elements of 16 bits.
     let half = |index: u32| (2 * index) | ((2 * index + 1) << 8);
     assert_eq!(read(0x1900 | 1 << 1 | 1), elements(|index| half(16 + index)));
     assert_eq!(read(0x1d00 | 1 << 1), elements(|index| half(2 * index)));
-    // Writes of bytes keep the others.
+    // Writes of bytes keep the other bytes.
     let source = format!(
         "{}mov vpm, -1\n{}mov vpm, elem_num\n{}mov r1, vpm",
         write_setup(HORIZONTAL),
@@ -178,7 +178,7 @@ fn the_vpm_refuses_reads_without_a_setup_and_two_setups() {
     assert_eq!(fault("ldi vw_setup, 0x40000000"), FaultKind::Setup(0x4000_0000));
 }
 
-/// A load of rows of 16 words to row 0 of the VPM, with 64 bytes from one to the next; `rows` from 1 to 15.
+/// A load of rows of 16 words to row 0 of the VPM, with 64 bytes from one row of memory to the next. `rows` is from 1 to 15.
 fn load(rows: u32) -> String {
     format!("ldi vr_setup, {:#x}\nldi vr_addr, 0\n", 0x8300_1000 | rows << 16)
 }
@@ -193,7 +193,7 @@ fn blocks_are_loaded_and_stored() {
     let after = run(&format!("{}mov -, vr_wait\n{}mov -, vw_wait", load(4), store(3, 4096)));
     assert_eq!(after.memory[1024..1072], (0..48).collect::<Vec<u32>>());
     assert_eq!(after.memory[1072], 1072);
-    // A part of rows: 2 rows of 3 words to row 5, column 4, with 128 bytes from one row of memory to the next.
+    // A load of parts of rows: 2 rows of 3 words go to row 5, column 4, with 128 bytes from one row of memory to the next.
     let part = format!(
         "ldi vr_setup, {:#x}\nmov vr_addr, 8\nmov -, vr_wait\n{}mov r0, vpm\nmov r1, vpm\nmov r2, vpm",
         0x8000_1000u32 | 4 << 24 | 3 << 20 | 2 << 16 | 5 << 4 | 4,
@@ -203,7 +203,7 @@ fn blocks_are_loaded_and_stored() {
     assert_eq!(after.accumulators[0], elements(|index| if (4..7).contains(&index) { index - 2 } else { 0 }));
     assert_eq!(after.accumulators[1], elements(|index| if (4..7).contains(&index) { index + 30 } else { 0 }));
     assert_eq!(after.accumulators[2], [0; 16]);
-    // Bytes between stored rows.
+    // A store with bytes between the rows.
     let after = run(&format!(
         "{}mov -, vr_wait\nldi vw_setup, 0xc0000020\n{}mov -, vw_wait",
         load(2),
@@ -227,7 +227,7 @@ fn leftovers_of_programs_are_counted() {
     assert_eq!(left(1, &load(4)), Leftovers { transfers: 1, ..none });
     let other_row = "ldi vw_setup, 0x80904400\nldi vw_addr, 4096\n";
     assert_eq!(left(1, &format!("{}{other_row}", load(4))), Leftovers { transfers: 2, ..none });
-    // The interrupt comes before the end of the store, and after it.
+    // The interrupt is before the end of the store, and then after it.
     let late = format!("{}mov irq, 1\nmov -, vw_wait", store(3, 4096));
     assert_eq!(left(1, &late), Leftovers { late_store: true, ..none });
     assert_eq!(left(1, &format!("{}mov -, vw_wait\nmov irq, 1", store(3, 4096))), none);
@@ -252,15 +252,15 @@ fn columns_are_loaded_and_stored() {
 
 #[test]
 fn clocks_of_transfers() {
-    // Two instructions before the start, then the transfer, and the wait.
+    // The clocks are those of two instructions before the start, of the transfer, and of the wait.
     let loads = |rows: u32| clocks(1, &format!("{}mov -, vr_wait", load(rows)));
     assert_eq!((loads(1), loads(4)), (4 + 135 + 15 + 4, 4 + 135 + 60 + 4));
     let stores = |rows: u32| clocks(1, &format!("{}mov -, vw_wait", store(rows, 4096)));
     assert_eq!((stores(1), stores(4)), (4 + 141 + 15 + 4, 4 + 141 + 60 + 4));
-    // A vector as a column of single words, as the thesis has it.
+    // A vector is stored as a column of single words, as in the thesis.
     let vector = "ldi vw_setup, 0x88014000\nldi vw_addr, 4096\nmov -, vw_wait";
     assert_eq!(clocks(1, vector), 4 + 157 + 4);
-    // One engine stores for all QPUs, one after the other, and another one loads.
+    // One engine performs the stores of all QPUs, one after the other. Another engine performs the loads.
     assert_eq!(clocks(12, vector), 4 + 12 * 157 + 4);
     let both = format!(
         "{}{}mov -, vr_wait\nmov -, vw_wait",
@@ -282,7 +282,7 @@ fn a_transfer_is_not_disturbed() {
         FaultKind::VpmBusy { row: 0 }
     );
     assert_eq!(fault(&format!("{}ldi vr_setup, 0x90000004", load(1))), FaultKind::DmaBusy);
-    // A store of what is being loaded.
+    // The store reads a row that is being loaded.
     assert_eq!(fault(&format!("{}{}", load(1), store(1, 4096))), FaultKind::VpmBusy { row: 0 });
     // Another row may be written.
     run(&format!("{}{}mov vpm, 0", store(1, 4096), write_setup(HORIZONTAL | 1)));
@@ -292,7 +292,7 @@ fn a_transfer_is_not_disturbed() {
 
 #[test]
 fn transfers_outside_of_the_vpm_or_of_memory_are_refused() {
-    // A row from column 3, four rows from row 62, and row 64.
+    // Loads of a row from column 3, of four rows from row 62, and of row 64.
     let load = |setup: u32| fault(&format!("ldi vr_setup, {setup:#x}\nldi vr_addr, 0"));
     assert_eq!(load(0x8301_1003), FaultKind::OutsideVpm { row: 0, column: 16 });
     assert_eq!(load(0x8304_1000 | 62 << 4), FaultKind::OutsideVpm { row: 64, column: 0 });
@@ -307,7 +307,7 @@ fn transfers_outside_of_the_vpm_or_of_memory_are_refused() {
 
 #[test]
 fn the_mutex_is_held_by_one_qpu() {
-    // Each QPU adds one to a word, by the VPM and DMA.
+    // Each QPU adds one to a word in memory, through the VPM and DMA.
     let source = "ldi vr_setup, 0x80111000\nldi vw_setup, 0x80814000\nmov -, mutex\nmov vr_addr, 0\nmov -, vr_wait\n\
         ldi vr_setup, 0x101a00\nldi vw_setup, 0x1a00\nnop\nnop\nadd vpm, vpm, 1\nmov vw_addr, 0\nmov -, vw_wait\nmov mutex, 0";
     let after = try_run(12, source).unwrap();

@@ -69,7 +69,8 @@ fn causes_are_named() {
     let program = Program::new(&assemble(source).unwrap().instructions);
     let mut events = Events::default();
     Machine::new(&program, &[0]).run_observed(&mut [0; 64], 1000, &mut events).unwrap();
-    // The request is made at clock 8, and ready after 66 clocks; the load would be at clock 12.
+    // The request is made at clock 8, and its result is ready after 66 clocks. Without the wait, the load would be executed
+    // at clock 12.
     let load = events.0[3];
     assert_eq!((load.address, load.clock), (24, 74));
     assert_eq!(load.stalls.causes().collect::<Vec<_>>(), [("texture unit", 62)]);

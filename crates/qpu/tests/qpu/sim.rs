@@ -6,10 +6,10 @@ use lockstep_qpu::sim::{Fault, FaultKind, Hazard, Machine, Program, QPUS, Run, V
 
 const END: &str = "\nnop; thrend\nnop\nnop\n";
 
-/// Runs a program on QPUs, all of which read these uniforms.
+/// Runs a program on QPUs that all read these uniforms.
 fn run_on(qpus: usize, source: &str, uniforms: &[u32]) -> Result<(Machine<'static>, Run), Fault> {
     let program = assemble(&format!("{source}{END}")).unwrap_or_else(|error| panic!("{source}: {error}"));
-    // Tests may leak what they use to the end.
+    // The program is leaked, because the returned machine refers to it.
     let program = &*Box::leak(Box::new(Program::new(&program.instructions)));
     let mut memory: Vec<u8> = uniforms.iter().flat_map(|word| word.to_le_bytes()).collect();
     let mut machine = Machine::new(program, &vec![0; qpus]);
@@ -33,7 +33,7 @@ fn elements(of: impl Fn(u32) -> u32) -> Vector {
 fn both_operations_of_an_instruction_read_what_was_there_before() {
     let (machine, run) = run("ldi r0, 5\nldi r1, 7\nadd r0, r0, r1; v8min r1, r0, r0");
     assert_eq!((machine.accumulator(0, 0)[3], machine.accumulator(0, 1)[15]), (12, 5));
-    // Three instructions, and three of the end.
+    // Three instructions, and the three instructions that end the program.
     assert_eq!((run.instructions, run.clocks), (6, 6 * CLOCKS_PER_INSTRUCTION));
 }
 
@@ -43,7 +43,7 @@ fn uniforms_and_numbers() {
     let (machine, _) = run_on(3, source, &[100, 200, 300]).unwrap();
     assert_eq!(*machine.accumulator(2, 0), elements(|index| 200 + index));
     assert_eq!(*machine.accumulator(2, 1), [102; 16]);
-    // An instruction takes one uniform.
+    // Each instruction takes one uniform.
     assert_eq!((*machine.accumulator(1, 2), *machine.accumulator(1, 3)), ([300; 16], [300; 16]));
     let moved = "ldi r0, 8\nmov unif_addr, r0\nnop\nnop\nmov r1, unif";
     assert_eq!(*run_on(1, moved, &[1, 2, 3]).unwrap().0.accumulator(0, 1), [3; 16]);
@@ -55,7 +55,7 @@ fn a_branch_is_taken_after_three_instructions() {
     let (machine, run) = run(source);
     assert_eq!((machine.accumulator(0, 0)[0], machine.accumulator(0, 1)[0]), (0, 9));
     assert_eq!(run.instructions, 2 + 3 * 5 + 3);
-    // The return address, and a branch to it.
+    // The program writes the return address, and branches to it.
     let call = "brr ra1, :function\nnop\nnop\nnop\nbrr -, :end\nnop\nnop\nnop\n\
                 :function ldi r0, 7\nbra -, ra1\nnop\nnop\nnop\n:end mov r1, r0";
     assert_eq!(*run_on(1, call, &[]).unwrap().0.accumulator(0, 1), [7; 16]);
@@ -72,7 +72,7 @@ fn rotations() {
     // An input from a file is rotated within quads.
     let (machine, _) = run("mov ra0, elem_num\nnop\nnop; mov r1, ra0 >> 1");
     assert_eq!(*machine.accumulator(0, 1), elements(|index| (index & !3) | ((index + 3) % 4)));
-    // r5 by quads, and from element 0.
+    // r5 has the values of each quad, and then the value of element 0.
     let (machine, _) = run("mov r5quad, elem_num\nmov r0, r5\nmov r5rep, elem_num\nmov r1, r5");
     assert_eq!(*machine.accumulator(0, 0), elements(|index| index & !3));
     assert_eq!(*machine.accumulator(0, 1), [0; 16]);
@@ -80,18 +80,19 @@ fn rotations() {
 
 #[test]
 fn conditions_and_flags() {
-    // N is bit 31 - n of what is shifted by n, and C is bit 32 - n: rows of a state with one element for each byte.
+    // A shift by n sets N to bit 31 - n of its input, and C to bit 32 - n. These bits select the rows of a state with one
+    // element for each byte.
     let (machine, _) = run("ldi r0, 0\nldi r1, 0\nshl.setf -, elem_num, -1\nmov.ifn r0, 1; mov.ifc r1, 1\n\
          and.setf -, elem_num, 3\nmov.ifz r2, 1\nmov.ifnz r2, 2");
     assert_eq!(*machine.accumulator(0, 0), elements(|index| index & 1));
     assert_eq!(*machine.accumulator(0, 1), elements(|index| index >> 1 & 1));
     assert_eq!(*machine.accumulator(0, 2), elements(|index| if index % 4 == 0 { 1 } else { 2 }));
-    // Conditions are those before the instruction; flags change only where the condition holds.
+    // Conditions use the flags from before the instruction. Flags change only in elements that meet the condition.
     let (machine, _) =
         run("ldi r0, 0\nldi r1, 0\nand.setf -, elem_num, 1\nmov.setf.ifz r0, 1\nmov.ifz r1, 1");
     assert_eq!(*machine.accumulator(0, 0), elements(|index| 1 - index % 2));
     assert_eq!(*machine.accumulator(0, 1), [0; 16]);
-    // Flags of the mul ALU, where the add ALU has no operation.
+    // The mul ALU sets the flags if the add ALU has no operation.
     let (machine, _) = run("ldi r0, 5\nnop; v8subs.setf r1, r0, r0\nmov.ifz r2, 1");
     assert_eq!(*machine.accumulator(0, 2), [1; 16]);
 }
@@ -102,7 +103,7 @@ fn packing_and_unpacking() {
         "ldi ra0, 0x11223344\nldi r0, 0x55\nmov r1, ra0.8b\nmov ra0.8c, r0\nnop\nmov r2, ra0\nmov r3, ra0.16a",
     );
     assert_eq!([1, 2, 3].map(|number| machine.accumulator(0, number)[9]), [0x33, 0x1155_3344, 0x3344]);
-    // A move is not a sum.
+    // A move is not a sum, so its result is not limited.
     let (machine, _) = run("ldi r0, 5\nmov ra0.32s, r0\nnop\nmov r1, ra0");
     assert_eq!(machine.accumulator(0, 1)[0], 5);
     // A sum that is limited to 32 bits.
@@ -126,7 +127,7 @@ fn constants_of_elements() {
 fn bytes_are_doubled_in_the_field_of_aes() {
     let words = [0x8040_2010, 0xff00_01fe, 0x1b36_7f80];
     for word in words {
-        // 0xff where the highest bit is set: 0x80 and 0xfd give 0x7f, of which two and one more are 0xff.
+        // 0xff in the bytes whose highest bit is set: the product of 0x80 and 0xfd is 0x7f, and 2 * 0x7f + 1 is 0xff.
         let source = "mov ra0, unif\nldi r1, 0x80808080\nldi r2, 0xfdfdfdfd\nand r0, r1, ra0; v8adds r3, ra0, ra0\n\
                       ldi rb1, 0x1b1b1b1b\nnop; v8muld r2, r0, r2\nnop; v8adds r0, r0, r2\nldi r2, 0x7f7f7f7f\n\
                       and r2, r2, ra0\nand r0, r0, rb1; v8adds r2, r2, r2\nxor r0, r0, r2";
@@ -148,7 +149,7 @@ fn semaphores_and_interrupts() {
         run_on(3, source, &[]).err().map(|fault| (fault.qpu, fault.kind)),
         Some((0, FaultKind::Deadlock))
     );
-    // A value of zero does not interrupt, and sixteen releases wait for one that takes them.
+    // A value of zero causes no interrupt. Sixteen increments of a semaphore wait for a QPU that decrements it.
     assert_eq!(run_on(1, "mov irq, 0", &[]).unwrap().1.interrupts, 0);
     assert_eq!(fault(&"srel -, 1\n".repeat(16)).kind, FaultKind::Deadlock);
     assert!(std::panic::catch_unwind(|| run_on(usize::from(QPUS) + 1, "nop", &[])).is_err());
@@ -189,13 +190,13 @@ fn faults_state_where_and_why() {
         text,
         "QPU 0 at 0x0008: the instruction has an undefined result: it reads ra0, which the instruction before it writes"
     );
-    // Without an end.
+    // The program has no end.
     let program = Program::new(&assemble("nop").unwrap().instructions);
     let mut machine = Machine::new(&program, &[0]);
     assert_eq!(machine.run(&mut [], 100).err().map(|fault| fault.address), Some(8));
 }
 
-/// On hardware, a program finds the values of the one before.
+/// On hardware, a program finds the values that the previous program has left.
 #[test]
 fn registers_may_have_any_value_at_the_start() {
     let program =
@@ -205,7 +206,7 @@ fn registers_may_have_any_value_at_the_start() {
     assert!((0..6).all(|number| *machine.accumulator(1, number) == [7; 16]));
 }
 
-/// Any sequence of instructions ends: with a result, or with a fault.
+/// Any sequence of instructions ends, either with a result or with a fault.
 #[test]
 fn any_program_ends() {
     let lines = [
@@ -261,7 +262,7 @@ fn any_program_ends() {
         let mut source = String::new();
         for _ in 0..1 + next() % 24 {
             source += lines[next() % lines.len()];
-            // Without hazards, programs get further.
+            // Without hazards, programs run longer before a fault.
             source += if next() % 4 == 0 { "\n" } else { "\nnop\nnop\nnop\n" };
         }
         let program = assemble(&format!("{source}nop; thrend\nnop\nnop")).unwrap();

@@ -8,8 +8,8 @@ pub(crate) type Block = [u8; 16];
 
 /// An implementation of AES in registers, in one direction.
 ///
-/// Between the rounds a block may have an internal form (another basis, or permuted bytes). The round keys have the
-/// same form.
+/// Between the rounds a block may be in an internal form, which has another basis or permuted bytes. The round keys
+/// are in the same form.
 pub(crate) trait Cipher: Send + Sync {
     /// The round keys, in the order of their use, in the internal form. Constant time.
     fn key_form(&self, keys: &[Block]) -> Zeroizing<Vec<Block>> {

@@ -1,4 +1,4 @@
-//! Permutations of the bytes of a block, as control words of `shufb`: byte `i` of the result is byte `p[i]` of the
+//! Permutations of the bytes of a block, as control words of `shufb`. Byte `i` of the result is byte `p[i]` of the
 //! source.
 
 pub(crate) type Permutation = [u8; 16];

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Compares this crate's assembler with the GNU assembler for spu-elf, which is built here from Debian's sources of
-# binutils (a few minutes): every kernel as exported, and text.s, must assemble to the same bytes.
-# Not part of the test run.
+# binutils (a few minutes). Both assemblers must produce the same bytes for every exported kernel and for text.s.
+# This script is not part of the test run.
 #
 # usage: check.sh [FOLDER TO BUILD IN]
 set -eu

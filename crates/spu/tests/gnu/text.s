@@ -1,4 +1,4 @@
-# Text that assemblers could interpret differently: check.sh compares the words with those of the GNU assembler.
+# Text that assemblers could interpret differently. check.sh compares the words with those of the GNU assembler.
 	.text
 	.align	3
 start:	nop

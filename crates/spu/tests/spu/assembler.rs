@@ -103,7 +103,7 @@ fn text_has_the_same_meaning_as_for_gnu() {
         assert_eq!(words(&format!(".long {expression}")), [value], "{expression}");
     }
     let programs: [(&str, &[u32]); 24] = [
-        // A name has the value of its last definition before the use.
+        // A name has the value of its last definition before the position of the use.
         (".set a,1\n.long a\n.set a,2\n.long a", &[1, 2]),
         ("a=3\n.long a\na=a+1\n.long a", &[3, 4]),
         (".long a\n.set a,2", &[2]),
@@ -146,15 +146,15 @@ fn sections_have_the_alignment_of_their_data() {
 
 #[test]
 fn exported_source_has_unique_labels() {
-    // Labels that look like those of the export, a branch that ignores a register, and immediates without a textual
-    // form.
+    // Labels that look like those that the export generates, a branch that ignores a register, and immediates without
+    // a textual form.
     let source =
         ".L8: nop\n lnop\n.L_8: br .L8\n .long 0x32000203\n .long 0x0f0ac203\n .long 0x16ff8203\n .byte 1\n";
     let image = assemble("labels.s", source).unwrap();
     let again =
         assemble("again.s", &image.source()).unwrap_or_else(|error| panic!("{error}\n{}", image.source()));
     assert_eq!(again.raw(), image.raw(), "{}", image.source());
-    // Up to the last bytes, and outside.
+    // Instructions and data in the last bytes of the image, and addresses outside the image.
     let image = assemble("end.s", "br .+8\n br 0x100\n .byte 1,2").unwrap();
     assert_eq!(assemble("again.s", &image.source()).unwrap().raw(), image.raw(), "{}", image.source());
 }

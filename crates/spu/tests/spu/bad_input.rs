@@ -1,4 +1,4 @@
-//! Modified programs, and numbers at their limits: the result is a message or an image, never a panic.
+//! Modified programs, and numbers at their limits. The result is a message or an image, and never a panic.
 
 use lockstep_spu::asm::assemble;
 
@@ -56,7 +56,7 @@ fn texts_with_bytes_changed() {
         match assemble("changed.s", &text) {
             Ok(image) => {
                 taken += 1;
-                // Its own listing can be assembled.
+                // The listing of the program can be assembled again.
                 assemble("again.s", &image.source()).unwrap_or_else(|error| panic!("{error}\n{text}"));
             }
             Err(error) => {
@@ -88,7 +88,7 @@ fn numbers_at_their_limits() {
             ".set x,N<<N\n il $3,x",
         ] {
             let line = line.replace('N', number);
-            // Accepted or refused, without delay.
+            // The line is accepted or refused, without delay.
             if let Err(error) = assemble("limits.s", &line) {
                 assert!(error.line > 0, "{line}: {error}");
             }
@@ -96,10 +96,10 @@ fn numbers_at_their_limits() {
     }
 }
 
-/// Definitions that grow exponentially, and many that influence the layout: the result must come quickly.
+/// Definitions that grow exponentially, and many definitions that influence the layout. The result must come quickly.
 #[test]
 fn definitions_do_not_explode() {
-    // Each definition uses a later one; definitions with known values are evaluated at once.
+    // Each definition uses a later one. Definitions with known values are evaluated immediately.
     let mut text = String::new();
     for i in (0..12).rev() {
         text += &format!(".set a{},{}\n", i + 1, vec![format!("a{i}"); 16].join("+"));

@@ -51,7 +51,7 @@ fn kernels_stay_below_their_limits() {
     assert!(round("spu/cbc2", Pass::CbcEncrypt) <= 32.0);
 }
 
-/// Each loop once, with the first kernel that has it.
+/// Each loop once, together with the first kernel that has it.
 fn loops() -> Vec<(&'static Named, Loop)> {
     let mut all: Vec<(&'static Named, Loop)> = Vec::new();
     for (kernel, of) in
@@ -78,8 +78,8 @@ fn scheduling_makes_kernels_faster() {
     }
 }
 
-/// With other rules, the calibrating kernel takes the number of clocks that follows from the paper's listing: each rule
-/// has an effect.
+/// With other rules, the calibrating kernel takes the number of clocks that follows from the listing in the paper. This
+/// shows that each rule has an effect.
 #[test]
 fn every_rule_affects_the_plain_kernel() {
     let rules = Rules::default();
@@ -124,9 +124,10 @@ fn round_loops_are_not_slower_than_unrolled_ones() {
     let unrolled = |way, blocks| {
         clocks(Loop { way, mode: Mode::Ctr, blocks, overlaps: false }, Effort::Full).unwrap().round
     };
-    // A chain has free slots for the branch, the count and the key.
+    // The loop of a chain has free slots for the branch, the count and the key.
     assert_eq!(rolled(Way::Lookup, 1), round("spu/cbc2", Pass::CbcEncrypt));
-    // Iterations overlap there, with the same gain; more overlapping iterations mean more blocks in flight.
+    // The iterations of these loops over rounds overlap, so they are at least as fast as the unrolled loops, whose iterations
+    // do not overlap. Kernels with more overlapping iterations have more blocks in flight and are faster.
     for (way, blocks, more) in [(Way::LookupBalanced, 4, "spu/ctr4"), (Way::Tables, 2, "spu/tab4")] {
         let (kept, gone, more) = (rolled(way, blocks), unrolled(way, blocks), round(more, Pass::Ctr));
         assert!(more < kept && kept <= gone, "{way:?}: {more} {kept} {gone}");
@@ -140,8 +141,8 @@ fn breakdown_of_the_cycles() {
     let stalls: u64 = found.stalls.values().sum();
     assert!(stalls * 100 < found.cycles(), "{found}");
     let plain = summary(kernel("spu/ctr0").loops[0].1, 10).unwrap();
-    // Each round loses 18 clocks to its branch, which has no hint; the last one is not taken, but the branch of the
-    // block is.
+    // Each round loses 18 clocks to its branch, which has no hint. The branch of the last round is not taken, but the
+    // branch of the block is taken.
     assert_eq!(plain.stalls["branch"], 18 * (9 * 1024 + 1023 - 1024));
 }
 

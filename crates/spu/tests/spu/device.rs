@@ -74,7 +74,7 @@ fn two_chips_have_two_memories() {
     assert!(gain > 1.9 && gain <= 2.0, "{gain}");
 }
 
-/// Clocks of a call for some blocks, and bytes that are loaded before.
+/// Clocks of a call for some blocks, and the number of bytes that are loaded before the call.
 fn exclusive(of: Loop, blocks: usize) -> (u64, u64) {
     let compiled = of.compile(10, Effort::Full).unwrap();
     let keys = [[0; 16]; 11];
@@ -87,7 +87,7 @@ fn exclusive(of: Loop, blocks: usize) -> (u64, u64) {
     (run.cycles, compiled.loaded_bytes().iter().sum::<usize>() as u64)
 }
 
-/// Clocks of a transfer without concurrent ones: 290 clocks of latency, then 8 bytes per clock.
+/// Clocks of a transfer without concurrent transfers: 290 clocks of latency, then 8 bytes per clock.
 fn moved(bytes: u64) -> f64 {
     290.0 + bytes as f64 / 8.0
 }
@@ -143,8 +143,8 @@ fn ghash_first_encrypts_zero_and_waits_for_its_tables() {
         let mut segments = [Segment { key: &key, tweak: None, state: &mut register, data }];
         device.submit(id, Task::Pass(Pass::Ghash, &mut segments).into()).unwrap().wait().unwrap();
         let (cycles, loaded) = exclusive(the_loop(kernel, Pass::Ghash), 3);
-        // The program and a zero block, which is encrypted and written; the loop with the tables of the hash key; three
-        // blocks, for which nothing is written.
+        // The SPE loads the program and a zero block, and encrypts and writes the zero block. It then loads the loop
+        // with the tables of the hash key, and three blocks, for which nothing is written.
         let clocks =
             moved(program + 16) + hash_key as f64 + moved(16) + moved(loaded) + moved(48) + cycles as f64;
         assert_eq!(device.simulated().clocks, clocks.ceil() as u64, "{kernel}");

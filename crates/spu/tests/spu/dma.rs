@@ -2,7 +2,8 @@
 
 use lockstep_spu::sim::{Chip, Transfer, clocks};
 
-/// A chip with round numbers: 10 clocks of latency, 8 bytes per clock for each port, 8 for all together.
+/// A chip with round numbers: 10 clocks of latency, 8 bytes per clock for each port, and 8 bytes per clock for the
+/// memory.
 const CHIP: Chip = Chip { latency: 10.0, port: 8.0, memory: 8.0 };
 
 fn row(pieces: usize, bytes_in: u64, clocks: u64, bytes_out: u64) -> Vec<Transfer> {
@@ -21,38 +22,40 @@ fn one_piece_waits_for_everything() {
 
 #[test]
 fn slow_kernels_hide_their_transfers() {
-    // All computation, plus the first transfer in and the last one out.
+    // All computations, the first transfer to the SPE, and the last transfer from the SPE.
     assert_eq!(clocks(&CHIP, &[row(5, 800, 1000, 800)]), 110 + 5 * 1000 + 110);
 }
 
 #[test]
 fn input_comes_early_and_its_wait_is_hidden() {
-    // Nothing is written: both buffers are requested at once, so that the second has no latency of its own: 110, 210.
-    // The third is requested when the first has been computed, at 115, the fourth at 215: behind the third, which
-    // arrives until 310.
+    // Nothing is written. Both buffers are requested at once, so the second transfer has no latency of its own: the
+    // transfers end at 110 and 210. The third piece is requested when the first has been computed, at 115, and the
+    // fourth at 215. The fourth is transferred after the third, which arrives until 310.
     assert_eq!(clocks(&CHIP, &[row(2, 800, 5, 0)]), 210 + 5);
     assert_eq!(clocks(&CHIP, &[row(3, 800, 5, 0)]), 310 + 5);
     assert_eq!(clocks(&CHIP, &[row(4, 800, 5, 0)]), 410 + 5);
-    // A shorter transfer does not hide the latency: the first two arrive at 20 and 30, the third is requested at 21 and
-    // arrives from 31 to 41, the fourth is requested at 31 and arrives until 51.
+    // A shorter transfer does not hide the latency. The first two pieces arrive at 20 and 30. The third is requested at
+    // 21 and arrives from 31 to 41. The fourth is requested at 31 and arrives until 51.
     assert_eq!(clocks(&CHIP, &[row(4, 80, 1, 0)]), 51 + 1);
 }
 
 #[test]
 fn in_and_out_share_the_memory() {
-    // In: 110, 210. At 110 the first is computed at once and is written from 120 on, concurrently with the second: in
-    // the 10 clocks from 110 to 120 the second gets 80 bytes; then each gets 4 bytes per clock. The second is complete
-    // at 120 + 720 / 4 = 300, when 80 bytes of the first are left; they are transferred alone, since the request of 300
-    // starts at 310: 310. Then the second is written from 310 on: 410.
+    // The inputs arrive at 110 and 210 if nothing else is transferred. At 110 the first piece is computed at once, and
+    // its output is written from 120 on, concurrently with the second input. From 110 to 120 the second input gets 80
+    // bytes. Then each transfer gets 4 bytes per clock. The second input is complete at 120 + 720 / 4 = 300. At this
+    // time 80 bytes of the first output are left. They are transferred alone until 310, because the request of 300
+    // starts at 310. Then the second output is written, from 310 to 410.
     assert_eq!(clocks(&CHIP, &[row(2, 800, 0, 800)]), 410);
 }
 
 #[test]
 fn output_waits_for_its_buffer() {
-    // Input is available at once. Computed at 1 and 2; the first is written from 11 to 111, and only then is the third
-    // computed: 112. The second is written until 211, the third until 311.
+    // The input is available at once. The first two pieces are computed at 1 and 2. The first output is written from
+    // 11 to 111, and only then is the third piece computed, at 112. The second output is written until 211, and the
+    // third until 311.
     assert_eq!(clocks(&CHIP, &[row(3, 0, 1, 800)]), 311);
-    // From the processor's view: the fifth starts when the third is written.
+    // The same from the view of the processor: the fifth computation starts when the third output has been written.
     let mut pieces = row(5, 0, 1, 800);
     pieces[4] = Transfer { bytes_in: 0, clocks: 1000, bytes_out: 0, exclusive: false };
     assert_eq!(clocks(&CHIP, &[pieces]), 311 + 1000);
@@ -60,11 +63,11 @@ fn output_waits_for_its_buffer() {
 
 #[test]
 fn spes_share_the_memory_evenly() {
-    // Two at once: half the rate each.
+    // With two transfers at once, each has half of the rate.
     assert_eq!(clocks(&CHIP, &vec![row(1, 800, 7, 0); 2]), 10 + 200 + 7);
     assert_eq!(clocks(&CHIP, &vec![row(1, 800, 7, 0); 8]), 10 + 800 + 7);
-    // The smaller one is done at 10 + 2 * 400 / 8 = 110; the larger one has 400 bytes left, which are then transferred
-    // at twice the rate.
+    // The smaller transfer is complete at 10 + 2 * 400 / 8 = 110. The larger transfer has 400 bytes left, which are
+    // then transferred at twice the rate.
     assert_eq!(clocks(&CHIP, &[row(1, 400, 0, 0), row(1, 800, 0, 0)]), 110 + 50);
 }
 
@@ -90,22 +93,23 @@ fn the_cell() {
 fn long_calls_are_exact() {
     const LONG: u64 = 1 << 35;
     assert_eq!(clocks(&CHIP, &[row(1, 800, LONG, 400)]), 110 + LONG + 60);
-    // 1600 bytes at 8.02 per clock: 199.5.
+    // 1600 bytes at 8.02 bytes per clock take 199.5 clocks.
     assert_eq!(clocks(&Chip::CELL, &vec![row(1, 800, LONG, 800); 2]), LONG + 2 * 290 + 399);
-    // Pieces of different sizes on three SPEs; the longest sequence ends last. Its transfers are hidden or not
-    // concurrent with others.
+    // Pieces of different sizes on three SPEs. The longest sequence ends last. Its transfers overlap with
+    // computation, or they are not concurrent with other transfers.
     let uneven = |clocks: u64| -> Vec<Transfer> {
         (0..9).map(|i| Transfer { clocks: clocks + 7 * i, ..row(1, 801 + i, 0, 1000 + i)[0] }).collect()
     };
     let rows = [uneven(1 << 32), uneven((1 << 32) + 12_345), uneven((1 << 31) + 77)];
-    // 12 345 clocks after the start of the others no other SPE transfers anything at the end: the last output is 1008
-    // bytes. At the start three inputs are transferred at once, each with a third of 8 bytes per clock.
+    // Each computation of the second SPE takes 12 345 clocks longer than that of the first. At the end of its sequence no
+    // other SPE transfers anything, and its last output has 1008 bytes. At the start, three inputs are transferred at once,
+    // each with a third of 8 bytes per clock.
     let first = 10 + 3 * 801_u64.div_ceil(8);
     let computing = 9 * ((1 << 32) + 12_345) + 7 * 36;
     let found = clocks(&CHIP, &rows);
     let expected = first + computing + 10 + 126;
     assert!(found.abs_diff(expected) <= 3, "{found} {expected}");
-    // The sum is far too large for a fraction of a clock to be preserved next to it.
+    // The sum is so large that adding a fraction of a clock to it would lose the fraction.
     let many = vec![row(1000, 801, 1 << 26, 803); 8];
     let found = clocks(&Chip::CELL, &many);
     assert!(found > 1000 << 26 && found < (1000 << 26) + 4000, "{found}");
@@ -115,12 +119,12 @@ fn long_calls_are_exact() {
 fn exclusive_transfers_are_not_concurrent() {
     let load = Transfer { exclusive: true, ..row(1, 800, 0, 0)[0] };
     let piece = row(1, 80, 100, 80)[0];
-    // Loaded at 110. Two pieces arrive until 130 and 140, are computed until 230 and 330, and the second is written
-    // until 350.
+    // The program is loaded until 110. Two pieces arrive until 130 and 140, and are computed until 230 and 330. The
+    // second output is written until 350.
     assert_eq!(clocks(&CHIP, &[vec![load, piece, piece]]), 350);
-    // Another load waits for that: 460, and so on.
+    // The second load waits for this output. It ends at 460, and the rest follows as before.
     assert_eq!(clocks(&CHIP, &[vec![load, piece, piece, load, piece]]), 350 + 110 + 140);
-    // The output of an exclusive transfer counts as well: 110, 115, 127; the next one arrives until 147.
+    // The output of an exclusive transfer is also waited for: 110, 115, 127. The next transfer arrives until 147.
     let with_output = Transfer { clocks: 5, bytes_out: 16, ..load };
     assert_eq!(clocks(&CHIP, &[vec![with_output, piece]]), 127 + 140);
     // Without `exclusive` the load of the second key would be requested while the first piece is computed.

@@ -62,7 +62,7 @@ fn overlapping_iterations_hides_latencies() {
         (run(&program, 200).0.cycles - run(&program, 100).0.cycles) / 100
     };
     let [off, straight, full] = [Effort::Off, Effort::Straight, Effort::Full].map(clocks);
-    // A load and a sum take 8 cycles one after the other, and the branch 18 without a hint.
+    // A load followed by a sum takes 8 cycles, and a branch without a hint takes 18.
     assert!(full < 8);
     assert!(straight > full && off > straight, "{off} {straight} {full}");
 }
@@ -83,7 +83,8 @@ fn execution_follows_the_schedule() {
         };
         let turns = 128 / u64::from(of.blocks);
         let (found, scheduled) = (cycles(256) - cycles(128), turns * compiled.program.interval);
-        // Never later; a cycle without planned instructions takes no time unless an instruction waits.
+        // A loop never takes longer than scheduled. A cycle without planned instructions takes no time unless an
+        // instruction waits.
         assert!(found <= scheduled && found * 100 >= scheduled * 97, "{}: {found}, {scheduled}", kernel.name);
         assert!(compiled.program.registers <= 128);
     }

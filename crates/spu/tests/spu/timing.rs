@@ -16,11 +16,11 @@ fn cycles(source: &str) -> u64 {
     run(source).cycles
 }
 
-/// Cycles between the issue of `producer` and that of a consumer of $3, each in its own pair.
+/// Cycles between the issue of `producer` and the issue of an instruction that reads $3. Each is in its own pair.
 fn latency(producer: &str) -> u64 {
-    // Pairs: (producer, no operation), then the consumer, even first.
+    // The pairs are the producer with a no-operation, and then the consumer. The even instruction comes first.
     let even = cycles(&format!(".align 3\n {producer}\n nop\n.align 3\n ai $9,$3,0\n lnop\n stop 0"));
-    // The stop issues one cycle after the consumer; the producer in the first cycle.
+    // The stop issues one cycle after the consumer, and the producer issues in the first cycle.
     even - 2 - 1 + 1
 }
 
@@ -44,37 +44,37 @@ fn latencies() {
 
 #[test]
 fn pairs() {
-    // Even then odd, aligned: one cycle, and the stop.
+    // An even instruction and then an odd one, aligned: both issue in one cycle, and the stop issues in the next.
     assert_eq!(cycles("xor $3,$4,$5\n rotqbyi $6,$7,1\n stop 0"), 2);
-    // Odd then even: two.
+    // An odd instruction and then an even one take two cycles.
     assert_eq!(cycles("rotqbyi $6,$7,1\n xor $3,$4,$5\n stop 0"), 3);
-    // Both even, both odd.
+    // Two even instructions, and two odd instructions.
     assert_eq!(cycles("xor $3,$4,$5\n xor $6,$4,$5\n stop 0"), 3);
     assert_eq!(cycles("rotqbyi $6,$7,1\n rotqbyi $5,$7,1\n stop 0"), 3);
-    // The second needs the first: it issues when the result is ready.
+    // The second instruction needs the result of the first, so it issues when the result is ready.
     assert_eq!(cycles("xor $3,$4,$5\n rotqbyi $6,$3,1\n stop 0"), 4);
-    // Even then odd across groups: the even one is the second of its group.
+    // An even instruction and then an odd one in different groups: the even one is the second of its group.
     assert_eq!(cycles("lnop\n xor $3,$4,$5\n rotqbyi $6,$7,1\n nop\n stop 0"), 5);
 }
 
 #[test]
 fn a_stalled_first_blocks_the_second() {
-    // $3 is ready at 1 + 4; the pair waits for it, then both issue.
+    // $3 is ready at 1 + 4. The pair waits for it, and then both instructions issue.
     assert_eq!(cycles("nop\n rotqbyi $3,$4,1\n xor $5,$3,$3\n rotqbyi $6,$7,1\n stop 0"), 6);
-    // The first issues, the second waits and issues alone.
+    // The first instruction issues. The second waits and issues alone.
     assert_eq!(cycles("nop\n rotqbyi $3,$4,1\n xor $5,$4,$4\n rotqbyi $6,$3,1\n stop 0"), 6);
 }
 
 #[test]
 fn branches() {
-    // Not taken: an issue slot.
+    // A branch that is not taken costs an issue slot.
     assert_eq!(cycles("nop\n brnz $3,away\n stop 0\naway: stop 1"), 2);
-    // Taken without a hint: 18 cycles lost, to an even or an odd word.
+    // A taken branch without a hint loses 18 cycles, if its target is an even or an odd word.
     assert_eq!(cycles("nop\n br away\n.align 3\n stop 1\n lnop\naway: stop 0"), 1 + 18 + 1);
     assert_eq!(cycles("nop\n br away\n.align 3\n stop 1\naway: stop 0"), 1 + 18 + 1);
 }
 
-/// A hint, `groups` groups of `nop` and `lnop`, and the branch in a separate group.
+/// The cycles of a hint, `groups` groups of `nop` and `lnop`, and the branch in a separate group.
 fn hinted(groups: usize, target: &str) -> u64 {
     let filler = "nop\n lnop\n".repeat(groups);
     cycles(&format!(
@@ -84,15 +84,15 @@ fn hinted(groups: usize, target: &str) -> u64 {
 
 #[test]
 fn hints() {
-    // Far enough: no cycle is lost.
+    // The hint is far enough from the branch: no cycle is lost.
     assert_eq!(hinted(20, "away"), 1 + 20 + 1 + 1);
     // The branch waits until 15 cycles after the hint.
     assert_eq!(hinted(10, "away"), 1 + 15 + 1);
     assert_eq!(hinted(14, "away"), 1 + 15 + 1);
     assert_eq!(hinted(15, "away"), 1 + 16 + 1);
-    // Too close: the hint has no effect.
+    // The hint is too close to the branch and has no effect.
     assert_eq!(hinted(2, "away"), 1 + 2 + 1 + 18 + 1);
-    // Eight instructions in between are enough, seven are not.
+    // Eight instructions between the hint and the branch are enough; seven are not.
     let between = |count: usize| {
         let filler: String = (0..count).map(|i| if i % 2 == 0 { " nop\n" } else { " lnop\n" }).collect();
         let pad = if count.is_multiple_of(2) { "" } else { " nop\n" };
@@ -100,7 +100,7 @@ fn hints() {
     };
     assert_eq!(between(8), 1 + 15 + 1);
     assert!(between(7) > 18 + 4);
-    // A hint with the wrong target is like no hint.
+    // A hint with the wrong target has the same effect as no hint.
     assert_eq!(hinted(20, "below"), 1 + 20 + 1 + 18 + 1);
 }
 
@@ -117,7 +117,8 @@ fn a_hint_stays_for_all_iterations() {
     let source = format!(
         "il $3,3\n hbrr branch,loop\n{filler}loop: ai $3,$3,-1\n lnop\n nop\nbranch: brnz $3,loop\n stop 0"
     );
-    // Three iterations: the branch waits for the sum; the last one continues at another address than the hint's.
+    // Three iterations: the branch waits for the sum. The last iteration continues at another address than the target
+    // of the hint.
     assert_eq!(cycles(&source), 1 + 20 + 3 * 3 + 18 + 1);
 }
 
@@ -178,7 +179,7 @@ fn the_local_store_content_is_executed() {
     };
     assert_eq!(run(&|machine| machine.load(&program(1))), Ok(1));
     assert_eq!(run(&|machine| machine.load(&program(2))), Ok(2));
-    // Written from outside, then by another load of the same program.
+    // The code is overwritten from outside, and then by another load of the same program.
     let word = program(3).word(0).unwrap();
     assert_eq!(run(&|machine| machine.memory_mut(0..4).copy_from_slice(&word.to_be_bytes())), Ok(3));
     assert_eq!(run(&|machine| machine.load(&program(2))), Ok(2));

@@ -1,4 +1,4 @@
-//! Failures: a device that does not open, a device that is lost, and work that it cannot do.
+//! Failures: a device that does not open, a device that is lost, and work that a device cannot do.
 
 use crate::software;
 
@@ -40,7 +40,7 @@ fn a_lost_device_is_an_error() {
     let mut data = plain.clone();
     run(&device, &key, &mut data, || ()).unwrap();
     assert!(data != plain);
-    // While work is in flight, some of which has been delivered.
+    // The device is lost while work is in flight. Some of this work has been delivered.
     let mut data = plain.clone();
     is_lost(run(&device, &key, &mut data, || device.lose().unwrap()));
     assert!(data.iter().all(|&byte| byte == 0), "a part of a result");
@@ -81,7 +81,7 @@ fn more_than_a_buffer_holds_is_an_error() {
     run(&device, &key, &mut data[..1000], || ()).unwrap();
 }
 
-/// The driver refuses a device with more memory than it has.
+/// The driver refuses to open a device if the limit for the size of buffers is larger than the driver supports.
 #[test]
 fn a_device_that_does_not_open_is_an_error() {
     let Some(device) = software::device() else { return };
@@ -97,7 +97,7 @@ fn a_device_that_does_not_open_is_an_error() {
     assert!(data == noise(1, 100));
 }
 
-/// A device whose driver refuses to open it, because the limit of a buffer is too large.
+/// A device that the driver refuses to open, because the limit for the size of a buffer is too large.
 fn unopened(device: WgpuDevice) -> WgpuDevice {
     device.with_launches(LaunchOptions { buffer: Some(u64::MAX), ..LaunchOptions::default() })
 }
@@ -187,7 +187,7 @@ fn work_of_a_lost_device_is_done_again() {
     encrypt(&planner, &mut data).unwrap();
     assert!(data == expected(len) && planner.incidents().is_empty());
     fails.store(true, Ordering::SeqCst);
-    // First it is lost in the middle of the call, then before.
+    // The device is first lost in the middle of the call, and then before the call.
     for incidents in 1..3 {
         let mut data = noise(5, len);
         encrypt(&planner, &mut data).unwrap();
@@ -230,7 +230,7 @@ impl Drop for Folder {
     }
 }
 
-/// Compiled programs are stored if the driver returns them; nothing depends on them.
+/// Compiled programs are stored if the driver returns them. Calls also succeed without stored programs.
 #[test]
 fn a_cache_that_is_damaged_or_cannot_be_written_is_harmless() {
     let Some(device) = software::device() else { return };
@@ -251,7 +251,7 @@ fn a_cache_that_is_damaged_or_cannot_be_written_is_harmless() {
             assert!(cache.read(&name, 1 << 30).unwrap() != damaged, "it is written again");
         }
     }
-    // A file in place of the directory.
+    // A file is in place of the directory.
     std::fs::create_dir_all(&folder.0).unwrap();
     std::fs::write(folder.0.join("file"), b"").unwrap();
     let nowhere = Cache::at(folder.0.join("file").join("cache"));

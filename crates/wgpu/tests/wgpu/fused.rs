@@ -1,4 +1,4 @@
-//! Fused GCM in shapes that the suite does not reach on a software device, and its number of submissions.
+//! Fused GCM in shapes that the suite does not reach on a software device, and the number of its submissions.
 
 use crate::software;
 
@@ -99,7 +99,7 @@ fn invocations_share_tiles() {
     check(&device, KeySize::Aes192, &SHAPES);
 }
 
-/// Several chunks in flight, and messages that are too long for one.
+/// Several chunks in flight, and messages that are too long for one chunk.
 #[test]
 fn messages_of_any_length() {
     let Some(device) = software::device() else { return };
@@ -128,7 +128,7 @@ fn a_batch_takes_few_submissions() {
         let (sealed, tag) = gcm::seal(&aes, &messages[index].nonce, &[], &noise(index as u64, 16 << 10));
         assert!(messages[index].data == sealed && messages[index].tag == tag, "message {index}");
     }
-    // Chunks of a megabyte on software, each with one launch of each program.
+    // A chunk has a megabyte on a software device, and launches each program once.
     let launches =
         |name: &str| device.counters().iter().find(|counter| counter.name == name).map(|it| it.launches);
     assert!(launches("gcm_tags").unwrap() <= 3, "{:?}", device.counters());
@@ -157,7 +157,7 @@ fn nothing_counts_of_a_call_that_fails() {
             tag: if fused.opens() { Tag::Expect(tag) } else { Tag::Write(tag) },
             status: Status::Pending,
         });
-        // The long one has ended when the other is in flight.
+        // The long message has ended when the other message is in flight.
         let completion = device.submit(KernelId(0), Task::Fused(fused, &mut messages).into()).unwrap();
         device.lose().unwrap();
         completion.wait().unwrap_err();

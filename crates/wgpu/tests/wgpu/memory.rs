@@ -1,5 +1,6 @@
-//! Data in device memory in shapes that the suite does not reach: in several chunks and buffers, of odd lengths next to
-//! other bytes, in place where a chunk reads the one before; and work that is refused or fails.
+//! Data in device memory, in shapes that the suite does not reach: data in several chunks and buffers, data of odd
+//! lengths next to other bytes, and data in place where a chunk reads the previous chunk. Also work that is refused or
+//! fails.
 
 use crate::software;
 
@@ -44,7 +45,8 @@ fn pass(device: &dyn Device, kernel: KernelId, pass: Pass, data: Data<'_>) -> Re
     Ok(state)
 }
 
-/// A length for a pass: several chunks unless it is serial, and odd if the pass takes bytes.
+/// A length for a pass. It covers several chunks unless the pass is serial, and is odd if the pass accepts any number of
+/// bytes.
 fn length(pass: Pass) -> usize {
     let len = if pass.is_serial() { 16 * 20 } else { 16 * 900 };
     if pass.unit() == 1 { len + 7 } else { len }
@@ -60,7 +62,7 @@ fn neighbouring_bytes_do_not_change() {
                 continue;
             }
             let len = length(which);
-            // Over the border of two buffers.
+            // The data extend over the border between two buffers.
             let at = (64 << 10) - 4000;
             let bytes = noise(7, (64 << 10) + len + 3);
             let (begin, end) = (at, at + len);
@@ -120,7 +122,7 @@ fn gcm_in_device_memory() {
     }
 }
 
-/// Any place and length; bytes around it do not change.
+/// Copies to and from any place, of any length. The bytes around them do not change.
 #[test]
 fn copies_go_anywhere() {
     let Some(device) = device() else { return };
@@ -167,7 +169,7 @@ fn bytes_of_one_word_have_several_owners() {
     }
 }
 
-/// The same where one of them is a kernel.
+/// The same if one of the threads runs a kernel.
 #[test]
 fn results_share_words_with_what_is_uploaded() {
     let Some(device) = device() else { return };
@@ -221,7 +223,7 @@ fn foreign_and_freed_memory_is_out_of_reach() {
     assert!(matches!(refused, Err(Error::OutOfReach { .. })), "{refused:?}");
 }
 
-/// Work that fails before it is submitted leaves its data unchanged: they may be the only copy.
+/// Work that fails before it is submitted leaves its data unchanged, because they may be the only copy.
 #[test]
 fn work_that_cannot_begin_leaves_its_data() {
     let Some(device) = software::device() else { return };
@@ -232,7 +234,7 @@ fn work_that_cannot_begin_leaves_its_data() {
         Err(Error::DeviceFailed { reason, .. }) => assert!(reason.contains("less at once"), "{reason}"),
         other => panic!("{other:?}"),
     };
-    // Messages of GCM are not cut, so the larger one does not fit.
+    // Messages of GCM are not divided, so the larger message does not fit.
     let (small, large) = (noise(1, 500), noise(2, 200_000));
     let key = test_key(1, SIZE);
     for lengths in [&[200_000][..], &[500, 200_000], &[200_000, 500]] {
@@ -256,7 +258,7 @@ fn work_that_cannot_begin_leaves_its_data() {
             drop(messages);
             for ((index, plain), buffer) in plains().enumerate().zip(&buffers) {
                 let left = if on_device { download(memory, &**buffer) } else { hosts[index].clone() };
-                // The short one is zeroed if it was submitted before.
+                // The short message is zeroed if it has already been submitted.
                 let begun = on_device && lengths[..=index] == [500];
                 assert!(left == if begun { vec![0; 500] } else { plain.clone() }, "{lengths:?} {on_device}");
             }
@@ -272,7 +274,7 @@ fn empty_data_may_be_anywhere() {
     let (key, nonce) = (test_key(1, SIZE), [5; 12]);
     let aes = Aes::new(key.bytes());
     let freed = memory.allocate(16).unwrap().slice().slice(16..16);
-    // SAFETY: there are no bytes in it.
+    // SAFETY: the slice has no bytes.
     let null = unsafe { DeviceSlice::from_raw(device.id(), 0, 0) };
     // The message with much associated data is composed of passes.
     for aad in [noise(1, 5), noise(2, 40_000)] {
@@ -320,14 +322,14 @@ fn memory_of_another_instance_is_out_of_reach() {
     assert_eq!((download(memory, &*buffer), download(other, &*others)), (vec![1; 64], vec![2; 64]));
 }
 
-/// A slice may claim any length, and an address.
+/// A slice may state any length, and an address instead of a handle.
 #[test]
 fn a_slice_beyond_its_buffer_is_out_of_reach() {
     let Some(device) = device() else { return };
     let memory = device.memory().unwrap();
     let buffer = memory.allocate(64).unwrap();
     let all = DeviceSlice::of_buffer(device.id(), buffer.slice().buffer(), usize::MAX);
-    // SAFETY: a device without addresses never looks at what is there.
+    // SAFETY: a device without addresses never accesses memory by an address.
     let address = unsafe { DeviceSlice::from_raw(device.id(), 0, 16) };
     let ranges = [16..usize::MAX, 16..usize::MAX - 3, 0..usize::MAX, 0..65, 64..65];
     for slice in ranges.map(|range| all.slice(range)).into_iter().chain([address]) {
@@ -336,7 +338,7 @@ fn a_slice_beyond_its_buffer_is_out_of_reach() {
     }
 }
 
-/// Allocations that are too large, and a device that is lost.
+/// Allocations that are too large, and allocations on a device that is lost.
 #[test]
 fn memory_that_cannot_be_had_is_an_error() {
     let Some(device) = device() else { return };
@@ -352,7 +354,7 @@ fn memory_that_cannot_be_had_is_an_error() {
     assert!(memory.download(&buffer.slice(), &mut [0; 100], Stream::default()).is_err());
 }
 
-/// Messages of a table that are not within its data stay pending; the others are done.
+/// Messages of a table that are not within its data stay pending; the other messages are processed.
 #[test]
 fn messages_outside_of_a_table_are_refused() {
     let Some(device) = device() else { return };

@@ -10,7 +10,7 @@ use lockstep_reference::{Aes, ocb};
 use lockstep_testkit::suite::{noise, test_key};
 use lockstep_wgpu::{LaunchOptions, SOFTWARE_GL, WgpuDevice};
 
-/// A message and its results by the oracle.
+/// A message, and its results as computed by the oracle.
 struct Case {
     key: usize,
     nonce: Vec<u8>,
@@ -134,7 +134,7 @@ fn check(device: &WgpuDevice, size: KeySize, shapes: &[(usize, usize, usize, usi
     }
 }
 
-/// Data and associated data around blocks, tiles, and runs of sums.
+/// Lengths of data and associated data around multiples of blocks, tiles, and runs of sums.
 const SHAPES: [(usize, usize, usize, usize); 16] = [
     (12, 0, 0, 16),
     (12, 5, 1, 16),
@@ -163,7 +163,7 @@ fn an_invocation_has_a_tile() {
     check(&device, KeySize::Aes128, &SHAPES, &[Where::Apart, Where::OnDevice]);
     let counters = device.counters();
     let launches = |name| counters.iter().find(|counter| counter.name == name).map_or(0, |it| it.launches);
-    // Each of the five calls that seal has one chunk.
+    // Each of the five sealing calls has one chunk.
     assert_eq!([launches("bitslice_lane_ocb_encrypt"), launches("bitslice_lane_ocb_decrypt")], [5, 10]);
 }
 
@@ -174,7 +174,7 @@ fn invocations_share_tiles() {
     check(&device, KeySize::Aes192, &SHAPES, &[Where::InPlace, Where::OnDevice]);
 }
 
-/// Several chunks in flight, and messages that are too long for one.
+/// Several chunks in flight, and messages that are too long for one chunk.
 #[test]
 fn messages_of_any_length() {
     let Some(device) = software::device() else { return };
@@ -192,7 +192,7 @@ fn messages_of_any_length() {
     check(&device, KeySize::Aes128, &[(12, 1, 5 * 16_384 + 35, 16); 2], &[Where::InPlace]);
 }
 
-/// The same shaders by OpenGL ES.
+/// The same shaders through OpenGL ES.
 #[test]
 fn opengl_gives_the_same_results() {
     let Some(device) = software::by_name(&SOFTWARE_GL.to_string()) else { return };
@@ -219,7 +219,8 @@ fn all_shifts_of_the_nonce() {
     }
 }
 
-/// Bad lengths are errors, also without a mode that checks them before. Kernels that are not constant-time do not offer OCB3.
+/// Bad lengths are errors, even if no mode has checked the lengths before. Kernels that are not constant-time do not offer
+/// OCB3.
 #[test]
 fn what_is_refused() {
     let Some(device) = software::device() else { return };

@@ -1,5 +1,5 @@
-//! Every pass against the mock device, which computes by the oracle, in shapes and sizes that the suite does not reach on a
-//! software device: tiles that invocations share, several chunks in flight, and OpenGL ES in place of Vulkan.
+//! Every pass, compared with the mock device, which uses the oracle. The shapes and sizes are those that the suite does not
+//! reach on a software device: tiles that invocations share, several chunks in flight, and OpenGL ES in place of Vulkan.
 
 use crate::software;
 
@@ -23,7 +23,7 @@ fn messages(size: KeySize, lengths: &[usize]) -> Vec<Message> {
     let message = |(index, &len): (usize, &usize)| {
         let seed = index as u64;
         let (key, tweak) = (test_key(seed % 3, size), test_key(seed + 9, size));
-        // A place deep in a data unit, and counters that wrap within the message.
+        // A position that is deep in a data unit, and counters that wrap within the message.
         let mut state = test_block(seed);
         state[12..15].fill(0xff);
         Message { key, tweak, position: 70_000 * seed, state, data: noise(seed, len) }
@@ -98,7 +98,7 @@ fn several_chunks_are_in_flight() {
             &[100_000, 16, 70_000 + tail, 48].map(|len| len / 16 * 16 + tail),
         );
     }
-    // Messages that a chain does in several rounds, more than one invocation takes.
+    // More messages than one invocation processes, and messages that a serial mode processes in several launches.
     check(&device, Pass::CbcEncrypt, KeySize::Aes128, &[40_000, 16, 70_000, 32]);
     check(&device, Pass::CbcMac, KeySize::Aes128, &[32 * 1024 + 16; 40]);
     check(&device, Pass::Cfb8Decrypt, KeySize::Aes128, &[1500, 3]);
@@ -119,7 +119,7 @@ fn copies_are_unchanged() {
     }
 }
 
-/// The same shaders by OpenGL ES, the interface of old and small GPUs.
+/// The same shaders through OpenGL ES, the interface of old and small GPUs.
 #[test]
 fn opengl_gives_the_same_results() {
     let Some(device) = software::by_name(&SOFTWARE_GL.to_string()) else { return };

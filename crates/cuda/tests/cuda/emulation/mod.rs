@@ -33,10 +33,10 @@ pub(crate) fn kernels() -> Vec<String> {
         .collect()
 }
 
-/// How often a kernel was launched in this process.
+/// The number of launches of a kernel in this process.
 pub(crate) fn launches(name: &str) -> u64 {
     let name = CString::new(name).unwrap();
-    // SAFETY: a terminated string.
+    // SAFETY: the name is a terminated string.
     unsafe { lockstep_emu_launches(name.as_ptr()) }
 }
 
@@ -44,13 +44,13 @@ pub(crate) fn launches(name: &str) -> u64 {
 pub(crate) fn constant(name: &str) -> usize {
     let c_name = CString::new(name).unwrap();
     let mut value = 0;
-    // SAFETY: a terminated string, and a place for the value.
+    // SAFETY: the name is a terminated string, and `value` is a place for the value.
     let found = unsafe { lockstep_emu_constant(c_name.as_ptr(), &mut value) };
     assert_eq!(found, 1, "no constant {name}");
     value as usize
 }
 
-/// Launches a kernel. `P` is laid out as CUDA lays out the parameters, and what it points to is the test's memory.
+/// Launches a kernel. `P` has the layout of CUDA's parameters, and all memory to which it points belongs to the test.
 pub(crate) fn launch<P>(
     name: &str,
     grid: usize,
@@ -61,7 +61,7 @@ pub(crate) fn launch<P>(
     launch_from(name, 0, grid, block, shared, params)
 }
 
-/// As [`launch`], but runs only the thread blocks from `first` on.
+/// Like [`launch`], but runs only the thread blocks from `first` on.
 pub(crate) fn launch_from<P>(
     name: &str,
     first: usize,
@@ -72,14 +72,15 @@ pub(crate) fn launch_from<P>(
 ) -> Result<(), (i32, String)> {
     let c_name = CString::new(name).unwrap();
     let params: *const P = params;
-    // SAFETY: the kernel reads and writes the memory of the test; the tests check that it accesses nothing else.
+    // SAFETY: the kernel reads and writes the memory of the test. The tests check that the kernel accesses no other
+    // memory.
     let rc = unsafe {
         let (first, grid, block, shared) = (first as u32, grid as u32, block as u32, shared as u32);
         lockstep_emu_launch_from(c_name.as_ptr(), first, grid, block, shared, params.cast(), size_of::<P>())
     };
     match rc {
         0 => Ok(()),
-        // SAFETY: words are valid until this thread's next launch.
+        // SAFETY: the text is valid until the next launch from this thread.
         rc => Err((rc, unsafe { CStr::from_ptr(lockstep_emu_error(rc)) }.to_str().unwrap().to_owned())),
     }
 }

@@ -1,4 +1,4 @@
-//! Kernels of passes against the oracle, with segments laid out as in the ABI.
+//! Kernels of passes, compared with the oracle. The segments have the layout of the ABI.
 
 use lockstep_reference::{Aes, cbc, cfb, ctr, ecb, xts};
 
@@ -30,7 +30,7 @@ pub(crate) struct Launch {
     pub(crate) option: u32,
 }
 
-/// How a family is launched.
+/// The parameters of the launches of a family.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Family {
     pub(crate) name: &'static str,
@@ -42,7 +42,7 @@ pub(crate) struct Family {
 }
 
 impl Family {
-    /// The family whose schedules it uses.
+    /// The family whose key schedules this family uses.
     fn keys(&self) -> &'static str {
         if self.name.starts_with("bitslice") { "bitslice" } else { "table" }
     }
@@ -155,12 +155,12 @@ impl Memory {
         Memory(vec![0; len.div_ceil(16)])
     }
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: all of the vector, as bytes.
+        // SAFETY: the slice is all of the vector, as bytes.
         unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), 16 * self.0.len()) }
     }
 }
 
-/// The schedules of a family for some keys, by its kernel.
+/// The schedules that the kernel of a family makes of some keys.
 pub(crate) fn expanded(family: &str, bits: usize, keys: &[u8], grid: usize) -> Memory {
     let count = keys.len() / (bits / 8);
     let mut schedules = Memory::new(count * constant(&format!("{family}_schedule_bytes_{bits}")));
@@ -171,7 +171,8 @@ pub(crate) fn expanded(family: &str, bits: usize, keys: &[u8], grid: usize) -> M
     schedules
 }
 
-/// One launch over all pieces, out of place or in place, compared with the oracle; nothing else may be written.
+/// Processes all pieces in one launch, out of place or in place, and compares the results with the oracle. The kernel
+/// must write nothing else.
 pub(crate) fn check(
     family: Family,
     pass: &str,
@@ -259,7 +260,7 @@ pub(crate) fn check(
     }
 }
 
-/// Lengths around multiples of blocks, warps and tiles; several keys; aligned and unaligned.
+/// Pieces with lengths around multiples of blocks, warps and tiles, with several keys, aligned and unaligned.
 pub(crate) fn pieces(pass: &str, tile: usize) -> Vec<Piece> {
     let any_length = matches!(pass, "ctr" | "ctr32" | "ctr_little32" | "cfb_decrypt");
     let mut lengths = vec![0, 16, 32, 48, 496, 512, 528, 1024, tile - 16, tile, tile + 16, 2 * tile + 160];
@@ -280,7 +281,7 @@ pub(crate) fn pieces(pass: &str, tile: usize) -> Vec<Piece> {
         .collect()
 }
 
-/// Counters that wrap inside a piece, at each place where a kernel may assume that high bytes do not change.
+/// Counters that wrap inside a piece, at each position where a kernel may assume that the high bytes do not change.
 pub(crate) fn wrapping(tile: usize) -> Vec<Piece> {
     let starts: [u128; 9] = [
         0xFFFF_FFFE,

@@ -1,25 +1,26 @@
-//! What depends on what in a straight part of a program.
+//! The dependencies between the operations of a part of a program without branches.
 
 use super::super::flow::Set;
 use super::super::ir::{Action, Input, Op, Output, Read, Rotation, Variable, Write};
 use super::super::word::{Location, depends_on_flags};
 
-/// A value: what one operation writes, or what a variable has at the start.
+/// A value: the result of an operation, or the value of a variable at the start of the part.
 #[derive(Debug, Clone)]
 pub(super) struct Value {
-    /// The operations that read it.
+    /// The operations that read the value.
     pub(super) readers: Vec<usize>,
-    /// Where it must be at the end.
+    /// The register in which the value must be at the end of the part.
     pub(super) home: Option<Location>,
-    /// The value that this one overwrites in part. Both have the same location.
+    /// The value that this value overwrites in part. Both have the same register.
     pub(super) replaces: Option<usize>,
-    /// True if a reader needs it in file A.
+    /// True if a reader needs the value in file A.
     pub(super) needs_a: bool,
-    /// True if a reader needs it in an accumulator.
+    /// True if a reader needs the value in an accumulator.
     pub(super) needs_accumulator: bool,
-    /// True if another operation writes a part of it.
+    /// True if another operation overwrites a part of the value.
     pub(super) is_replaced: bool,
-    /// True if an operation that writes a part of it also reads it, and has a small immediate, which takes the place of file B.
+    /// True if an operation that overwrites a part of the value also reads it, and has a small immediate. The small immediate
+    /// takes the place of the read of file B.
     pub(super) avoids_b: bool,
 }
 
@@ -44,14 +45,14 @@ pub(super) struct Node {
     /// The values of the inputs that are variables.
     pub(super) inputs: [Option<usize>; 2],
     pub(super) output: Option<usize>,
-    /// Operations that must be executed a number of words before, which may be zero.
+    /// Operations that must be executed before this one, and by how many words at least. The number of words may be zero.
     pub(super) after: Vec<(usize, usize)>,
-    /// The number of words to the end of the part, at least, if values are in accumulators.
+    /// The minimum number of words to the end of the part, if values are in accumulators.
     pub(super) height: usize,
 }
 
 impl Node {
-    /// The values that it reads, and the value that it overwrites in part.
+    /// The values that the operation reads, and the value that it overwrites in part.
     pub(super) fn read_values<'v>(&self, values: &'v [Value]) -> impl Iterator<Item = usize> + use<'v> {
         let kept = self.output.and_then(|output| values[output].replaces);
         let [one, other] = self.inputs;
@@ -60,23 +61,23 @@ impl Node {
     }
 }
 
-/// The operations of a straight part of a program.
+/// The operations of a part of a program without branches.
 #[derive(Debug)]
 pub(super) struct Graph {
     pub(super) nodes: Vec<Node>,
     pub(super) values: Vec<Value>,
     /// The values at the start, with their locations.
     pub(super) at_start: Vec<(usize, Location)>,
-    /// Registers that are written for what follows, and the operations that write them first.
+    /// Registers whose values are needed after the part, and for each the first operation that writes it.
     pub(super) written_homes: Vec<(Location, usize)>,
     /// The last operation that sets flags, if any.
     pub(super) last_setter: Option<usize>,
 }
 
-/// The state of a construction.
+/// The state of the construction of a graph.
 struct Builder<'h> {
     graph: Graph,
-    /// The present value of each variable.
+    /// The current value of each variable.
     current: Vec<Option<usize>>,
     homes: &'h [Option<Location>],
     setter: Option<usize>,
@@ -90,7 +91,8 @@ struct Builder<'h> {
 }
 
 impl Graph {
-    /// The operations of a part, after which some variables are needed. Those with homes are there at its start and at its end.
+    /// The graph of the operations of a part. `live_after` are the variables that are needed after the part. Variables with
+    /// homes are in their homes at the start and at the end of the part.
     pub(super) fn of(ops: &[Op], homes: &[Option<Location>], live_before: &Set, live_after: &Set) -> Graph {
         let graph = Graph {
             nodes: Vec::new(),
@@ -126,7 +128,7 @@ impl Graph {
         builder.graph
     }
 
-    /// True if an operation reads a value, or keeps a part of one, that nothing has written.
+    /// True if an operation reads a value that nothing has written, or overwrites such a value in part.
     pub(super) fn reads_unwritten(&self) -> bool {
         (0..self.values.len()).any(|value| {
             !self.values[value].readers.is_empty()
@@ -143,7 +145,7 @@ impl Graph {
                 self.nodes[before].height = self.nodes[before].height.max(height + distance);
             }
             for value in self.nodes[place].read_values(&self.values).collect::<Vec<_>>() {
-                // Writers come before readers.
+                // The operation that writes a value comes before its readers.
                 let writer = self.nodes[..place].iter().rposition(|node| node.output == Some(value));
                 if let Some(writer) = writer {
                     self.nodes[writer].height = self.nodes[writer].height.max(height + 1);
@@ -162,7 +164,7 @@ impl Builder<'_> {
     fn now(&mut self, variable: Variable) -> usize {
         match self.current[variable.0 as usize] {
             Some(value) => value,
-            // It is read before it is written, which is refused later.
+            // The variable is read before it is written. Such a program is refused later.
             None => {
                 let value = self.value();
                 self.current[variable.0 as usize] = Some(value);
@@ -211,7 +213,7 @@ impl Builder<'_> {
         self.graph.nodes.push(Node { op: *op, inputs, output, after, height: 0 });
     }
 
-    /// What must come before an operation, besides the writers of its inputs.
+    /// The operations that must come before an operation, in addition to the operations that write its inputs.
     fn order(&mut self, place: usize, op: &Op) -> Vec<(usize, usize)> {
         let mut after = Vec::new();
         if depends_on_flags(op) {
@@ -246,14 +248,14 @@ impl Builder<'_> {
             || [Read::LoadWait, Read::StoreWait, Read::Mutex].into_iter().any(reads)
             || matches!(op.output, Output::Write(write) if write != Write::Tmu);
         if is_of_vpm {
-            // The setup of a read comes four words before it.
+            // The setup of a read must come four words before the read.
             let is_setup = op.output == Output::Write(Write::LoadSetup);
             let distance = |after_setup: bool| if after_setup && reads_vpm { 4 } else { 1 };
             after.extend(
                 self.last_vpm.replace((place, is_setup)).map(|(last, setup)| (last, distance(setup))),
             );
         }
-        // Semaphores and interrupts are not moved.
+        // Other operations are not moved across semaphores and interrupts.
         let is_barrier = matches!(op.action, Action::Semaphore { .. })
             || op.output == Output::Write(Write::Interrupt)
             || op.output == Output::Write(Write::Mutex)
@@ -267,13 +269,13 @@ impl Builder<'_> {
         after
     }
 
-    /// Gives homes to the values that are needed after the part.
+    /// Assigns homes to the values that are needed after the part.
     fn finish(&mut self, first: &[Option<usize>], live_after: &Set) {
         for variable in live_after.iter() {
             let index = variable.0 as usize;
             let (Some(home), Some(last)) = (self.homes[index], self.current[index]) else { continue };
             self.graph.values[last].home = Some(home);
-            // The first of the values that are written in place.
+            // The first value of a chain of values in which each overwrites the previous one in part.
             let chain = std::iter::successors(Some(last), |value| self.graph.values[*value].replaces);
             let written = chain.take_while(|value| Some(*value) != first[index]).last();
             let is_writer = |node: &Node| node.output.is_some() && node.output == written;
@@ -281,7 +283,7 @@ impl Builder<'_> {
                 self.graph.written_homes.push((home, writer));
             }
         }
-        // What is replaced in place has the home of what replaces it.
+        // A value that is overwritten in part has the same home as the value that overwrites it.
         for value in (0..self.graph.values.len()).rev() {
             let Some(old) = self.graph.values[value].replaces else { continue };
             if self.graph.values[old].home.is_none() {

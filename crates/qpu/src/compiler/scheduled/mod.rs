@@ -1,8 +1,8 @@
-//! Code in which a word has operations of both ALUs wherever that is possible, accumulators hold what is used soon, and the slots
-//! after branches are filled.
+//! A compiler that schedules operations. Its words have operations of both ALUs where this is possible, its accumulators hold
+//! values that are used soon, and the slots after branches are filled.
 //!
-//! Variables that are needed across labels and branches have a register for the whole program. Between labels and branches
-//! operations are reordered.
+//! Variables that are needed across labels and branches have a register for the whole program. Operations between labels and
+//! branches are reordered.
 
 mod graph;
 mod place;
@@ -22,18 +22,21 @@ use crate::isa::registers::{FILE, VPM_SETUP};
 use crate::isa::{BranchCondition, Instruction};
 use graph::Graph;
 
-/// Choices of the compiler that were found by search, in the order of a program's operations. Without any, it makes its own.
+/// Decisions of the compiler that were found by search, in the order of the operations of a program. Without hints, the
+/// compiler decides itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hints {
-    /// Added to the priority of an operation: 16 are as much as one more operation that depends on it.
+    /// The number that is added to the priority of an operation. Without hints, the priority is 16 for each word of the
+    /// longest chain of dependent operations.
     pub priorities: Vec<i8>,
-    /// Where the result of an operation is written first of all: 0 and 1 for accumulators, then file A or B; 2 for file A, 3 for
-    /// file B. Other values leave it to the compiler.
+    /// The preferred registers for the result of an operation. 0 is accumulators, then file A; 1 is accumulators, then file B; 2
+    /// is file A; 3 is file B. With other values, the compiler decides.
     pub kinds: Vec<u8>,
 }
 
 impl Hints {
-    /// Reads the form that [`fmt::Display`] writes: for each operation a priority and a kind, `-` for none. Anything else is no hint.
+    /// Reads the format that [`fmt::Display`] writes: a priority and a kind for each operation, with `-` for none. Any other text
+    /// means no hint.
     pub fn parse(text: &str) -> Hints {
         let pair = |word: &str| {
             let (priority, kind) = word.split_once(':').unwrap_or((word, "-"));
@@ -51,7 +54,7 @@ impl Hints {
         self.kinds.get(place).copied().filter(|kind| *kind < 4)
     }
 
-    /// The hints for the operations from a place on.
+    /// The hints for the operations from the given place on.
     fn from(&self, place: usize) -> Hints {
         Hints {
             priorities: self.priorities.get(place..).unwrap_or_default().to_vec(),
@@ -73,9 +76,9 @@ impl fmt::Display for Hints {
     }
 }
 
-/// How a part of a program ends.
+/// The end of a part of a program.
 enum Ending {
-    /// With the next part.
+    /// The next part follows without a branch.
     Next,
     Branch(Item),
     End,
@@ -85,16 +88,17 @@ enum Ending {
 struct Part {
     graph: Graph,
     ending: Ending,
-    /// The labels before it.
+    /// The labels before the part.
     labels: Vec<Label>,
-    /// The number of operations of the program before it.
+    /// The number of operations of the program before the part.
     start: usize,
 }
 
 impl Part {
-    /// Its words, including the branch at its end.
+    /// The words of the part, including the branch at its end.
     fn words(&self, hints: &Hints, homes: &Homes) -> Result<Vec<Instruction>, CompileError> {
-        // The branch writes its return address while the last words of the part are executed.
+        // The branch writes its return address before the last words of the part are executed, because they fill the slots
+        // after it.
         let link = match &self.ending {
             Ending::Branch(Item::Call { link, .. }) => homes.locations[link.0 as usize],
             _ => None,
@@ -157,9 +161,9 @@ fn parts(code: &Code, live: &Live, homes: &Homes) -> Vec<Part> {
     parts
 }
 
-/// Ends the words of a part: with a branch whose slots its last words fill, or with the end of the program.
+/// Ends the words of a part with a branch, whose slots are filled by the last words, or with the end of the program.
 fn end_part(words: &mut Vec<Instruction>, setter: Option<usize>, ending: &Ending, homes: &Homes) {
-    // The next part may read any variable in its first word, and the VPM.
+    // The first word of the next part may read any variable, and the VPM.
     if words.last().is_some_and(writes_file) {
         words.push(NOTHING);
     }
@@ -252,7 +256,7 @@ impl Homes {
                         op.writes().into_iter().for_each(|variable| must_be_a.insert(variable));
                     }
                     pairs.extend(one.zip(other));
-                    // A small immediate takes the place of file B.
+                    // A small immediate takes the place of the read of file B.
                     let has_small = op.used_inputs().iter().any(|i| matches!(i, super::ir::Input::Small(_)));
                     if has_small && !matches!(op.action, Action::Move) {
                         pairs.extend(one.map(|one| (one, one)));
@@ -264,7 +268,8 @@ impl Homes {
         Homes::choose(code, &crossing, &must_be_a, &pairs)
     }
 
-    /// Gives each variable a register of its own, in the file that has fewer of its partners.
+    /// Assigns a separate register to each variable, in the file that has fewer of the variables that are read together with
+    /// it.
     fn choose(
         code: &Code,
         crossing: &Set,
@@ -278,7 +283,7 @@ impl Homes {
             for (one, other) in pairs.iter().filter(|(one, other)| *one == variable || *other == variable) {
                 let partner = if *one == variable { other } else { one };
                 match homes.locations[partner.0 as usize] {
-                    // A small immediate.
+                    // The other input is a small immediate.
                     None if *partner == variable => in_b += 1,
                     Some(Location::A(_)) => in_a += 1,
                     Some(Location::B(_)) => in_b += 1,

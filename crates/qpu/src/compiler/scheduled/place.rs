@@ -1,5 +1,6 @@
-//! Words are filled one after the other: of the operations whose inputs are there, those that the most depends on come first. Where
-//! a result is written is decided when its operation is placed.
+//! The placement of operations in words. Words are filled one after the other, with the operations whose inputs are available.
+//! Operations with the longest chains of dependent operations come first. The register of a result is chosen when the operation is
+//! placed.
 
 use super::super::CompileError;
 use super::super::ir::{Action, Input, Op, Output, Rotation};
@@ -10,14 +11,15 @@ use super::registers::{ACCUMULATORS, Kind, ORDERS, Place, Registers};
 use crate::isa::Instruction;
 use crate::sim::Hazards;
 
-/// Words without an operation after which a value is moved out of an accumulator, and after which the compiler gives up.
+/// The number of consecutive words without an operation after which a value is moved out of an accumulator, and the number
+/// after which the compiler gives up.
 const PATIENCE: usize = 4;
 const LIMIT: usize = 64;
 
-/// Added to the priority of an operation for each value that it is the last one to read.
+/// The number that is added to the priority of an operation for each value of which it is the last reader.
 const LAST_READER: i64 = 40;
 
-/// What a word has so far.
+/// The current content of a word.
 #[derive(Default)]
 struct Word {
     add: Option<Placed>,
@@ -46,7 +48,7 @@ struct Placer<'g> {
     priorities: Vec<i64>,
     hints: &'g Hints,
     copies: Vec<Vec<Place>>,
-    /// Readers of each value that have not been placed.
+    /// For each value, the number of readers that have not been placed.
     readers_left: Vec<usize>,
     registers: Registers,
     placed_at: Vec<Option<usize>>,
@@ -54,11 +56,11 @@ struct Placer<'g> {
     instructions: Vec<Instruction>,
 }
 
-/// Fills words with the operations of a part, which do not use the register of a return address. Returns them,
-/// and the word of the last operation that sets flags.
+/// Fills words with the operations of a part. The operations do not use the register of the return address. Returns the
+/// words, and the word of the last operation that sets flags.
 ///
-/// # Errors
-/// [`CompileError::Registers`] if the values do not fit into the registers, [`CompileError::Unwritten`] if one was never written.
+/// # Errors [`CompileError::Registers`] if the values do not fit into the registers, [`CompileError::Unwritten`] if a value was
+/// never written.
 pub(super) fn place(
     graph: &Graph,
     hints: &Hints,
@@ -90,7 +92,7 @@ impl<'g> Placer<'g> {
         let mut registers = Registers::new(graph.written_homes.iter().map(height).collect());
         let mut copies = vec![Vec::new(); graph.values.len()];
         for (value, location) in &graph.at_start {
-            // The last word of the part before writes no variable.
+            // The last word of the previous part writes no variable.
             copies[*value].push(Place { location: *location, from: 0 });
             if let Some(holder) = registers.holder(*location) {
                 *holder = Some(*value);
@@ -111,7 +113,7 @@ impl<'g> Placer<'g> {
         }
     }
 
-    /// Fills a word. False if no operation could be placed.
+    /// Fills a word. Returns false if no operation could be placed.
     fn word(&mut self) -> bool {
         let now = self.instructions.len();
         let mut word = Word::default();
@@ -119,7 +121,7 @@ impl<'g> Placer<'g> {
         for node in &ready {
             self.try_node(*node, &mut word, now, false);
         }
-        // What both ALUs can do is for the mul ALU, if the add ALU has anything else to do.
+        // An operation that both ALUs can execute goes to the mul ALU if the add ALU can execute another operation.
         for node in &ready {
             let action = self.graph.nodes[*node].op.action;
             if self.placed_at[*node].is_none() && matches!(action, Action::Move | Action::Either(..)) {
@@ -141,7 +143,7 @@ impl<'g> Placer<'g> {
         has_placed
     }
 
-    /// Operations that could be executed, as far as the order and their inputs are concerned.
+    /// The operations that may be executed now, considering the required order and the availability of their inputs.
     fn ready(&self, now: usize) -> Vec<usize> {
         let is_ready = |place: &usize| {
             let node = &self.graph.nodes[*place];
@@ -159,7 +161,8 @@ impl<'g> Placer<'g> {
         ready
     }
 
-    /// The priority of an operation: a higher one for the last reader of a value, whose register becomes free.
+    /// The priority of an operation. The last reader of a value has a higher priority, because it frees the register of the
+    /// value.
     fn priority(&self, place: usize) -> i64 {
         let last = |value: &usize| self.readers_left[*value] == 1 && self.graph.values[*value].home.is_none();
         let freed = self.graph.nodes[place].read_values(&self.graph.values).filter(last).count();
@@ -178,7 +181,8 @@ impl<'g> Placer<'g> {
             })
     }
 
-    /// True if the value that an operation overwrites in part has been written. It is not read: the ALU leaves the rest as it is.
+    /// True if the value that an operation overwrites in part has been written. The operation does not read this value: the ALU
+    /// leaves the other parts of the register unchanged.
     fn is_kept_written(&self, node: &Node, now: usize) -> bool {
         let kept = node.output.and_then(|output| self.graph.values[output].replaces);
         kept.is_none_or(|kept| {
@@ -228,7 +232,7 @@ impl<'g> Placer<'g> {
         }
     }
 
-    /// True if the word is an instruction that is allowed next.
+    /// True if the word is an instruction that may follow the previous words.
     fn fits(&self, word: &Word) -> bool {
         word.instruction().is_some_and(|instruction| self.hazards.clone().check(&instruction).is_ok())
     }
@@ -270,7 +274,7 @@ impl<'g> Placer<'g> {
         false
     }
 
-    /// The registers that the inputs can be read from.
+    /// The registers from which the inputs can be read.
     fn input_choices(&self, place: usize, now: usize) -> Vec<[Source; 2]> {
         let node = &self.graph.nodes[place];
         let choices = |index: usize| -> Vec<Source> {
@@ -297,7 +301,7 @@ impl<'g> Placer<'g> {
         choices(0).into_iter().flat_map(pair).collect()
     }
 
-    /// Where an operation may write, in the order of preference.
+    /// The possible destinations of an operation, in the order of preference.
     fn targets(&self, place: usize) -> Vec<Target> {
         let node = &self.graph.nodes[place];
         let value = match (node.op.output, node.output) {
@@ -326,7 +330,7 @@ impl<'g> Placer<'g> {
         }
         let height = self.lowest_reader(value);
         let kinds = self.kinds(place, value);
-        // Registers whose values this operation is the last to read are free.
+        // A register is free if this operation is the last reader of its value.
         let mut free = kinds.iter().filter_map(|kind| self.registers.free(*kind, height)).collect::<Vec<_>>();
         for input in node.inputs.into_iter().flatten() {
             let is_last = self.readers_left[input] == 1 && self.graph.values[input].home.is_none();
@@ -353,7 +357,7 @@ impl<'g> Placer<'g> {
         }
         let of = &self.graph.values[value];
         let file = self.file_for(value);
-        // An accumulator is for what can be read soon.
+        // Accumulators are for values that can be read soon.
         let others = self.partners(value);
         let is_allowed = |reader: &usize| {
             self.graph.nodes[*reader]
@@ -399,7 +403,7 @@ impl<'g> Placer<'g> {
         left.map(|reader| self.graph.nodes[*reader].height).min().unwrap_or(usize::MAX)
     }
 
-    /// Notes that an operation is in the present word.
+    /// Records that an operation is in the current word.
     fn accept(&mut self, place: usize, target: Target, now: usize) {
         self.placed_at[place] = Some(now);
         let node = &self.graph.nodes[place];
@@ -418,7 +422,7 @@ impl<'g> Placer<'g> {
         }
     }
 
-    /// Frees the registers of a value that has been read, but for its home.
+    /// Frees the registers of a value that has been read, except its home.
     fn release_copies(&mut self, value: usize) {
         let home = self.graph.values[value].home;
         let kept: Vec<Place> =
@@ -443,7 +447,7 @@ impl<'g> Placer<'g> {
         if let Some(holder) = self.registers.holder(location) {
             *holder = Some(value);
         }
-        // Accumulators first: they never conflict.
+        // Copies in accumulators come first, because reads of accumulators never conflict.
         self.copies[value].push(Place { location, from: now + latency });
         self.copies[value].sort_by_key(|copy| !matches!(copy.location, Location::Accumulator(_)));
         // A result that nothing reads needs no register.
@@ -452,7 +456,7 @@ impl<'g> Placer<'g> {
         }
     }
 
-    /// Copies inputs of operations that no word could read as they are.
+    /// Copies inputs of operations that cannot be placed in any word because of the registers of their inputs.
     fn try_copies(&mut self, ready: &[usize], word: &mut Word, now: usize) {
         for place in ready {
             if word.whole.is_some() || word.mul.is_some() && word.add.is_some() {
@@ -464,14 +468,14 @@ impl<'g> Placer<'g> {
         }
     }
 
-    /// True if some word could read the inputs of an operation.
+    /// True if a word with only this operation could read its inputs.
     fn could_be_alone(&self, place: usize) -> bool {
         let node = &self.graph.nodes[place];
         let is_mul = matches!(node.op.action, Action::Mul(_)) || node.op.rotation.is_some();
         if matches!(node.op.action, Action::Constant(_) | Action::Semaphore { .. } | Action::Receive) {
             return true;
         }
-        // Also copies that are readable in the next word.
+        // Copies that are readable only from the next word on are included.
         self.input_choices(place, usize::MAX).into_iter().any(|inputs| {
             let op = Op { pack: 0, ..node.op };
             let placed = Placed { op, inputs, target: Target::Nothing, is_mul };
@@ -504,7 +508,7 @@ impl<'g> Placer<'g> {
         }
     }
 
-    /// Moves a value to one more register.
+    /// Copies a value to another register.
     fn try_move(&mut self, word: &mut Word, value: usize, from: Location, to: Location, now: usize) -> bool {
         let op = Op::new(Action::Move, [Input::Received; 2], Output::Nothing);
         for is_mul in [true, false] {
@@ -518,8 +522,8 @@ impl<'g> Placer<'g> {
         false
     }
 
-    /// Frees accumulators of values that no operation reads soon: those that are elsewhere too, and one that can be moved to a
-    /// file by an ALU that has nothing to do.
+    /// Frees accumulators with values that no operation reads soon: accumulators whose values are also in other registers, and
+    /// one accumulator whose value can be moved to a file by an idle ALU.
     fn evict(&mut self, ready: &[usize], word: &mut Word, now: usize) {
         for number in 0..ACCUMULATORS {
             let Some(value) = self.registers.accumulators[usize::from(number)] else { continue };
@@ -553,7 +557,7 @@ impl<'g> Placer<'g> {
         }
     }
 
-    /// Moves a value out of an accumulator, if all of them have values whose readers wait for other ones.
+    /// Moves a value out of an accumulator, if the readers of the values in all accumulators wait for other values.
     fn spill(&mut self, word: &mut Word, now: usize) {
         for number in 0..ACCUMULATORS {
             let Some(value) = self.registers.accumulators[usize::from(number)] else { continue };

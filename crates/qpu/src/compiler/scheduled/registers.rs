@@ -1,29 +1,29 @@
-//! The registers of a part: which values they have, and which are free.
+//! The registers of a part: the values in them, and the free registers.
 
 use super::super::word::Location;
 use crate::isa::registers::FILE;
 
-/// Accumulators that values may be in.
+/// Number of accumulators that may have values.
 pub(super) const ACCUMULATORS: u8 = 4;
 
-/// Where a value is, and from which word on it can be read.
+/// The location of a value, and the first word that can read it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) location: Location,
     pub(super) from: usize,
 }
 
-/// The values that registers have.
+/// The values in the registers.
 pub(super) struct Registers {
     a: [Option<usize>; FILE as usize],
     b: [Option<usize>; FILE as usize],
     pub(super) accumulators: [Option<usize>; ACCUMULATORS as usize],
-    /// Registers that will be written for what follows, and the heights of the operations that do so.
+    /// Registers whose values are needed after the part, and for each the height of the operation that writes it.
     pub(super) homes: Vec<(Location, usize)>,
 }
 
 impl Registers {
-    /// Registers without values.
+    /// Registers without values, for a part with these homes.
     pub(super) fn new(homes: Vec<(Location, usize)>) -> Registers {
         Registers {
             a: [None; FILE as usize],
@@ -52,8 +52,9 @@ impl Registers {
         }
     }
 
-    /// A register for a value all of whose readers are higher than a height. One that an operation will write for what follows must
-    /// be read before: that operation must be lower than all readers, so that none of them waits for it.
+    /// A free register for a value whose readers all have heights above `height`. If an operation of the part will write the
+    /// register for a later part, the value must be read before that. So the height of that operation must be below the heights of
+    /// all readers, and none of the readers waits for it.
     pub(super) fn free(&self, kind: Kind, height: usize) -> Option<Location> {
         let first = |holders: &[Option<usize>], location: fn(u8) -> Location| {
             let all = holders.iter().zip(0..).filter(|(holder, _)| holder.is_none());
@@ -81,7 +82,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The kind of a register. r4, which is none of these, counts as an accumulator.
+    /// The kind of a register. r4 counts as an accumulator, although it is none of r0 to r3.
     pub(super) fn of(location: Location) -> Kind {
         match location {
             Location::A(_) => Kind::A,
@@ -91,7 +92,7 @@ impl Kind {
     }
 }
 
-/// Orders of preference, by the number of a hint.
+/// Orders of preference, indexed by the kind of a hint.
 pub(super) const ORDERS: [[Kind; 3]; 4] = [
     [Kind::Accumulator, Kind::A, Kind::B],
     [Kind::Accumulator, Kind::B, Kind::A],

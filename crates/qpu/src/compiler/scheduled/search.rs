@@ -1,17 +1,17 @@
-//! The search for hints: changes that do not make a part of a program longer are kept.
+//! The search for hints. A change is kept if it does not make a part of a program longer.
 
 use super::super::CompileError;
 use super::super::flow::live;
 use super::super::ir::Code;
 use super::{Hints, Homes, Part, parts};
 
-/// Parts with fewer operations are left to the compiler.
+/// Hints are not searched for parts with fewer operations.
 const FEWEST: usize = 16;
 
-/// The most that one change adds to a priority or takes from it.
+/// The largest change of a priority in one attempt.
 const STEP: i8 = 40;
 
-/// A generator of numbers that need not be unpredictable (xorshift, Marsaglia 2003).
+/// A generator of pseudo-random numbers, which may be predictable (xorshift, Marsaglia 2003).
 struct Numbers(u64);
 
 impl Numbers {
@@ -23,11 +23,10 @@ impl Numbers {
     }
 }
 
-/// Improves hints by a number of attempts for each part of a program. `report` gets the number of a part, and its words before and
-/// after.
+/// Improves hints by a number of attempts for each part of a program. `report` receives the number of a part, and its number of
+/// words before and after.
 ///
-/// # Errors
-/// Those of [`super::compile`].
+/// # Errors Errors of [`super::compile`].
 pub fn search(
     code: &Code,
     hints: &Hints,
@@ -58,8 +57,8 @@ pub fn search(
     Ok(result)
 }
 
-/// Improves the hints of a part by simulated annealing: a change that makes it longer is kept with a probability that falls to zero.
-/// Returns the least number of words.
+/// Improves the hints of a part by simulated annealing. A change that makes the part longer is kept with a probability that falls to
+/// zero. Returns the smallest number of words.
 fn improve(
     part: &Part,
     homes: &Homes,
@@ -83,9 +82,9 @@ fn improve(
                 _ => changed.kinds[place] = [0, 1, 2, 3, u8::MAX][numbers.below(5)],
             }
         }
-        // What does not fit into the registers is worse.
+        // A change is rejected if the values no longer fit into the registers.
         let Ok(words) = part.words(&changed, homes) else { continue };
-        // One word more at first in one of 16 attempts.
+        // One more word is accepted, at first in one of 16 attempts, and later less often.
         let is_excused = words.len() == length + 1 && numbers.below(16 * attempts) < attempts - attempt;
         if words.len() <= length || is_excused {
             (present, length) = (changed, words.len());

@@ -11,55 +11,55 @@ use crate::lang::{Kernel, element, uniform};
 /// Bytes of a plane of tweaks.
 const BYTES_OF_PLANE: u32 = 64;
 
-/// What blocks are combined with.
+/// The data with which blocks are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Combination {
-    /// Nothing: ECB.
+    /// No data: ECB.
     None,
-    /// The result is XORed with other data: those before the block for CBC decryption, or the input for CFB decryption, where the
-    /// blocks are those before.
+    /// The result is XORed with other data. For CBC decryption these are the previous ciphertext blocks. For CFB decryption they
+    /// are the input, and the blocks that are encrypted are the previous ciphertext blocks.
     Data,
     /// Input and result are XORed with a tweak: XTS.
     Tweak,
-    /// The input is XORed with the result of the unit before: CBC encryption of 32 messages.
+    /// The input is XORed with the result of the previous unit: CBC encryption of 32 messages.
     Chain,
 }
 
-/// What a program does with blocks.
+/// The processing of blocks by a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Blocks {
     /// True if blocks are decrypted.
     pub decrypts: bool,
-    /// What they are combined with.
+    /// The data with which the blocks are combined.
     pub combination: Combination,
 }
 
-/// Where a program is in memory, and by how much it moves on.
+/// The current addresses of a program in memory, and the distances to the next unit.
 struct Places {
     input: Variable,
     output: Variable,
-    /// The data that the result is combined with, or the tweaks.
+    /// The address of the data with which the result is combined, or of the tweaks.
     other: Variable,
     step: Variable,
-    /// The blocks of the next unit: eight registers of four bytes.
+    /// The blocks of the next unit, in eight registers. Each element has four bytes.
     next: Planes,
     combination: Combination,
     /// For chains: the last result.
     last: Planes,
 }
 
-/// Blocks, each encrypted or decrypted.
+/// Encrypts or decrypts each block.
 ///
-/// The uniforms are the number of the QPU; the number of QPUs; the address of the round keys in the order in which they are added, each of
-/// which has 16 words with a byte in their highest bits and is 256 bytes after the one before, the first at a multiple of 4096; the
-/// number of rounds minus one; the addresses of input, output and of the data that blocks are combined with (any for ECB and
-/// chains); the number of units; and bytes from a unit of this QPU to the next. The constant of the S-box is part of the round keys:
-/// for encryption of all but the first, for decryption of all but the last.
+/// The uniforms are, in this order: the number of the QPU; the number of QPUs; the address of the round keys; the number of rounds minus
+/// one; the addresses of the input, of the output, and of the data with which blocks are combined (any address for ECB and chains); the
+/// number of units; and the number of bytes from a unit of this QPU to the next. The round keys are in the order in which they are added.
+/// Each has 16 words with a byte in their highest bits. The first is at a multiple of 4096, and each is 256 bytes after the previous one.
+/// The constant of the S-box is part of the round keys: of all but the first for encryption, and of all but the last for decryption.
 ///
 /// The tweaks of a unit are eight vectors: word i of vector b has bit b of byte i of 32 tweaks.
 ///
-/// What lies before an output and data of the result, and after an input and tweaks, by as many bytes as the step has, may be read and
-/// written. Output and other data must not overlap.
+/// The program may read and write memory outside the data, up to the number of bytes of one step: before the output and before the
+/// data with which the result is combined, and after the input and the tweaks. The output and the other data must not overlap.
 pub fn blocks(kind: Blocks) -> Code {
     let mut k = Kernel::new();
     let keys = k.var(uniform() + (element() << 2));
@@ -76,7 +76,7 @@ pub fn blocks(kind: Blocks) -> Code {
     });
     let places = Places { input, output, other, step, next, combination, last };
     if combination == Combination::Tweak {
-        // The addresses of words.
+        // The addresses of the words, one for each element.
         let element = ops.element();
         let offset = ops.with_small(AddOp::Shl, element, 2);
         add_to(ops, other, offset);
@@ -119,7 +119,7 @@ pub fn blocks(kind: Blocks) -> Code {
     k.finish()
 }
 
-/// The planes of the next unit after the first round key.
+/// The planes of the next unit, XORed with the first round key.
 fn start_unit(ops: &mut Ops<'_>, state: &State, places: &Places) {
     state.first_key(ops, 0);
     let tweaks = Tweaks::request(ops, places);
@@ -142,15 +142,15 @@ fn start_unit(ops: &mut Ops<'_>, state: &State, places: &Places) {
     }
 }
 
-/// The tweaks of a unit, of which the first are requested.
+/// The tweaks of a unit. The first tweaks have already been requested.
 struct Tweaks {
-    /// The address of the next one that is requested.
+    /// The address of the next vector that is requested.
     next: Variable,
     stride: Variable,
 }
 
 impl Tweaks {
-    /// Requests that may be outstanding besides that of a round key.
+    /// Number of requests that may be outstanding in addition to the request of a round key.
     const AHEAD: usize = 3;
 
     /// Requests the first tweaks, if there are any.
@@ -168,7 +168,7 @@ impl Tweaks {
         self.next = ops.add_op(AddOp::Add, self.next, self.stride);
     }
 
-    /// Receives all tweaks, and adds them to planes.
+    /// Receives all tweaks of the unit, and adds them to planes.
     fn add(mut self, ops: &mut Ops<'_>, planes: Planes) -> Planes {
         std::array::from_fn(|bit| {
             ops.receive();
@@ -181,8 +181,8 @@ impl Tweaks {
     }
 }
 
-/// The transfers between the rounds of a unit: the result of the unit before, and the input of the next. Returns the number of
-/// rounds between them; after it, the load of the second half of the input is to be finished.
+/// The transfers between the rounds of a unit: the result of the previous unit, and the input of the next unit. Returns the
+/// number of rounds between the transfers. After these rounds, the load of the second half of the input must be completed.
 fn transfers(ops: &mut Ops<'_>, state: &State, places: &Places) -> u32 {
     if places.combination == Combination::Data {
         places.start_other(ops, state, Half::First);
@@ -213,7 +213,7 @@ fn transfers(ops: &mut Ops<'_>, state: &State, places: &Places) -> u32 {
 }
 
 impl Places {
-    /// The last round of a unit. Its result is combined and put in bytes.
+    /// The last round of a unit. The result is combined and converted to bytes.
     fn finish_unit(&self, ops: &mut Ops<'_>, state: &State, round: Round) {
         let tweaks = Tweaks::request(ops, self);
         let mut planes = state.last_round(ops, round);
@@ -239,14 +239,14 @@ impl Places {
         State::read(ops, half, self.next);
     }
 
-    /// Starts the load of what a half of the unit before is combined with.
+    /// Starts the load of the data with which a half of the previous unit is combined.
     fn start_other(&self, ops: &mut Ops<'_>, state: &State, half: Half) {
         let before = ops.add_op(AddOp::Sub, self.other, self.step);
         let address = self.half(ops, state, before, half);
         state.start_load(ops, address);
     }
 
-    /// Writes a half of the unit before, and starts its store.
+    /// Writes a half of the previous unit, and starts the store of this half.
     fn result(&self, ops: &mut Ops<'_>, state: &State, half: Half) {
         state.set_up_writes(ops);
         if self.combination == Combination::Data {

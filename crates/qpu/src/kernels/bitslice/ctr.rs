@@ -7,21 +7,22 @@ use crate::compiler::{Code, Input, Read, Variable};
 use crate::isa::{AddOp, BranchCondition, Condition};
 use crate::lang::{Int, Kernel, element, uniform};
 
-/// The bits of the numbers 0 to 31 as planes.
+/// The bits of the numbers 0 to 31, as planes.
 const NUMBERS: [u32; 5] = [0xaaaa_aaaa, 0xcccc_cccc, 0xf0f0_f0f0, 0xff00_ff00, 0xffff_0000];
 
-/// Rounds of a unit before the second half of the unit before is combined with its data.
+/// Number of rounds of a unit before the second half of the previous unit is combined with its data.
 const EARLY_ROUNDS: u32 = 4;
 
 /// CTR with a counter of 32 bits.
 ///
-/// The uniforms are the number of the QPU; the number of QPUs; the address of the round keys, each of which has 16 words with a byte in their
-/// highest bits and is 256 bytes after the one before, the first at a multiple of 4096; the number of rounds minus one; the
-/// addresses of input and output, before each of which are as many bytes as one unit for each QPU has, which may be read and
-/// written; the number of units; the counter of the first block, a multiple of 32, and the difference to that of the next unit of
-/// this QPU; the address of three vectors: the first round key XORed with the bytes of the counter block (zero for the last four), all
-/// in the highest bits; by how many bits the counter is shifted left for each byte of the block; and 0xff000000 for the last four
-/// bytes, zero for the others. The constant of the S-box is part of the round keys but the first.
+/// The uniforms are, in this order: the number of the QPU; the number of QPUs; the address of the round keys; the number of rounds minus one;
+/// the addresses of input and output; the number of units; the counter of the first block, which is a multiple of 32; the difference to the
+/// counter of the next unit of this QPU; and the address of three vectors. Each round key has 16 words with a byte in their highest bits. The
+/// first round key is at a multiple of 4096, and each is 256 bytes after the previous one. The program may read and write as many bytes
+/// before the input and before the output as one unit for each QPU has. The vectors are: the first round key XORed with the bytes of the
+/// counter block (zero for the last four), all in the highest bits; the number of bits by which the counter is shifted left for each byte of
+/// the block; and 0xff000000 for the last four bytes, and zero for the others. The constant of the S-box is part of all round keys except the
+/// first.
 pub fn ctr() -> Code {
     let mut k = Kernel::new();
     let keys = k.var(uniform() + (element() << 2));
@@ -47,7 +48,7 @@ pub fn ctr() -> Code {
     wait_for_store(ops, None);
     state.start_load(ops, input);
     let planes = state.last_round(ops, Round::EncryptLast);
-    // Not earlier: the load takes about 200 clocks.
+    // The program does not wait earlier, because the load takes about 200 clocks.
     wait_for_load(ops, Some(planes[0]));
     state.set_up_reads(ops);
     state.set_up_writes(ops);
@@ -81,14 +82,14 @@ fn counter_planes(ops: &mut Ops<'_>, state: &State, counter: Variable, vectors: 
     let masked = ops.and(shifted, mask);
     let bytes = ops.xor(masked, start);
     for pair in (0..4).rev() {
-        // Shifting by n sets C from bit 32 - n and N from bit 31 - n.
+        // Shifting by n sets C to bit 32 - n and N to bit 31 - n.
         ops.flags(AddOp::Shl, Input::Variable(bytes), 7 - 2 * pair as u32);
         for (plane, condition) in [(2 * pair + 1, Condition::Carry), (2 * pair, Condition::Negative)] {
             ops.set_small_if(state.planes[plane], 0, Condition::Always);
             ops.set_small_if(state.planes[plane], u32::MAX, condition);
         }
     }
-    // The last byte counts the blocks.
+    // The last byte of the counter counts the blocks.
     ops.flags(AddOp::Sub, Input::Read(Read::Element), 15);
     for (plane, number) in state.planes.into_iter().zip(NUMBERS) {
         let number = ops.constant(number);
@@ -96,7 +97,7 @@ fn counter_planes(ops: &mut Ops<'_>, state: &State, counter: Variable, vectors: 
     }
 }
 
-/// Starts the load of the data of the second half of the unit before, when the last store has ended.
+/// Starts the load of the data for the second half of the previous unit, after the last store has ended.
 fn start_second(
     ops: &mut Ops<'_>,
     state: &State,
@@ -109,7 +110,7 @@ fn start_second(
     state.start_load(ops, address);
 }
 
-/// Combines that half with its data, and starts its store.
+/// Combines this half with its data, and starts the store of the result.
 fn finish_second(ops: &mut Ops<'_>, state: &State, output: Variable, counter_step: Variable) {
     let address = second_before(ops, state, output, counter_step);
     wait_for_load(ops, None);
@@ -119,7 +120,7 @@ fn finish_second(ops: &mut Ops<'_>, state: &State, output: Variable, counter_ste
     state.start_store(ops, address);
 }
 
-/// The address of the second half of the unit before.
+/// The address of the second half of the previous unit.
 fn second_before(ops: &mut Ops<'_>, state: &State, address: Variable, counter_step: Variable) -> Variable {
     let step = step(ops, counter_step);
     let before = ops.add_op(AddOp::Sub, address, step);

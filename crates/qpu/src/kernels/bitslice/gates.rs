@@ -1,8 +1,8 @@
 //! The circuits of the S-box as gates, some of which are rewritten for the mul ALU.
 //!
-//! The add ALU has all operations on bits and is what limits a round. The mul ALU can add and subtract bytes without carries:
-//! a sum of values of which no bit is set in both is their XOR, and so is a difference from a value that has all bits of the other.
-//! Whether that is so for two gates is found from their values for all 256 bytes.
+//! The add ALU has all operations on bits, and limits the speed of a round. The mul ALU can add and subtract bytes without carries.
+//! If no bit is set in both values, their sum equals their XOR. If one value has all bits of the other, their difference equals
+//! their XOR. The values of the gates for all 256 input bytes show whether two gates have such a property.
 
 use std::cell::RefCell;
 use std::ops::{BitAnd, BitXor};
@@ -10,24 +10,24 @@ use std::ops::{BitAnd, BitXor};
 /// The operation of a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// On the add ALU.
+    /// AND, on the add ALU.
     And,
-    /// On the add ALU.
+    /// XOR, on the add ALU.
     Xor,
-    /// Of values of which no bit is set in both: on either ALU.
+    /// The sum of two values without a common bit, on either ALU.
     Sum,
-    /// From a value that has all bits of the other: on either ALU.
+    /// The difference of two values, the first of which has all bits of the second, on either ALU.
     Difference,
 }
 
-/// A gate. Values 0 to 7 are the bits of the input, the lowest first; the gates follow.
+/// A gate. Values 0 to 7 are the bits of the input, with the lowest bit first. The values of the gates follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gate {
-    /// Its operation.
+    /// The operation of the gate.
     pub kind: Kind,
-    /// The numbers of the values that it reads.
+    /// The numbers of the values that the gate reads.
     pub inputs: [usize; 2],
-    /// The number of its value.
+    /// The number of the value of the gate.
     pub value: usize,
 }
 
@@ -36,7 +36,7 @@ pub struct Gate {
 pub struct Circuit {
     /// The gates.
     pub gates: Vec<Gate>,
-    /// The numbers of the values of the result, the lowest bit first.
+    /// The numbers of the values of the result, with the lowest bit first.
     pub outputs: [usize; 8],
     /// The number of values.
     pub values: usize,
@@ -81,7 +81,7 @@ pub fn forward() -> Circuit {
     Circuit::new(&recorded.borrow(), outputs.map(|wire| wire.value)).rewritten()
 }
 
-/// The inverse S-box, of values without the constant.
+/// The inverse S-box of values from which the constant has been removed.
 pub fn inverse() -> Circuit {
     let recorded = RefCell::new(Vec::new());
     let outputs =
@@ -89,7 +89,7 @@ pub fn inverse() -> Circuit {
     Circuit::new(&recorded.borrow(), outputs.map(|wire| wire.value)).rewritten()
 }
 
-/// The values of a gate for all bytes.
+/// The values of a gate for all input bytes.
 pub type Table = [u64; 4];
 
 fn apply(kind: Kind, a: Table, b: Table) -> Table {
@@ -114,7 +114,7 @@ impl Circuit {
         Circuit { gates, outputs, values: 8 + recorded.len() }
     }
 
-    /// The values for all bytes: bit `byte % 64` of word `byte / 64`.
+    /// The values of all gates for all input bytes. The value for a byte is bit `byte % 64` of word `byte / 64`.
     pub fn tables(&self) -> Vec<Table> {
         let mut tables = vec![[0; 4]; self.values];
         for (bit, table) in tables.iter_mut().take(8).enumerate() {
@@ -129,7 +129,7 @@ impl Circuit {
         tables
     }
 
-    /// The same circuit with as few gates of the add ALU as the rules below give.
+    /// The same circuit with fewer gates of the add ALU, as far as the rules below allow.
     fn rewritten(mut self) -> Circuit {
         let tables = self.tables();
         for place in 0..self.gates.len() {
@@ -147,7 +147,7 @@ impl Circuit {
         self
     }
 
-    /// A sum or a difference of two values that are there.
+    /// Replaces a gate by a sum or a difference of two existing values, if possible.
     fn as_one(&mut self, place: usize, tables: &[Table]) {
         let gate = self.gates[place];
         let before: Vec<usize> = (0..8).chain(self.gates[..place].iter().map(|gate| gate.value)).collect();
@@ -227,7 +227,7 @@ impl Circuit {
                 .is_some_and(|gate| gate.inputs.iter().any(|input| self.depends(*input, on)))
     }
 
-    /// Puts the gates in an order in which they can be computed.
+    /// Sorts the gates into an order in which they can be computed.
     fn sort(&mut self) {
         let mut is_known = vec![false; self.values];
         is_known[..8].fill(true);

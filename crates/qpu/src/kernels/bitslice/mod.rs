@@ -1,5 +1,5 @@
-//! 32 blocks at once, by operations on bits: element i of register b has bit b of byte i of 32 blocks. No address and no branch
-//! depends on keys or data. This kernel is the default.
+//! Bitsliced kernels, which process 32 blocks at once by operations on bits: element i of register b has bit b of byte i of 32
+//! blocks. No address and no branch depends on keys or data. These kernels are the default.
 
 mod blocks;
 mod ctr;
@@ -20,9 +20,9 @@ use crate::isa::Instruction;
 /// A program, with hints for the compiler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BitsliceProgram {
-    /// Its name, which is that of the file of its hints.
+    /// The name of the program and of the file of its hints.
     pub name: &'static str,
-    /// What it does with blocks; `None` for CTR.
+    /// The processing of blocks; `None` for CTR.
     pub blocks: Option<Blocks>,
     hints: &'static str,
 }
@@ -73,15 +73,14 @@ impl BitsliceProgram {
         self.blocks.map_or_else(ctr, blocks)
     }
 
-    /// The hints that were found for it.
+    /// The hints that were found for the program.
     pub fn hints(&self) -> Hints {
         Hints::parse(self.hints)
     }
 
     /// The instructions.
     ///
-    /// # Panics
-    /// Does not panic: a test compiles all programs.
+    /// Does not panic, because a test compiles all programs.
     pub fn compile(&self) -> Vec<Instruction> {
         scheduled::compile(&self.code(), &self.hints()).expect("a kernel that fits into the registers")
     }

@@ -1,9 +1,9 @@
-//! Operations on planes.
+//! Operations on bit planes.
 
 use crate::compiler::{Action, Code, Input, Op, Output, Read, Rotation, Variable, Write};
 use crate::isa::{AddOp, Condition, MulOp};
 
-/// The difference of bytes is the same on both ALUs, and so is their sum.
+/// The difference and the sum of bytes are the same on both ALUs.
 const DIFFERENCE: Action = Action::Either(AddOp::V8subs, MulOp::V8subs);
 const SUM: Action = Action::Either(AddOp::V8adds, MulOp::V8adds);
 
@@ -39,17 +39,17 @@ impl Ops<'_> {
         self.of_variables(Action::Add(AddOp::And), a, b)
     }
 
-    /// The XOR of values of which no bit is set in both.
+    /// The XOR of two values without a common bit.
     pub(super) fn sum(&mut self, a: Variable, b: Variable) -> Variable {
         self.of_variables(SUM, a, b)
     }
 
-    /// The XOR of a value with one of which all bits are set in it.
+    /// The XOR of a value with a second value whose bits are all set in the first.
     pub(super) fn difference(&mut self, a: Variable, b: Variable) -> Variable {
         self.of_variables(DIFFERENCE, a, b)
     }
 
-    /// The product of bytes as fractions.
+    /// The product of bytes, interpreted as fractions.
     pub(super) fn product(&mut self, a: Variable, b: Variable) -> Variable {
         self.of_variables(Action::Mul(MulOp::V8muld), a, b)
     }
@@ -72,7 +72,7 @@ impl Ops<'_> {
         self.push(Action::Move, [Input::Variable(from); 2], Output::Variable(to));
     }
 
-    /// Makes the last operation write to a variable instead of its own one.
+    /// Makes the last operation write to a variable that already exists.
     pub(super) fn last_to(&mut self, to: Variable) {
         if let Some(crate::compiler::Item::Op(op)) = self.code.items.last_mut() {
             op.output = Output::Variable(to);
@@ -91,34 +91,34 @@ impl Ops<'_> {
         self.result(Action::Move, [Input::Variable(a); 2])
     }
 
-    /// Replaces the elements that have a condition by those of another variable rotated: element i moves to i + n.
+    /// In the elements that meet a condition, replaces a variable by another variable, rotated: element i moves to i + n.
     pub(super) fn rotate_if(&mut self, to: Variable, from: Variable, by: u8, condition: Condition) {
         let op = self.push(Action::Move, [Input::Variable(from); 2], Output::Variable(to));
         (op.rotation, op.condition) = (Some(Rotation::Full(by)), condition);
     }
 
-    /// Complements the elements that have a condition.
+    /// Complements the elements that meet a condition.
     pub(super) fn complement_if(&mut self, a: Variable, condition: Condition) {
         let op = self.push(DIFFERENCE, [small(u32::MAX), Input::Variable(a)], Output::Variable(a));
         op.condition = condition;
     }
 
-    /// The numbers of the elements.
+    /// The number of each element.
     pub(super) fn element(&mut self) -> Variable {
         self.result(Action::Move, [Input::Read(Read::Element); 2])
     }
 
-    /// Assigns another variable to the elements that have a condition.
+    /// Assigns another variable in the elements that meet a condition.
     pub(super) fn set_if(&mut self, to: Variable, from: Variable, condition: Condition) {
         self.push(Action::Move, [Input::Variable(from); 2], Output::Variable(to)).condition = condition;
     }
 
-    /// Assigns a small number, to the elements that have a condition.
+    /// Assigns a small number in the elements that meet a condition.
     pub(super) fn set_small_if(&mut self, a: Variable, number: u32, condition: Condition) {
         self.push(Action::Move, [small(number); 2], Output::Variable(a)).condition = condition;
     }
 
-    /// XORs another variable to the elements that have a condition.
+    /// XORs another variable in the elements that meet a condition.
     pub(super) fn xor_if(&mut self, a: Variable, b: Variable, condition: Condition) {
         let inputs = [Input::Variable(a), Input::Variable(b)];
         self.push(Action::Add(AddOp::Xor), inputs, Output::Variable(a)).condition = condition;
@@ -139,7 +139,7 @@ impl Ops<'_> {
         self.push(Action::Move, [Input::Variable(from); 2], Output::Write(to));
     }
 
-    /// Waits for a DMA transfer, not before a variable has been computed.
+    /// Waits for a DMA transfer, after a variable has been computed.
     pub(super) fn wait_after(&mut self, read: Read, variable: Option<Variable>) {
         match variable {
             Some(variable) => {
@@ -154,23 +154,23 @@ impl Ops<'_> {
         self.push(Action::Receive, [Input::Received; 2], Output::Nothing);
     }
 
-    /// The XOR with the received vector.
+    /// The XOR of a variable with the received vector.
     pub(super) fn xor_received(&mut self, a: Variable) -> Variable {
         self.result(Action::Add(AddOp::Xor), [Input::Variable(a), Input::Received])
     }
 
-    /// Writes a byte of each element, XORed with the next vector of the VPM, to the VPM.
+    /// Writes one byte of each element to the VPM, XORed with the next vector of the VPM.
     pub(super) fn xor_byte_to_vpm(&mut self, a: Variable, byte: u8) {
         let inputs = [Input::Variable(a), Input::Read(Read::Vpm)];
         self.push(Action::Add(AddOp::Xor), inputs, Output::Write(Write::Vpm)).unpack = 4 + byte;
     }
 
-    /// Writes a byte of each element to the VPM.
+    /// Writes one byte of each element to the VPM.
     pub(super) fn byte_to_vpm(&mut self, a: Variable, byte: u8) {
         self.push(Action::Move, [Input::Variable(a); 2], Output::Write(Write::Vpm)).unpack = 4 + byte;
     }
 
-    /// Sets a byte of each element to the next vector of the VPM.
+    /// Sets one byte of each element to the next vector of the VPM.
     pub(super) fn byte_from_vpm(&mut self, a: Variable, byte: u8) {
         self.push(Action::Move, [Input::Read(Read::Vpm); 2], Output::Variable(a)).pack = 4 + byte;
     }

@@ -1,14 +1,14 @@
-//! The rounds of AES on planes: element i of plane b has bit b of byte i of 32 blocks.
+//! The rounds of AES on bit planes: element i of plane b has bit b of byte i of 32 blocks.
 
 use super::gates::{self, Circuit, Kind};
 use super::ops::Ops;
 use crate::compiler::{Input, Read, Variable};
 use crate::isa::{AddOp, Condition};
 
-/// The bits of a byte in 32 blocks, the lowest first.
+/// The bits of a byte in 32 blocks, with the lowest bit first.
 pub(super) type Planes = [Variable; 8];
 
-/// What a round does.
+/// The kind of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Round {
     Encrypt,
@@ -41,22 +41,22 @@ fn substituted(ops: &mut Ops<'_>, circuit: &Circuit, planes: Planes) -> Planes {
     circuit.outputs.map(|output| values[output].expect("all gates are computed"))
 }
 
-/// For each row, a word that sets another flag when it is shifted left by one: none, N, C and Z.
+/// For each row, a word that sets a different flag when it is shifted left by one: no flag, N, C and Z.
 pub(super) const ROWS: [u32; 4] = [1, 0x4000_0000, 0x8000_0001, 0];
 
-/// The row of a byte is the number of its element modulo four: ShiftRows moves row r by r columns, which are 4 r elements, towards
-/// lower elements. All planes stay in accumulators meanwhile.
+/// The row of a byte is the number of its element modulo four. ShiftRows moves row r by r columns, which are 4 r elements, towards
+/// lower elements. All planes stay in accumulators during this function.
 fn shift_rows_in_place(ops: &mut Ops<'_>, planes: Planes, is_inverse: bool) {
-    // Shifting the number of the element by 31 sets N from its bit 0 and C from its bit 1.
+    // Shifting the number of the element by 31 sets N to its bit 0 and C to its bit 1.
     ops.flags(AddOp::Shl, Input::Read(Read::Element), 31u32.wrapping_sub(32));
     for plane in planes {
-        // Rows 1 and 3 move by one column, then rows 2 and 3 by two.
+        // Rows 1 and 3 move by one column. Then rows 2 and 3 move by two columns.
         ops.rotate_if(plane, plane, if is_inverse { 4 } else { 12 }, Condition::Negative);
         ops.rotate_if(plane, plane, 8, Condition::Carry);
     }
 }
 
-/// The same, with one more operation for each plane, which may be in any register. `rows` has the words [`ROWS`].
+/// The same for planes that may be in any register, with one more operation for each plane. `rows` has the words [`ROWS`].
 fn shift_rows(ops: &mut Ops<'_>, planes: Planes, rows: Variable, is_inverse: bool) {
     ops.flags(AddOp::Shl, Input::Variable(rows), 1);
     for plane in planes {
@@ -67,17 +67,18 @@ fn shift_rows(ops: &mut Ops<'_>, planes: Planes, rows: Variable, is_inverse: boo
     }
 }
 
-/// Adds the received round key, whose bytes are in the highest bits of each element, to planes.
+/// Adds the received round key to planes. The bytes of the round key are in the highest bits of the elements.
 pub(super) fn add_key(ops: &mut Ops<'_>, planes: Planes) {
     for pair in (0..4).rev() {
-        // Shifting by n sets C from bit 32 - n and N from bit 31 - n: those of planes 2 pair + 1 and 2 pair.
+        // Shifting by n sets C to bit 32 - n and N to bit 31 - n. These are the bits of planes 2 pair + 1 and 2 pair.
         ops.flags(AddOp::Shl, Input::Received, 7 - 2 * pair as u32);
         ops.complement_if(planes[2 * pair + 1], Condition::Carry);
         ops.complement_if(planes[2 * pair], Condition::Negative);
     }
 }
 
-/// Adds four times the sum of the bytes of a column and of those two rows below: what makes InvMixColumns of MixColumns.
+/// Adds, to each byte of a column, four times the sum of this byte and the byte two rows below. InvMixColumns is this step
+/// followed by MixColumns.
 fn prepare_inverse_mix(ops: &mut Ops<'_>, planes: Planes) -> Planes {
     let opposite = planes.map(|plane| ops.quad(plane, 2));
     let sums: Planes = std::array::from_fn(|bit| ops.xor(planes[bit], opposite[bit]));
@@ -99,13 +100,13 @@ fn prepare_inverse_mix(ops: &mut Ops<'_>, planes: Planes) -> Planes {
 
 /// MixColumns and the addition of the received round key. The result is written to variables.
 fn mix_columns(ops: &mut Ops<'_>, planes: Planes, to: Planes) {
-    // The byte of the next row, and that of the row two below.
+    // The byte of the next row, and the byte two rows below.
     let next = planes.map(|plane| ops.quad(plane, 3));
     let sums: Planes = std::array::from_fn(|bit| ops.xor(planes[bit], next[bit]));
     let opposite = sums.map(|plane| ops.quad(plane, 2));
     add_key(ops, next);
     for bit in 0..8 {
-        // The double of the sum, and the other two terms.
+        // Twice the sum, and the other two terms.
         let below = sums[(bit + 7) % 8];
         let mut double = below;
         if matches!(bit, 1 | 3 | 4) {
@@ -118,7 +119,7 @@ fn mix_columns(ops: &mut Ops<'_>, planes: Planes, to: Planes) {
 }
 
 /// A round that ends with the addition of the received round key. The planes are variables that keep their values across
-/// rounds; after the last round, the result is in the returned ones.
+/// rounds. After the last round, the result is in the returned variables.
 pub(super) fn round(ops: &mut Ops<'_>, planes: Planes, rows: Variable, round: Round) -> Planes {
     let circuit = if round.is_inverse() { gates::inverse() } else { gates::forward() };
     let substituted = substituted(ops, &circuit, planes);

@@ -1,7 +1,7 @@
-//! What the programs share: variables that are kept, round keys, and the transfers of a QPU.
+//! Common parts of the programs: variables that keep their values, round keys, and the transfers of a QPU.
 //!
-//! A QPU has four rows of the VPM, so that the data of a unit are loaded and stored in halves. The programs do this between rounds,
-//! so that no transfer is waited for.
+//! A QPU has four rows of the VPM, so the data of a unit are loaded and stored in halves. The programs start the transfers between
+//! rounds, so that they do not have to wait for a transfer.
 
 use super::ops::Ops;
 use super::rounds::{Planes, ROWS, Round, round};
@@ -13,16 +13,17 @@ use crate::lang::{Int, Var};
 /// Bytes of 32 blocks.
 pub const UNIT: usize = 512;
 
-/// Bytes from a round key in memory to the next: so many that adding one to a byte of an address moves on. It is also half of a unit.
+/// Number of bytes from a round key in memory to the next. With this number, adding one to a byte of the address gives the address of
+/// the next key. The number is also half of the bytes of a unit.
 pub const KEY_STRIDE: u32 = 256;
 
-/// Setups without the rows of a QPU: 16 reads of 16 consecutive bytes of the VPM, which is also a setup of writes; loads and stores
-/// of four rows of 64 bytes.
+/// Setups without the rows of a QPU. VECTORS: 16 reads or writes of 16 consecutive bytes of the VPM. LOAD and STORE: transfers of
+/// four rows of 64 bytes.
 const VECTORS: u32 = 1 << 12 | 1 << 11;
 const LOAD: u32 = 1 << 31 | 3 << 24 | 4 << 16 | 1 << 12;
 const STORE: u32 = 1 << 31 | 4 << 23 | 16 << 16 | 1 << 14;
 
-/// A half of a unit: 16 blocks, which are two bytes of each of eight registers.
+/// A half of a unit. It has 16 blocks, which are two bytes of each of eight registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Half {
     First,
@@ -40,40 +41,41 @@ impl Half {
 
 /// Variables that keep their values.
 pub(super) struct State {
-    /// The setups of the rows of this QPU: for reads and writes of the VPM, for DMA loads and stores.
+    /// The setups for the rows of this QPU: for reads and writes of the VPM, and for DMA loads and stores.
     vpm: Variable,
     load: Variable,
     store: Variable,
-    /// The addresses of the first round key, for each element, and of the next one that is requested.
+    /// The addresses of the first round key, for each element, and the addresses of the next round key that is requested.
     keys: Variable,
     next_key: Variable,
     key_stride: Variable,
     /// The number of rounds before the last one.
     rounds: Variable,
-    /// Rounds until the return, and where that goes.
+    /// The number of rounds until the subroutine returns, and the return address.
     count: Variable,
     link: Variable,
-    /// Where the rounds are.
+    /// The label of the subroutine with the rounds.
     subroutine: Label,
     pub(super) planes: Planes,
     /// A constant that distinguishes the rows of a column: see [`ROWS`].
     rows: Variable,
-    /// The bytes of the blocks that were computed last: eight registers of four.
+    /// The bytes of the last computed blocks: eight registers, with four bytes in each element.
     pub(super) bytes: Planes,
 }
 
 impl State {
-    /// Sets what does not change. The blocks before the first unit are zero.
+    /// Sets the values that do not change. The blocks before the first unit are zero.
     pub(super) fn new(ops: &mut Ops<'_>, me: Var<Int>, keys: Var<Int>, rounds: Var<Int>) -> State {
         let row_of = |ops: &mut Ops<'_>, word: u32, shift: u32| {
             let word = ops.constant(word);
             let rows = ops.with_small(AddOp::Shl, me.variable(), shift);
             ops.add_op(AddOp::Or, word, rows)
         };
-        // Row 4 me: 16 vectors of bytes for each QPU, at bit 4 for loads and at bit 7 for stores.
+        // The rows start at row 4 * me: 16 vectors of bytes for each QPU. The number of the row is at bit 4 for loads and at
+        // bit 7 for stores.
         let vpm = row_of(ops, VECTORS, 4);
         let (load, store) = (row_of(ops, LOAD, 6), row_of(ops, STORE, 9));
-        // No bytes between stored rows.
+        // There are no bytes between stored rows.
         let no_gap = ops.constant(0xc000_0000);
         ops.write(Write::StoreSetup, no_gap);
         State {
@@ -93,7 +95,7 @@ impl State {
         }
     }
 
-    /// Requests the round key of a number, 0 or 1; the next ones follow.
+    /// Requests round key number 0 or 1. Later requests are for the following keys.
     pub(super) fn first_key(&self, ops: &mut Ops<'_>, number: u8) {
         match number {
             0 => ops.set(self.next_key, self.keys),
@@ -108,7 +110,7 @@ impl State {
     /// Requests the next round key.
     pub(super) fn request_key(&self, ops: &mut Ops<'_>) {
         ops.write(Write::Tmu, self.next_key);
-        // The addresses of the keys differ in one byte, which does not overflow.
+        // The addresses of the keys differ in one byte only, and this byte does not overflow.
         ops.sum(self.next_key, self.key_stride);
         ops.last_to(self.next_key);
     }
@@ -135,21 +137,21 @@ impl State {
         ops.write(Write::StoreSetup, self.vpm);
     }
 
-    /// Writes a half of the blocks, XORed with the vectors that are there.
+    /// Writes a half of the blocks to the VPM, XORed with the vectors that are in the VPM.
     pub(super) fn combine(&self, ops: &mut Ops<'_>, half: Half) {
         for byte in half.bytes() {
             self.bytes.into_iter().for_each(|register| ops.xor_byte_to_vpm(register, byte));
         }
     }
 
-    /// Writes a half of the blocks.
+    /// Writes a half of the blocks to the VPM.
     pub(super) fn write(&self, ops: &mut Ops<'_>, half: Half) {
         for byte in half.bytes() {
             self.bytes.into_iter().for_each(|register| ops.byte_to_vpm(register, byte));
         }
     }
 
-    /// Reads a half of the blocks into eight registers.
+    /// Reads a half of the blocks from the VPM into eight registers.
     pub(super) fn read(ops: &mut Ops<'_>, half: Half, to: Planes) {
         for byte in half.bytes() {
             to.into_iter().for_each(|register| ops.byte_from_vpm(register, byte));
@@ -167,14 +169,14 @@ impl State {
         ops.code.items.push(Item::Call { target: self.subroutine, link: self.link });
     }
 
-    /// Executes the rounds that are left before the last one, after a number of them.
+    /// Executes the remaining rounds before the last one, after `executed` rounds.
     pub(super) fn call_rest(&self, ops: &mut Ops<'_>, executed: u32) {
         ops.with_small(AddOp::Sub, self.rounds, executed);
         ops.last_to(self.count);
         ops.code.items.push(Item::Call { target: self.subroutine, link: self.link });
     }
 
-    /// The rounds, as many as were asked for. The result is in [`State::planes`].
+    /// The subroutine that executes the requested number of rounds. The result is in [`State::planes`].
     pub(super) fn subroutine(&self, ops: &mut Ops<'_>, kind: Round) {
         ops.code.place(self.subroutine);
         self.request_key(ops);
@@ -185,13 +187,13 @@ impl State {
         ops.code.items.push(Item::Return(self.link));
     }
 
-    /// The last round. The result has to be transposed by [`State::to_bytes`].
+    /// The last round. [`State::to_bytes`] must transpose the result.
     pub(super) fn last_round(&self, ops: &mut Ops<'_>, kind: Round) -> Planes {
         ops.receive();
         round(ops, self.planes, self.rows, kind)
     }
 
-    /// Puts the blocks of planes in [`State::bytes`].
+    /// Converts planes to bytes, and puts them in [`State::bytes`].
     pub(super) fn to_bytes(&self, ops: &mut Ops<'_>, planes: Planes) {
         transposed(ops, planes, self.bytes);
     }
@@ -211,12 +213,12 @@ fn rows(ops: &mut Ops<'_>) -> Variable {
     rows
 }
 
-/// Waits until the last store has ended, not before a variable has been computed.
+/// Waits until the last store has ended, after a variable has been computed.
 pub(super) fn wait_for_store(ops: &mut Ops<'_>, after: Option<Variable>) {
     ops.wait_after(Read::StoreWait, after);
 }
 
-/// Waits until the last load has ended, not before a variable has been computed.
+/// Waits until the last load has ended, after a variable has been computed.
 pub(super) fn wait_for_load(ops: &mut Ops<'_>, after: Option<Variable>) {
     ops.wait_after(Read::LoadWait, after);
 }

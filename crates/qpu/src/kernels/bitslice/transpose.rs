@@ -1,20 +1,20 @@
-//! Between planes and bytes: within each byte of 8 registers, the 8 x 8 bits are transposed.
+//! Conversion between planes and bytes: in each byte position of 8 registers, the 8 x 8 bits are transposed.
 
 use super::ops::Ops;
 use super::rounds::Planes;
 use crate::compiler::Variable;
 use crate::isa::AddOp;
 
-/// Transposes: bit k of each byte of register b becomes bit b of the byte of register k of the result.
+/// Transposes: bit k of each byte of register b becomes bit b of the same byte of register k of the result.
 pub(super) fn transposed(ops: &mut Ops<'_>, mut planes: Planes, to: Planes) {
     for distance in [4, 2, 1] {
-        // Bits whose number does not have the bit `distance`.
+        // The bits whose number has a zero at the bit of `distance`.
         let mask = ops.constant(match distance {
             4 => 0x0f0f_0f0f,
             2 => 0x3333_3333,
             _ => 0x5555_5555,
         });
-        // A product with 2^(8 - n) / 255 shifts a byte right by n, if its lowest n bits are zero.
+        // A product with 2^(8 - n) / 255 shifts a byte right by n if the lowest n bits of the byte are zero.
         let factor = ops.constant((0x0100_u32 >> distance) * 0x0101_0101);
         for low in (0..8).filter(|register| register & distance == 0) {
             let pair = [planes[low], planes[low + distance]];

@@ -5,8 +5,7 @@ use std::io::Write;
 use lockstep_core::backend::Device;
 use lockstep_wgpu::{SOFTWARE, SOFTWARE_GL, WgpuBackend, WgpuDevice};
 
-/// The device of this name. If this machine has none, prints NOT TESTED and returns None; where `CI` is set that is a
-/// failure.
+/// The device of this name. If this machine has none, prints NOT TESTED and returns None; if `CI` is set, the test fails.
 pub(crate) fn by_name(name: &str) -> Option<WgpuDevice> {
     let by_opengl = name == SOFTWARE_GL.to_string();
     let found = if by_opengl { WgpuBackend.find_by_opengl() } else { WgpuBackend.find() };
@@ -16,7 +15,7 @@ pub(crate) fn by_name(name: &str) -> Option<WgpuDevice> {
             std::env::var_os("CI").is_none(),
             "no {name}: install Mesa's software drivers: tools/setup.sh"
         );
-        // Not by `eprintln!`, which the test harness swallows.
+        // `eprintln!` is not used, because the test harness captures its output.
         let _ =
             writeln!(std::io::stderr(), "NOT TESTED: there is no {name}: install Mesa's software drivers");
     }
