@@ -224,7 +224,7 @@ pub(super) fn size_of(outcome: &super::suite::Outcome) -> String {
     size(outcome.shape.size)
 }
 
-/// A sentence with the longest first call of each contender, if there is any.
+/// A sentence with the longest time of a first call for each contender. `None` if no first call was measured.
 pub(super) fn first_calls<'m>(measured: impl Iterator<Item = &'m Measured>) -> Option<String> {
     let mut longest: Vec<(&str, f64)> = Vec::new();
     for one in measured {

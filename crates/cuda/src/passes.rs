@@ -118,7 +118,7 @@ impl Batch<'_> {
         self.over(&auxiliary.over, Part::EcbEncrypt, 0)
     }
 
-    /// For XTS: replaces the chaining states of all segments by their encryption, the tweaks.
+    /// For XTS: encrypts the chaining states of all segments. The results are the first tweaks, and replace the states.
     fn encrypt_tweaks(&self) -> Result<()> {
         let Some(auxiliary) = &self.auxiliary else { return Ok(()) };
         self.encrypt_auxiliary()?;

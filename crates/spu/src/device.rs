@@ -344,7 +344,7 @@ fn run_share(
 }
 
 /// Prepares an SPE: loads its local store, and computes the values that are derived from the key. Loading replaces the
-/// previous content of the local store, so the transfers of this function are exclusive.
+/// previous content of the local store. Therefore these transfers must not overlap with other transfers of the SPE.
 fn load(machine: &mut Machine, compiled: &Compiled, keys: &[Block], done: &mut Share) -> Result<(), String> {
     let bytes = |compiled: &Compiled| compiled.loaded_bytes().iter().sum::<usize>() as u64;
     if compiled.of.way.is_hash() {

@@ -97,7 +97,8 @@ impl Work<'_, '_, '_> {
         self.messages.aead(piece.segment).map_or(0, |message| message.aad.len().div_ceil(16))
     }
 
-    /// The masks of the keys, the first offsets, and the blocks that are encrypted to the pads of partial blocks.
+    /// Adds the dispatches that compute the masks of the keys, the first offset of each message, and the blocks whose encryptions
+    /// are the pads of partial blocks.
     fn ocb_begin(&self, list: &mut DispatchList, masks: OcbMasks, pads: usize) {
         let first = list.tiles.len();
         list.tiles.extend((0..self.keys).map(|key| Tile {

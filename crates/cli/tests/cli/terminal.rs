@@ -115,7 +115,7 @@ fn passphrases_are_asked_for_and_not_shown() {
     let (code, shown) =
         on_terminal(&folder, "lockstep encrypt -p plain -o new", &[("Passphrase: ", "\n")]).unwrap();
     assert!(code == 2 && shown.contains("empty"), "{shown}");
-    // An output that cannot be written is reported before the question.
+    // An output that already exists is reported before the passphrase is asked for.
     let (code, shown) = on_terminal(&folder, "lockstep encrypt -p plain -o out", &[]).unwrap();
     assert!(code == 2 && shown.contains("exists"), "{shown}");
     assert!(!folder.has("new"));

@@ -177,7 +177,7 @@ pub(crate) trait SingleStreamKernel: Kernel {
         keys.iter().zip(places).for_each(|(key, place)| *place = self.expand(key));
     }
 
-    /// Replaces hash keys, one for each place. Call [`SingleStreamKernel::ensure_powers`] before hashing.
+    /// Computes the hash key of each H in `h`, and stores it at the same index of `places`. Call [`SingleStreamKernel::ensure_powers`] before hashing.
     fn hash_keys_into(self, h: &[Block], places: &mut [Self::HashKey]) {
         h.iter().zip(places).for_each(|(h, place)| *place = self.hash_key(h));
     }

@@ -14,7 +14,8 @@ use crate::kernel::{Block, Span};
 pub(super) use avx::Avx;
 pub(super) use sse::Sse;
 
-/// Defines the shared code in one encoding. The code has its own module and therefore its own codegen unit.
+/// Defines the shared code in one encoding. The code has its own module, so that rustc can compile it in its own
+/// codegen unit if the profile allows more than one.
 macro_rules! base {
     (
         $(#[$doc:meta])*

@@ -91,7 +91,8 @@ pub use schedule::Schedule;
 pub use vaes256::Vaes256;
 pub use vaes512::Vaes512;
 
-/// Defines a kernel: its token and its entry functions. A kernel has its own module and therefore its own codegen unit.
+/// Defines a kernel: its token and its entry functions. A kernel has its own module, so that rustc can compile it
+/// in its own codegen unit if the profile allows more than one.
 /// `chains` is the vector type of CBC encryption and the number of messages in flight. `gcm` is the number of vectors in a
 /// step of fused GCM.
 macro_rules! kernel {

@@ -9,7 +9,7 @@ namespace aes {
 
 constexpr u32 LANES = 32;
 // The blocks of a lane in a tile. With this number, the fixed cost of a tile (keys, and the rounds that its blocks share) is
-// about a fiftieth of its whole cost, and 16 MiB are enough for every warp of a large device.
+// about 1/50 of its whole cost. 16 MiB of data are 2048 tiles: one for each warp of 128 multiprocessors with 16 warps each.
 constexpr u32 LANE_BLOCKS = 16;
 constexpr u32 TILE_BYTES = LANES * LANE_BLOCKS * 16;
 // The tables leave space for one thread block on a multiprocessor. 16 warps with 16 lookups each in flight fully use the

@@ -122,7 +122,7 @@ fn constants_of_elements() {
     assert_eq!(machine.accumulator(0, 1)[..4], [-2i32 as u32, -1i32 as u32, 0, 1]);
 }
 
-/// Doubling in the field of AES, for four bytes in each element: the design of byte operations on this hardware.
+/// Doubles the four bytes of each element in GF(2^8) with `v8adds` and `v8muld`, as `kernels/packed.rs` does.
 #[test]
 fn bytes_are_doubled_in_the_field_of_aes() {
     let words = [0x8040_2010, 0xff00_01fe, 0x1b36_7f80];

@@ -95,7 +95,7 @@ fn run(
     (outputs, tags, statuses)
 }
 
-/// Seals and opens messages, the second time with forgeries among them.
+/// Seals messages, opens them, and opens them again after some have been forged.
 fn check(device: &WgpuDevice, size: KeySize, shapes: &[(usize, usize, usize, usize)], places: &[Where]) {
     let keys: Vec<Key> = (0..3).map(|seed| test_key(seed, size)).collect();
     for &place in places {

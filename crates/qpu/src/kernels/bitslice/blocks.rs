@@ -53,7 +53,7 @@ struct Places {
 /// The uniforms are, in this order: the number of the QPU; the number of QPUs; the address of the round keys; the number of rounds minus
 /// one; the addresses of the input, of the output, and of the data with which blocks are combined (any address for ECB and chains); the
 /// number of units; and the number of bytes from a unit of this QPU to the next. The round keys are in the order in which they are added.
-/// Each has 16 words with a byte in their highest bits. The first is at a multiple of 4096, and each is 256 bytes after the previous one.
+/// A round key has 16 words. The highest eight bits of each word contain one byte of the key. The first round key is at a multiple of 4096, and each is 256 bytes after the previous one.
 /// The constant of the S-box is part of the round keys: of all but the first for encryption, and of all but the last for decryption.
 ///
 /// The tweaks of a unit are eight vectors: word i of vector b has bit b of byte i of 32 tweaks.
