@@ -177,12 +177,12 @@ impl Cipher {
     }
 
     pub(crate) fn description(&self) -> Option<String> {
-        // SAFETY: the cipher is live; the string lives as long.
+        // SAFETY: the cipher is live, and the string lives as long as the cipher.
         unsafe { text(EVP_CIPHER_get0_description(self.cipher)) }
     }
 
     pub(crate) fn name(&self) -> String {
-        // SAFETY: the cipher is live; the string lives as long.
+        // SAFETY: the cipher is live, and the string lives as long as the cipher.
         unsafe { text(EVP_CIPHER_get0_name(self.cipher)) }.expect("a name")
     }
 

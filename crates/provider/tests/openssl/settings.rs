@@ -150,7 +150,7 @@ fn a_bad_environment_is_reported_once_and_ignored() {
         let _ = fs::remove_file(trace);
         assert!(traced.contains(text), "{variable}={value} is not in the trace: {traced}");
     }
-    // A trace with a relative name has no file to write to.
+    // `LOCKSTEP_TRACE` with a relative path is ignored, with a message, and no file is made.
     let variables = [("LOCKSTEP_TEST_BAD", "1"), ("LOCKSTEP_TRACE", "trace.txt")];
     let error = messages_of("settings::a_program_with_a_bad_environment", &variables);
     assert!(error.contains(

@@ -13,7 +13,8 @@ fn broken(source: &str) -> Option<(usize, Hazard)> {
         .find_map(|(instruction, line)| hazards.check(instruction).err().map(|hazard| (*line, hazard)))
 }
 
-/// Checks that the last line of a sequence breaks a rule, and that no line breaks a rule if `~` is replaced by `nop`.
+/// Checks that the last line of a sequence breaks `rule` if the lines `~` are removed, and that no line breaks any rule if they are
+/// replaced by `nop`.
 fn refused(source: &str, rule: Hazard) {
     let near: Vec<&str> = source.lines().filter(|line| *line != "~").collect();
     assert_eq!(broken(&near.join("\n")), Some((near.len(), rule)), "{source}");

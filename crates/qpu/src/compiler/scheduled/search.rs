@@ -84,7 +84,7 @@ fn improve(
         }
         // A change is rejected if the values no longer fit into the registers.
         let Ok(words) = part.words(&changed, homes) else { continue };
-        // One more word is accepted, at first in one of 16 attempts, and later less often.
+        // A change that adds one word is accepted with a probability that falls from 1/16 to 0.
         let is_excused = words.len() == length + 1 && numbers.below(16 * attempts) < attempts - attempt;
         if words.len() <= length || is_excused {
             (present, length) = (changed, words.len());
