@@ -265,7 +265,7 @@ mod composed {
 mod tests {
     use super::*;
 
-    /// No test can have so many bytes, so only the check of the lengths is tested.
+    /// Only the checks of the lengths are tested, because no machine has so much memory.
     #[cfg(target_pointer_width = "64")]
     #[test]
     fn associated_data_and_nonces_have_less_than_2_to_the_64_bits() {

@@ -91,10 +91,7 @@ fn run_fused(executor: &dyn Executor, fused: FusedAead, messages: &mut [AeadMess
 /// modes do this after an error of a fused AEAD, of the first pass that writes outputs, or of a later step, because the outputs
 /// are then invalid, including data in place. After an error of an earlier step, the messages are unchanged. The memory of a lost
 /// device cannot be zeroed.
-///
-/// Not inlined: the buffer of [`transfer::zero_output`] on the stack would make each call of a mode slower.
 #[cold]
-#[inline(never)]
 fn invalidate(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) {
     Messages::Aead(messages).invalidate(true);
     for message in messages {

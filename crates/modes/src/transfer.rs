@@ -56,10 +56,11 @@ pub fn zero_output(executor: &dyn Executor, data: &mut Data<'_>) -> Result<()> {
         data.output().fill(0);
         return Ok(());
     }
-    let zeros = [0; 64 * 1024];
+    // Not on the stack: where this function is inlined, each call of a mode would touch all pages of the buffer.
+    static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
     let len = data.len();
-    for at in (0..len).step_by(zeros.len()) {
-        store_output(executor, data, at, &zeros[..zeros.len().min(len - at)])?;
+    for at in (0..len).step_by(ZEROS.len()) {
+        store_output(executor, data, at, &ZEROS[..ZEROS.len().min(len - at)])?;
     }
     Ok(())
 }

@@ -259,8 +259,8 @@ fn prove_gcm(kernel: InlineKernel, key: &InlineKey, key_bytes: &[u8]) -> Option<
     Some(())
 }
 
-/// Seals a message in one piece, and in two pieces of which the second does not begin with a step; opens it; and opens it with a
-/// wrong tag, which must be refused.
+/// Seals a message in one piece, and in two pieces; the second piece does not begin with a step. Then opens it, with the right tag
+/// and with a wrong tag, which must be refused.
 fn seals_and_opens(
     gcm: &mut InlineGcm,
     (iv, aad, input): (&[u8], &[u8], &[u8; GCM_LEN]),

@@ -319,7 +319,7 @@ pub(crate) fn cbc_encrypt<K: Kernel>() {
     let Some(kernel) = kernel::<K>() else { return };
     let mut random = Random(7);
     for count in 0..=70 {
-        // The messages have equal lengths, or mixed lengths, some of which are 0.
+        // The lengths of the messages are equal or mixed. Some mixed lengths are 0.
         for lengths in [vec![80; count], (0..count).map(|i| (i * 7 + count) % 11 * 16).collect()] {
             for one in 0..3 {
                 cbc_messages(kernel, &mut random, &lengths, &|_| one);
@@ -375,7 +375,7 @@ pub(crate) fn each<K: Kernel>() {
     let keys: Vec<_> = (0..LANES).map(|i| random.bytes(KEY_SIZES[i / 2 % 3])).collect();
     let oracles: Vec<_> = keys.iter().map(|key| Aes::new(key)).collect();
     let schedules: Vec<_> = keys.iter().map(|key| kernel.expand(key)).collect();
-    // The blocks have one key, a key each, or keys of which some occur several times.
+    // All blocks have the same key, each block has its own key, or several blocks share a key.
     let key_of: [fn(usize) -> usize; 5] = [|_| 0, |i| i, |i| 5 * i % 16, |i| i / 4 * 6 % 16, |i| i % 2];
     for count in 0..=LANES {
         for key_of in key_of {
