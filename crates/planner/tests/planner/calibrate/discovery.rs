@@ -4,8 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use lockstep_core::backend::{Completion, Cost, Device, DeviceId, KernelId, KernelInfo};
-use lockstep_core::work::{Operation, Pass, Task, Work};
-use lockstep_core::{KeySize, Result};
+use lockstep_core::data::Data;
+use lockstep_core::work::{Operation, Pass, Segment, Task, Work};
+use lockstep_core::{Key, KeySize, Result};
+use lockstep_modes::Executor;
 use lockstep_planner::calibrate::Calibrator;
 use lockstep_planner::verify::Verify;
 use lockstep_planner::{Planner, Selection};
@@ -72,6 +74,34 @@ fn other_devices_are_discovered_after_enough_work() {
     assert!(considered.iter().filter(|one| one.is_measured).count() >= 2, "{considered:?}");
     assert_eq!(chosen(&fourth, 1 << 20), "mock");
     assert_eq!(discovered.load(Ordering::Relaxed), 4);
+}
+
+/// Work that is not planned, because only one kernel is known, counts towards discovery too.
+#[test]
+fn work_that_is_not_planned_counts() {
+    let clock = Arc::new(Virtual::default());
+    let model: Model = |_, shape| line(shape.bytes, 1.0, 500.0);
+    let cpu = Timed::new("mock-cpu", "mock-cpu/kernel", model, &clock);
+    let discovered = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&discovered);
+    let discover = Box::new(move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        Vec::new()
+    });
+    let planner = Planner::with_lazy_discovery(vec![Arc::new(cpu)], discover).with_verify(Verify::Off);
+    let key = Key::new(&[0; 16]).unwrap();
+    let mut bytes = vec![0; 1 << 20];
+    let mut run = |count: usize| {
+        for _ in 0..count {
+            let (data, state) = (Data::in_place(&mut bytes), &mut [0; 16]);
+            planner.run_pass(Pass::Ctr, &mut [Segment { key: &key, tweak: None, state, data }]).unwrap();
+        }
+    };
+    // As above, each call takes 2 ms by the stated cost.
+    run(900);
+    assert_eq!(discovered.load(Ordering::Relaxed), 0);
+    run(200);
+    assert_eq!(discovered.load(Ordering::Relaxed), 1);
 }
 
 /// The time of the work that runs on a device is added for the next caller.
