@@ -253,7 +253,7 @@ timing:
 leak-test: tools-present
 	tools/leak-test.sh
 
-## make asan              the kernels under AddressSanitizer (nightly toolchain)
+## make asan              the kernels under AddressSanitizer
 asan:
 	tools/asan.sh
 
@@ -261,7 +261,7 @@ asan:
 miri:
 	tools/miri.sh
 
-## make fuzz              fuzz each parser and stream for some seconds (nightly toolchain)
+## make fuzz              fuzz each parser and stream for some seconds
 fuzz:
 	tools/fuzz.sh 10
 
