@@ -95,8 +95,8 @@ pub(crate) struct ManyArgs {
     #[arg(short = 'O', long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "output")]
     pub(crate) output_dir: Option<PathBuf>,
 
-    /// Continue a run that was stopped: skip each input whose output is complete and matches the input's length and
-    /// modification time
+    /// Continue a run that was stopped: skip each input whose output is complete, matches the input's length and
+    /// modification time, and is newer than the input's last change
     #[arg(long, requires = "output_dir")]
     pub(crate) resume: bool,
 }

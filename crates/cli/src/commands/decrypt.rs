@@ -112,6 +112,8 @@ fn run_many(args: &Decrypt, output_dir: &Path) -> Result<()> {
         resume: args.many.resume,
         force: args.output.force,
         sync: args.output.sync,
+        finds_leftovers: false,
+        delete: false,
         protected,
         advice: &tree::Advice::COMMAND,
     };

@@ -1,10 +1,12 @@
 //! The relation of an existing output to its input.
 
+use std::cmp::Ordering;
 use std::fs::File;
 
 use lockstep::cobblestone::Tail;
 use lockstep::{Engine, Envelope, FileKey, Reader, plaintext_len};
 
+use super::times::Times;
 use crate::error::Result;
 use crate::input::Input;
 
@@ -27,11 +29,11 @@ impl Existing {
         context: &[u8],
         input: &Input,
         output: &File,
-        same_time: bool,
+        times: Times,
     ) -> Existing {
         // `Reader::open` verifies the key, the context and the last chunk.
         match Reader::open(engine, key, context, Tail::new(output, 0)) {
-            Ok(message) => Existing::of_own(message.len() == input.len().unwrap_or(0), same_time),
+            Ok(message) => Existing::of_own(message.len() == input.len().unwrap_or(0), times),
             Err(_) => Existing::Unknown("was not encrypted with this key and context, or is damaged"),
         }
     }
@@ -40,9 +42,14 @@ impl Existing {
     ///
     /// # Errors
     /// If a file cannot be read, or if the input cannot be an encrypted file.
-    pub(crate) fn decrypted(input: &Input, output: &File, same_time: bool) -> Result<Existing> {
-        if !same_time {
+    pub(crate) fn decrypted(input: &Input, output: &File, times: Times) -> Result<Existing> {
+        if !times.is_same {
             return Ok(Existing::Unknown("was not last modified at the time of the encrypted file"));
+        }
+        // Equal times are accepted, since the output cannot be replaced. File systems store times with a resolution of
+        // some milliseconds to two seconds.
+        if times.changed == Ordering::Greater {
+            return Ok(Existing::Unknown("is older than the last change of the encrypted file"));
         }
         let envelope = Envelope::read_file(input.file())?;
         let before = envelope.map_or(0, |envelope| envelope.as_bytes().len() as u64);
@@ -54,8 +61,15 @@ impl Existing {
         })
     }
 
-    /// The relation of an output that this command has created.
-    pub(crate) fn of_own(is_whole: bool, same_time: bool) -> Existing {
-        if is_whole && same_time { Existing::UpToDate } else { Existing::Outdated }
+    /// The relation of an output that this command has created. If the input changed at the time of the creation, the
+    /// output is outdated: it may have been created before the change.
+    pub(crate) fn of_own(is_whole: bool, times: Times) -> Existing {
+        let is_current = is_whole && times.is_same && times.changed == Ordering::Less;
+        if is_current { Existing::UpToDate } else { Existing::Outdated }
+    }
+
+    /// True if the output was encrypted with this key and context, without an envelope.
+    pub(crate) fn opens(engine: &Engine, key: &FileKey, context: &[u8], output: &File) -> bool {
+        Reader::open(engine, key, context, Tail::new(output, 0)).is_ok()
     }
 }

@@ -2,6 +2,7 @@
 //! symbolic links: another user of a shared folder can rename files there at any time, and must not be able to redirect
 //! a read or a write to another file.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
@@ -9,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, Stat, fstat, fsync, mkdirat, openat, statat};
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, Stat, fstat, fsync, mkdirat, openat, statat, unlinkat};
 use rustix::io::Errno;
 
 /// Flags to open a folder only to resolve paths through it. This needs no permission to list the folder.
@@ -20,6 +21,10 @@ const TRAVERSE: OFlags = LIST;
 /// Flags for a folder that is listed or synced.
 const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
+/// Below a folder of this name, tests simulate a file system that ignores the case of ASCII letters.
+#[cfg(test)]
+pub(super) const IGNORES_CASE: &str = "ignores-case";
+
 /// Device and inode number.
 pub(crate) type Id = (u64, u64);
 
@@ -27,39 +32,69 @@ pub(crate) fn id(stat: &Stat) -> Id {
     (stat.st_dev, stat.st_ino)
 }
 
+/// A name in a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Entry {
+    Missing,
+    /// The folder stores exactly this name.
+    Stored,
+    /// The folder stores another name for which the file system finds the same file, for example because it ignores
+    /// case.
+    Alias(Id),
+}
+
 /// An open folder.
 #[derive(Debug)]
-pub(crate) struct Folder(OwnedFd);
+pub(crate) struct Folder {
+    fd: OwnedFd,
+    /// Lookups ignore case, as in some file systems.
+    #[cfg(test)]
+    ignores_case: bool,
+}
 
 impl Folder {
     /// Opens a folder. Symbolic links in its path are followed, unless it is the last component and `follow` is false.
     pub(crate) fn open(path: &Path, follow: bool) -> io::Result<Folder> {
         let flags = if follow { TRAVERSE } else { TRAVERSE | OFlags::NOFOLLOW };
-        Ok(Folder(openat(CWD, path, flags, Mode::empty()).map_err(explain)?))
+        let fd = openat(CWD, path, flags, Mode::empty()).map_err(explain)?;
+        Ok(Folder {
+            fd,
+            #[cfg(test)]
+            ignores_case: path.iter().any(|name| name == IGNORES_CASE),
+        })
     }
 
     pub(crate) fn id(&self) -> io::Result<Id> {
-        Ok(id(&fstat(&self.0)?))
+        Ok(id(&fstat(&self.fd)?))
+    }
+
+    pub(crate) fn try_clone(&self) -> io::Result<Folder> {
+        Ok(self.derived(self.fd.try_clone()?))
     }
 
     /// Lists the folder with the path `relative` below this folder: its names, sorted, each with its status. An empty
     /// path means this folder.
     pub(crate) fn list(&self, relative: &Path) -> io::Result<Vec<(OsString, io::Result<Stat>)>> {
-        let mut folder = self.0.try_clone()?;
+        let folder = self.open_below(relative)?;
+        let mut names = folder.names()?;
+        names.sort();
+        let stat = |name: &OsStr| Ok(statat(&folder.fd, name, AtFlags::SYMLINK_NOFOLLOW)?);
+        Ok(names
+            .into_iter()
+            .map(|name| {
+                let stat = stat(&name);
+                (name, stat)
+            })
+            .collect())
+    }
+
+    /// Opens the folder with the path `relative` below this folder.
+    pub(crate) fn open_below(&self, relative: &Path) -> io::Result<Folder> {
+        let mut folder = self.try_clone()?;
         for name in names(relative)? {
-            folder = openat(&folder, name, TRAVERSE | OFlags::NOFOLLOW, Mode::empty()).map_err(explain)?;
+            folder = folder.open_child(name, TRAVERSE)?;
         }
-        let mut found = Vec::new();
-        for entry in Dir::read_from(openat(&folder, ".", LIST, Mode::empty())?)? {
-            let entry = entry?;
-            let name = OsStr::from_bytes(entry.file_name().to_bytes());
-            if name != "." && name != ".." {
-                let stat = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).map_err(io::Error::from);
-                found.push((name.to_owned(), stat));
-            }
-        }
-        found.sort_by(|(a, _), (b, _)| a.cmp(b));
-        Ok(found)
+        Ok(folder)
     }
 
     /// Opens a regular file below this folder for reading.
@@ -67,11 +102,12 @@ impl Folder {
     /// # Errors
     /// If a component of the path is a symbolic link, or if the file is not a regular file.
     pub(crate) fn open_file(&self, relative: &Path) -> io::Result<File> {
-        let (parent, name) = self.walk_to(relative)?;
-        let parent = parent.as_ref().unwrap_or(&self.0);
+        let name = relative.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let parent = self.open_below(relative.parent().unwrap_or(Path::new("")))?;
         // Without NONBLOCK, opening a FIFO that has replaced the file would wait for a writer.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = File::from(openat(parent, name, flags, Mode::empty()).map_err(explain)?);
+        let file = openat(&parent.fd, &*parent.resolved(name), flags, Mode::empty()).map_err(explain)?;
+        let file = File::from(file);
         if !file.metadata()?.is_file() {
             return Err(io::Error::other("it is not a regular file any more"));
         }
@@ -79,44 +115,113 @@ impl Folder {
     }
 
     /// Opens a folder below this one. All missing folders of the path are created, with the permission bits `mode`
-    /// under the umask. With `sync`, each new name is on stable storage before the function returns, and the returned
-    /// folder can be synced.
+    /// under the umask. With `sync`, the names of new folders are put on stable storage.
     pub(crate) fn make_folder(&self, relative: &Path, mode: u32, sync: bool) -> io::Result<Folder> {
         let flags = if sync { LIST } else { TRAVERSE };
-        let mut folder = openat(&self.0, ".", flags, Mode::empty())?;
+        let mut folder = self.derived(openat(&self.fd, ".", flags, Mode::empty())?);
         for name in names(relative)? {
-            match mkdirat(&folder, name, Mode::from_raw_mode(mode)) {
-                Ok(()) if sync => fsync(&folder)?,
-                Ok(()) | Err(Errno::EXIST) => {}
-                Err(error) => return Err(error.into()),
+            if folder.create_child(name, mode)? && sync {
+                fsync(&folder.fd)?;
             }
-            folder = openat(&folder, name, flags | OFlags::NOFOLLOW, Mode::empty()).map_err(explain)?;
+            folder = folder.open_child(name, flags)?;
         }
-        Ok(Folder(folder))
+        Ok(folder)
     }
 
     /// Opens this folder again, for listing or syncing.
     pub(crate) fn reader(&self) -> io::Result<OwnedFd> {
-        Ok(openat(&self.0, ".", LIST, Mode::empty())?)
+        Ok(openat(&self.fd, ".", LIST, Mode::empty())?)
     }
 
-    /// Returns the parent folder of `relative` (`None` if the parent is this folder) and the last component of
-    /// `relative`.
-    fn walk_to<'p>(&self, relative: &'p Path) -> io::Result<(Option<OwnedFd>, &'p OsStr)> {
-        let mut folder: Option<OwnedFd> = None;
-        let mut names = names(relative)?;
-        let last = names.pop().ok_or(io::ErrorKind::InvalidInput)?;
-        for name in names {
-            let parent = folder.as_ref().unwrap_or(&self.0);
-            folder = Some(openat(parent, name, TRAVERSE | OFlags::NOFOLLOW, Mode::empty()).map_err(explain)?);
+    /// The names that this folder stores, in the order of the file system.
+    pub(crate) fn names(&self) -> io::Result<Vec<OsString>> {
+        let mut found = Vec::new();
+        for entry in Dir::read_from(self.reader()?)? {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name != "." && name != ".." {
+                found.push(name.to_owned());
+            }
         }
-        Ok((folder, last))
+        Ok(found)
+    }
+
+    /// The status of a name in this folder, without following a symbolic link; `None` if it does not exist.
+    pub(crate) fn look(&self, name: &OsStr) -> io::Result<Option<Stat>> {
+        match statat(&self.fd, &*self.resolved(name), AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Compares a name with the names that this folder stores.
+    pub(crate) fn entry(&self, name: &OsStr) -> io::Result<Entry> {
+        Ok(match self.look(name)? {
+            None => Entry::Missing,
+            Some(_) if self.names()?.iter().any(|stored| stored == name) => Entry::Stored,
+            Some(stat) => Entry::Alias(id(&stat)),
+        })
+    }
+
+    /// The stored name of the file with this identity.
+    pub(crate) fn name_of(&self, id: Id) -> io::Result<Option<OsString>> {
+        let is_it = |name: &OsString| matches!(self.look(name), Ok(Some(stat)) if self::id(&stat) == id);
+        Ok(self.names()?.into_iter().find(is_it))
+    }
+
+    /// Creates a folder in this folder. Returns false if its name exists.
+    pub(crate) fn create_child(&self, name: &OsStr, mode: u32) -> io::Result<bool> {
+        match mkdirat(&self.fd, &*self.resolved(name), Mode::from_raw_mode(mode)) {
+            Ok(()) => Ok(true),
+            Err(Errno::EXIST) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Removes a file from this folder.
+    pub(crate) fn remove_file(&self, name: &OsStr) -> io::Result<()> {
+        Ok(unlinkat(&self.fd, name, AtFlags::empty())?)
+    }
+
+    /// Removes a folder from this folder, if it is empty.
+    pub(crate) fn remove_empty(&self, name: &OsStr) -> io::Result<()> {
+        Ok(unlinkat(&self.fd, name, AtFlags::REMOVEDIR)?)
+    }
+
+    fn open_child(&self, name: &OsStr, flags: OFlags) -> io::Result<Folder> {
+        let opened = openat(&self.fd, &*self.resolved(name), flags | OFlags::NOFOLLOW, Mode::empty());
+        Ok(self.derived(opened.map_err(explain)?))
+    }
+
+    /// A folder on the same file system.
+    fn derived(&self, fd: OwnedFd) -> Folder {
+        Folder {
+            fd,
+            #[cfg(test)]
+            ignores_case: self.ignores_case,
+        }
+    }
+
+    /// The name that the system calls get. Tests simulate a file system that ignores case: there, this is the stored
+    /// name that differs only in case.
+    #[cfg(not(test))]
+    #[allow(clippy::unused_self, reason = "the function for tests uses it")]
+    pub(crate) fn resolved<'n>(&self, name: &'n OsStr) -> Cow<'n, OsStr> {
+        Cow::Borrowed(name)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn resolved<'n>(&self, name: &'n OsStr) -> Cow<'n, OsStr> {
+        let stored = if self.ignores_case { self.names().unwrap() } else { Vec::new() };
+        let found = stored.into_iter().find(|stored| stored.eq_ignore_ascii_case(name));
+        found.map_or(Cow::Borrowed(name), Cow::Owned)
     }
 }
 
 impl From<Folder> for OwnedFd {
     fn from(folder: Folder) -> OwnedFd {
-        folder.0
+        folder.fd
     }
 }
 
@@ -145,6 +250,27 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
+
+    #[test]
+    fn names_that_a_file_system_does_not_distinguish_are_recognised() {
+        let base = tempfile::tempdir().unwrap();
+        for (folder, ignores_case) in [(base.path().join("a"), false), (base.path().join(IGNORES_CASE), true)]
+        {
+            fs::create_dir(&folder).unwrap();
+            fs::write(folder.join("Report"), "").unwrap();
+            let root = Folder::open(&folder, false).unwrap();
+            let entry = |name: &str| root.entry(OsStr::new(name)).unwrap();
+            assert_eq!((entry("Report"), entry("other")), (Entry::Stored, Entry::Missing));
+            match entry("report") {
+                Entry::Missing => assert!(!ignores_case),
+                Entry::Alias(id) => assert_eq!(root.name_of(id).unwrap().unwrap(), "Report"),
+                Entry::Stored => panic!(),
+            }
+            // Two names of one file are not aliases.
+            fs::hard_link(folder.join("Report"), folder.join("other")).unwrap();
+            assert_eq!(entry("other"), Entry::Stored);
+        }
+    }
 
     #[test]
     fn symbolic_links_are_not_followed_at_any_depth() {

@@ -5,18 +5,20 @@
 //! Names, checks and comparisons are those of `lockstep encrypt -k -r -O` and `lockstep decrypt -k -r -O`. Nothing is
 //! printed, and no signal is handled.
 
-use std::ffi::{OsStr, OsString};
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use lockstep::output::remove_abandoned;
-use lockstep::{Engine, Envelope, FileKey, OutputOptions, ReadAt, file, plaintext_len, quoted};
+use lockstep::{Engine, Envelope, FileKey, ReadAt, file, plaintext_len, quoted};
 
 use super::folder::Folder;
 use super::inputs::{Inputs, Place, has_trailing_slash};
-use super::{Advice, Existing, Operation, Options, names, plan, run};
+pub use super::names::Direction;
+use super::run::OnExisting;
+use super::{Advice, Existing, Operation, Options, Times, clash, plan, run};
 use crate::error::{Error, Result, failed};
 use crate::input::Input;
 
@@ -29,24 +31,6 @@ const ADVICE: Advice = Advice {
 
 /// The position of the commitment in an encrypted file.
 const COMMITMENT_AT: u64 = 24;
-
-/// What happens to the files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// Each file becomes an encrypted file, with the suffix `.enc`.
-    Encrypt,
-    /// Each encrypted file becomes a plain file, without the suffix `.enc`.
-    Decrypt,
-}
-
-impl Direction {
-    fn output_name(self, input: &OsStr) -> Option<OsString> {
-        match self {
-            Direction::Encrypt => Some(names::encrypted(input)),
-            Direction::Decrypt => names::decrypted(input),
-        }
-    }
-}
 
 /// What a plan does if outputs exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,6 +97,9 @@ pub struct Plan {
     pub skipped: Vec<(PathBuf, &'static str)>,
     /// Files and folders that cannot be processed.
     pub failed: Vec<(PathBuf, GroupError)>,
+    /// Encrypted files of earlier calls whose inputs do not exist any more, as paths below the output folder. With
+    /// [`IfExists::Refuse`] and with decryption, they are not searched for.
+    pub without_input: Vec<PathBuf>,
     output: PathBuf,
     places: Vec<Place>,
     resumes: bool,
@@ -124,8 +111,9 @@ impl Plan {
     /// is written, except for an empty file that is removed again.
     ///
     /// # Errors
-    /// If an input does not exist; if two inputs have the same output; if an output is an input; if an output exists
-    /// with [`IfExists::Refuse`]; if the output folder is an input, or cannot be written to.
+    /// If an input does not exist; if the folders contain no file to process; if two inputs have the same output; if an
+    /// output is an input; if an output exists with [`IfExists::Refuse`]; if the output folder is an input, or cannot be
+    /// written to.
     pub fn new(
         direction: Direction,
         inputs: &[PathBuf],
@@ -139,6 +127,8 @@ impl Plan {
             resume: existing == IfExists::Resume,
             force: existing == IfExists::Replace,
             sync,
+            finds_leftovers: direction == Direction::Encrypt && existing != IfExists::Refuse,
+            delete: false,
             protected: Vec::new(),
             advice: &ADVICE,
         };
@@ -153,27 +143,29 @@ impl Plan {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(Error::io("open the folder", output)(error).into()),
         };
-        let id = folder.map(|folder| folder.id()).transpose().map_err(Error::io("look at", output))?;
+        let id = folder.as_ref().map(Folder::id).transpose().map_err(Error::io("look at", output))?;
         let mut found = Inputs::find(&given, true, id)?;
-        let jobs = plan::assign(&mut found, |name| direction.output_name(name), &options)?;
+        let (jobs, leftovers) = plan::assign(&mut found, direction, folder.as_ref(), &options)?;
         plan::check_writable(&options)?;
         let files = jobs.into_iter().map(|job| {
-            let (root, input) = match &job.input.below {
-                Some((root, relative)) => (root.path().to_owned(), relative.clone()),
+            let place = &found.places[job.input.place];
+            let (root, input) = match (&place.root, &job.input.given) {
+                (Some(root), _) => (root.path().to_owned(), place.relative().join(&job.input.name)),
                 // The slash at the end means that a link is followed: the user has chosen it.
-                None => {
-                    let name = job.input.path.file_name().unwrap_or_default();
-                    let parent = job.input.path.parent().filter(|parent| !parent.as_os_str().is_empty());
-                    (parent.unwrap_or(Path::new(".")).join(""), PathBuf::from(name))
+                (None, given) => {
+                    let parent = given.as_deref().and_then(Path::parent);
+                    let parent = parent.filter(|parent| !parent.as_os_str().is_empty());
+                    (parent.unwrap_or(Path::new(".")).join(""), PathBuf::from(&job.input.name))
                 }
             };
             let root = std::path::absolute(&root).map_err(Error::io("find", &root))?;
-            Ok(PlannedFile { root, input, output: job.input.place.join(&job.name), len: job.input.len })
+            Ok(PlannedFile { root, input, output: job.relative(&found.places), len: job.input.len })
         });
         Ok(Plan {
             files: files.collect::<Result<_>>()?,
             skipped: found.skipped,
             failed: found.failed.into_iter().map(|(path, error)| (path, error.into())).collect(),
+            without_input: leftovers.paths().map(Path::to_owned).collect(),
             output: output.to_owned(),
             places: found.places,
             resumes: existing == IfExists::Resume,
@@ -189,11 +181,13 @@ impl Plan {
     pub fn create_folders(&self) -> std::result::Result<(), GroupError> {
         let output = run::make_output(&self.output, self.sync);
         let output = output.map_err(Error::io("make the folder", &self.output))?;
-        for place in &self.places {
-            let made = output.make_folder(&place.path, place.mode, self.sync);
-            let made = made.map_err(Error::io("make the folder", &self.output.join(&place.path)))?;
-            if self.resumes {
-                remove_abandoned_in(&made);
+        let mut made = HashSet::new();
+        for place in self.places.iter().filter(|place| !place.is_refused) {
+            if made.insert(&place.path) {
+                let folder = run::create_place(&output, &self.output, place, self.sync)?;
+                if self.resumes {
+                    run::remove_abandoned_in(&folder);
+                }
             }
         }
         Ok(())
@@ -203,18 +197,11 @@ impl Plan {
     /// processes are locked and are kept.
     pub fn remove_abandoned(&self) {
         let Ok(output) = Folder::open(&self.output, true) else { return };
-        for place in &self.places {
-            if let Ok(folder) = output.make_folder(&place.path, place.mode, false) {
-                remove_abandoned_in(&folder);
+        for place in self.places.iter().filter(|place| !place.is_refused) {
+            if let Ok(folder) = output.open_below(&place.path) {
+                run::remove_abandoned_in(&folder);
             }
         }
-    }
-}
-
-/// A file that cannot be removed does no harm: errors are ignored.
-fn remove_abandoned_in(folder: &Folder) {
-    if let Ok(folder) = folder.reader() {
-        let _ = remove_abandoned(folder);
     }
 }
 
@@ -276,9 +263,11 @@ impl Group<'_> {
         };
         let threads = self.engine.threads();
         let results: Vec<_> = files.iter().map(|_| Mutex::new(None)).collect();
+        let stored = Stored::default();
         let process = |index: usize, threads: usize| {
             let (file, expected) = &files[index];
-            let done = Work { group: self, output: &output, options: options.max_threads(threads) }
+            let options = options.max_threads(threads);
+            let done = Work { group: self, output: &output, stored: &stored, options }
                 .process(file, expected.as_ref());
             *results[index].lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(done);
         };
@@ -294,21 +283,49 @@ impl Group<'_> {
     }
 }
 
+/// The names that output folders store. Each folder is listed once, unless a name is not found.
+#[derive(Default)]
+struct Stored(Mutex<HashMap<PathBuf, HashSet<OsString>>>);
+
+impl Stored {
+    /// Returns an error if the name of an output that exists is stored in another form.
+    fn check(&self, output: &Folder, relative: &Path, path: &Path) -> Result<()> {
+        let (parent, name) = (relative.parent().unwrap_or(Path::new("")), relative.file_name());
+        let mut folders = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let is_stored = |names: &HashSet<OsString>| name.is_some_and(|name| names.contains(name));
+        if folders.get(parent).is_some_and(is_stored) {
+            return Ok(());
+        }
+        let folder = output.open_below(parent).map_err(Error::io("open the folder of", path))?;
+        let names: HashSet<_> =
+            folder.names().map_err(Error::io("read the folder of", path))?.into_iter().collect();
+        let is_stored = is_stored(&names);
+        folders.insert(parent.to_owned(), names);
+        if is_stored { Ok(()) } else { clash::check(&folder, path) }
+    }
+}
+
 struct Work<'a> {
     group: &'a Group<'a>,
     output: &'a Folder,
+    stored: &'a Stored,
     options: lockstep::Options<'a>,
 }
 
 impl Work<'_> {
     fn process(&self, file: &PlannedFile, expected: Option<&[u8; 32]>) -> Result<Processed> {
-        match self.write(file, expected, self.group.replace) {
+        let existing = if self.group.replace { OnExisting::FailByLookup } else { OnExisting::Fail };
+        match self.write(file, expected, existing) {
             // The output exists. Another process may have created it meanwhile, for example in an earlier attempt at
             // this file.
             Err(Error::Library(lockstep::Error::Exists { .. })) => {}
             done => return done,
         }
         let path = self.group.output.join(&file.output);
+        self.stored.check(self.output, &file.output, &path)?;
+        if self.group.replace {
+            return self.write(file, expected, OnExisting::Replace);
+        }
         let input = self.open(file, expected)?;
         let Ok(existing) = self.output.open_file(&file.output) else {
             let name = quoted(&path);
@@ -317,13 +334,10 @@ impl Work<'_> {
                 "the output {name} exists and is not a file that can be read: {advice}"
             )));
         };
-        let read = input.file().metadata().and_then(|metadata| metadata.modified());
-        let written = existing.metadata().and_then(|metadata| metadata.modified());
-        let times = read.and_then(|read| Ok((read, written?)));
-        let (read, written) = times.map_err(Error::io("look at", &path))?;
-        match self.compare(&input, &existing, run::is_same_time(read, written))? {
+        let looked = input.file().metadata().and_then(|input| Times::compare(&input, &existing.metadata()?));
+        match self.compare(&input, &existing, looked.map_err(Error::io("look at", &path))?)? {
             Existing::UpToDate => self.describe(&input, &existing, true),
-            Existing::Outdated => self.write(file, expected, true),
+            Existing::Outdated => self.write(file, expected, OnExisting::Replace),
             Existing::Unknown(why) => {
                 let (name, advice) = (quoted(&path), ADVICE.unknown);
                 Err(failed(format!("the output {name} exists and {why}: {advice}")))
@@ -349,17 +363,20 @@ impl Work<'_> {
         Input::from_file(opened, &path)
     }
 
-    fn write(&self, file: &PlannedFile, expected: Option<&[u8; 32]>, replace: bool) -> Result<Processed> {
+    fn write(
+        &self,
+        file: &PlannedFile,
+        expected: Option<&[u8; 32]>,
+        existing: OnExisting,
+    ) -> Result<Processed> {
         let (input_path, path) = (file.root.join(&file.input), self.group.output.join(&file.output));
         let mut input = self.open(file, expected)?;
         let place = file.output.parent().unwrap_or(Path::new(""));
         let folder = self.output.make_folder(place, 0o777, self.group.sync);
         let folder = folder.map_err(Error::io("make the folder of", &path))?;
-        let options =
-            OutputOptions { force: replace, sync: self.group.sync, regular_only: true, ..Default::default() };
-        let (_, mut written) =
-            run::write(self, &mut input, &input_path, folder, &path, options, self.options)?;
-        let processed = self.describe(&input, written.file().as_file(), false)?;
+        let how = (existing, self.group.sync);
+        let mut written = run::write(self, &mut input, &input_path, (folder, &path), how, self.options)?;
+        let processed = self.describe(&input, written.as_file(), false)?;
         written.commit()?;
         Ok(processed)
     }
@@ -392,16 +409,20 @@ impl Operation for Work<'_> {
         "processed"
     }
 
-    fn output_name(&self, input: &OsStr) -> Option<OsString> {
-        self.group.direction.output_name(input)
+    fn direction(&self) -> Direction {
+        self.group.direction
     }
 
-    fn compare(&self, input: &Input, output: &File, same_time: bool) -> Result<Existing> {
+    fn compare(&self, input: &Input, output: &File, times: Times) -> Result<Existing> {
         let Group { engine, key, context, .. } = self.group;
         match self.group.direction {
-            Direction::Encrypt => Ok(Existing::encrypted(engine, key, context, input, output, same_time)),
-            Direction::Decrypt => Existing::decrypted(input, output, same_time),
+            Direction::Encrypt => Ok(Existing::encrypted(engine, key, context, input, output, times)),
+            Direction::Decrypt => Existing::decrypted(input, output, times),
         }
+    }
+
+    fn is_own(&self, _output: &File) -> bool {
+        false
     }
 
     fn process(

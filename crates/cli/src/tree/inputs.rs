@@ -1,5 +1,6 @@
 //! The input files and folders, and the content of the folders.
 
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -11,19 +12,34 @@ use rustix::fs::{AtFlags, CWD, FileType, Stat, statat};
 use super::folder::{Folder, Id, id};
 use crate::error::{Error, Result, failed};
 
+/// Maximum length in bytes of the path of a folder below the output folder: the limit of Linux on paths. The path of
+/// each folder is kept in memory.
+pub(super) const MAX_PATH: usize = 4096;
+/// Maximum number of folders in the path of a folder below an input folder. Each access to a folder opens all of them.
+pub(super) const MAX_DEPTH: usize = 256;
+
 /// A regular file to process.
 #[derive(Debug)]
 pub(crate) struct Found {
-    /// The path for messages.
-    pub(crate) path: PathBuf,
-    /// The folder named on the command line in which the file was found, and the path of the file below this folder.
-    /// `None` for a file that is itself named on the command line.
-    pub(crate) below: Option<(Arc<Root>, PathBuf)>,
-    /// The folder of the output file, as a path below the output folder.
-    pub(crate) place: PathBuf,
+    /// The folder of its output: an index into [`Inputs::places`].
+    pub(crate) place: usize,
+    /// Its name in its folder.
+    pub(crate) name: OsString,
+    /// The path on the command line, for a file that is itself named there.
+    pub(crate) given: Option<PathBuf>,
     /// Length in bytes.
     pub(crate) len: u64,
     pub(crate) id: Id,
+}
+
+impl Found {
+    /// The path for messages.
+    pub(crate) fn path(&self, places: &[Place]) -> PathBuf {
+        match &self.given {
+            Some(path) => path.clone(),
+            None => places[self.place].shown(&self.name),
+        }
+    }
 }
 
 /// A folder that the command line names. It is opened for each use, since there may be more folders than the limit on
@@ -31,6 +47,8 @@ pub(crate) struct Found {
 #[derive(Debug)]
 pub(crate) struct Root {
     path: PathBuf,
+    /// The path of its outputs below the output folder.
+    base: PathBuf,
     id: Id,
 }
 
@@ -49,11 +67,37 @@ impl Root {
     }
 }
 
-/// A folder to create for the outputs: its path below the output folder, and its permission bits.
+/// A folder to create for the outputs.
 #[derive(Debug)]
 pub(crate) struct Place {
+    /// Its path below the output folder.
     pub(crate) path: PathBuf,
     pub(crate) mode: u32,
+    /// The folder on the command line that contains its inputs; `None` for files that are themselves named there.
+    pub(crate) root: Option<Arc<Root>>,
+    /// True if the folder exists in the output folder.
+    pub(crate) exists: bool,
+    /// True if the file system confuses its name with that of another folder: nothing is written to it.
+    pub(crate) is_refused: bool,
+}
+
+impl Place {
+    /// The path of the input folder below the root.
+    pub(crate) fn relative(&self) -> &Path {
+        let base = self.root.as_ref().map_or(Path::new(""), |root| &root.base);
+        self.path.strip_prefix(base).unwrap_or(&self.path)
+    }
+
+    /// The path of an entry of the input folder, for messages. An empty name means the folder itself.
+    pub(crate) fn shown(&self, name: &OsStr) -> PathBuf {
+        let mut path = self.root.as_ref().map_or_else(PathBuf::new, |root| root.path.clone());
+        for part in [self.relative(), Path::new(name)] {
+            if !part.as_os_str().is_empty() {
+                path.push(part);
+            }
+        }
+        path
+    }
 }
 
 /// All files and folders that were found.
@@ -64,6 +108,8 @@ pub(crate) struct Inputs {
     pub(crate) places: Vec<Place>,
     /// Files that are skipped, with the reason.
     pub(crate) skipped: Vec<(PathBuf, &'static str)>,
+    /// The entries of input folders that are skipped: the index of the folder in `places`, and the name.
+    pub(crate) skipped_entries: Vec<(usize, OsString)>,
     /// Files that cannot be read.
     pub(crate) failed: Vec<(PathBuf, Error)>,
 }
@@ -78,6 +124,8 @@ impl Inputs {
     /// is false.
     pub(crate) fn find(given: &[PathBuf], recursive: bool, output: Option<Id>) -> Result<Inputs> {
         let mut inputs = Inputs::default();
+        // The folder of the files that the command line names: the output folder itself.
+        let mut place = None;
         for path in given {
             if path == Path::new("-") {
                 return Err(failed("standard input has no name: with -O, give files or folders"));
@@ -92,26 +140,30 @@ impl Inputs {
                     )));
                 }
                 inputs.add_folder(path, &stat, output)?;
+            } else if let Some(reason) = why_skipped(&stat) {
+                inputs.skipped.push((path.clone(), reason));
             } else {
-                inputs.add(path, None, PathBuf::new(), &stat);
+                let place = *place.get_or_insert_with(|| inputs.add_place(PathBuf::new(), 0o777, None));
+                let name = path.file_name().unwrap_or_default().to_owned();
+                inputs.add(place, name, Some(path.clone()), &stat);
             }
-        }
-        if inputs.files.iter().any(|file| file.below.is_none()) {
-            // The empty path means the output folder itself.
-            inputs.places.push(Place { path: PathBuf::new(), mode: 0o777 });
         }
         Ok(inputs)
     }
 
-    fn add(&mut self, path: &Path, below: Option<(Arc<Root>, PathBuf)>, place: PathBuf, stat: &Stat) {
-        let path = path.to_owned();
-        match why_skipped(stat) {
-            Some(reason) => self.skipped.push((path, reason)),
-            None => {
-                let (len, id) = (stat.st_size.cast_unsigned(), id(stat));
-                self.files.push(Found { path, below, place, len, id });
-            }
-        }
+    /// The number of folders on the command line, and one more if it names files.
+    pub(crate) fn roots(&self) -> usize {
+        self.places.iter().filter(|place| place.relative().as_os_str().is_empty()).count()
+    }
+
+    fn add(&mut self, place: usize, name: OsString, given: Option<PathBuf>, stat: &Stat) {
+        let (len, id) = (stat.st_size.cast_unsigned(), id(stat));
+        self.files.push(Found { place, name, given, len, id });
+    }
+
+    fn add_place(&mut self, path: PathBuf, mode: u32, root: Option<Arc<Root>>) -> usize {
+        self.places.push(Place { path, mode, root, exists: false, is_refused: false });
+        self.places.len() - 1
     }
 
     /// Adds a folder and its content. An input folder `a/b` becomes the folder `b` in the output folder. An input
@@ -123,43 +175,67 @@ impl Inputs {
                 quoted(path)
             )));
         }
-        let root = Arc::new(Root { path: path.to_owned(), id: id(stat) });
-        let folder = root.open().map_err(Error::io("open", path))?;
         let base = path.file_name().map(PathBuf::from).unwrap_or_default();
-        self.places.push(Place { path: base.clone(), mode: folder_mode(stat) });
-        // The folders that are not listed yet, as paths below the root. The last of these folders is listed next.
-        let mut pending = vec![PathBuf::new()];
-        while let Some(relative) = pending.pop() {
-            let entries = match folder.list(&relative) {
+        let root = Arc::new(Root { path: path.to_owned(), base: base.clone(), id: id(stat) });
+        let folder = root.open().map_err(Error::io("open", path))?;
+        // The folders that are not listed yet. The last of these folders is listed next.
+        let mut pending = vec![self.add_place(base, folder_mode(stat), Some(root))];
+        while let Some(place) = pending.pop() {
+            let entries = match folder.list(self.places[place].relative()) {
                 Ok(entries) => entries,
                 Err(error) => {
-                    let path = path.join(&relative);
+                    let path = self.places[place].shown(OsStr::new(""));
                     self.failed.push((path.clone(), Error::io("read", &path)(error)));
                     continue;
                 }
             };
-            let mut folders = Vec::new();
+            let first = self.places.len();
             for (name, stat) in entries {
-                let below = relative.join(&name);
-                let shown = path.join(&below);
-                match stat {
-                    Ok(stat) if is_folder(&stat) && output == Some(id(&stat)) => {
-                        self.skipped.push((shown, "the output folder"));
-                    }
-                    Ok(stat) if is_folder(&stat) => {
-                        self.places.push(Place { path: base.join(&below), mode: folder_mode(&stat) });
-                        folders.push(below);
-                    }
-                    Ok(stat) => {
-                        self.add(&shown, Some((Arc::clone(&root), below)), base.join(&relative), &stat)
-                    }
-                    Err(error) => self.failed.push((shown.clone(), Error::io("read", &shown)(error))),
-                }
+                self.add_entry(place, name, stat, output);
             }
-            pending.extend(folders.into_iter().rev());
+            pending.extend((first..self.places.len()).rev());
         }
         Ok(())
     }
+
+    /// Adds an entry of an input folder: a file, or a folder whose content is not listed yet.
+    fn add_entry(&mut self, place: usize, name: OsString, stat: io::Result<Stat>, output: Option<Id>) {
+        let parent = &self.places[place];
+        let stat = match stat {
+            Ok(stat) => stat,
+            Err(error) => {
+                let shown = parent.shown(&name);
+                return self.failed.push((shown.clone(), Error::io("read", &shown)(error)));
+            }
+        };
+        if is_folder(&stat) {
+            if output == Some(id(&stat)) {
+                return self.skip(place, name, "the output folder");
+            }
+            let path = parent.path.join(&name);
+            if path.as_os_str().len() > MAX_PATH || parent.relative().iter().count() >= MAX_DEPTH {
+                return self.failed.push((parent.shown(&name), too_deep()));
+            }
+            let root = parent.root.clone();
+            self.add_place(path, folder_mode(&stat), root);
+        } else if let Some(reason) = why_skipped(&stat) {
+            self.skip(place, name, reason);
+        } else {
+            self.add(place, name, None, &stat);
+        }
+    }
+
+    fn skip(&mut self, place: usize, name: OsString, reason: &'static str) {
+        self.skipped.push((self.places[place].shown(&name), reason));
+        self.skipped_entries.push((place, name));
+    }
+}
+
+fn too_deep() -> Error {
+    failed(format!(
+        "the folder has a path of more than {MAX_PATH} bytes or of more than {MAX_DEPTH} folders, and its content is not \
+         processed: move it to a shorter path, or archive it with tar and process the archive"
+    ))
 }
 
 /// The permission bits of the input folder, with all permissions for the owner.
@@ -167,7 +243,7 @@ fn folder_mode(stat: &Stat) -> u32 {
     stat.st_mode & 0o777 | 0o700
 }
 
-fn is_folder(stat: &Stat) -> bool {
+pub(super) fn is_folder(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 

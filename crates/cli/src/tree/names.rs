@@ -5,8 +5,35 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 const SUFFIX: &[u8] = b".enc";
 
+/// What happens to the files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Each file becomes an encrypted file, with the suffix `.enc`.
+    Encrypt,
+    /// Each encrypted file becomes a plain file, without the suffix `.enc`.
+    Decrypt,
+}
+
+impl Direction {
+    /// The name of the output for an input with this name; `None` if there is to be no output.
+    pub(crate) fn output_name(self, input: &OsStr) -> Option<OsString> {
+        match self {
+            Direction::Encrypt => Some(encrypted(input)),
+            Direction::Decrypt => decrypted(input),
+        }
+    }
+
+    /// What the inputs are, for messages.
+    pub(crate) fn inputs(self) -> &'static str {
+        match self {
+            Direction::Encrypt => "file to encrypt",
+            Direction::Decrypt => "file whose name ends in .enc",
+        }
+    }
+}
+
 /// Converts `report.pdf` to `report.pdf.enc`.
-pub(crate) fn encrypted(name: &OsStr) -> OsString {
+fn encrypted(name: &OsStr) -> OsString {
     OsString::from_vec([name.as_bytes(), SUFFIX].concat())
 }
 

@@ -1,16 +1,18 @@
 //! The assignment of outputs to inputs, with checks before the first byte is read.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, Metadata};
-use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use lockstep::{OutputFile, OutputOptions, quoted};
+use rustix::io::Errno;
 
-use super::inputs::{Found, Inputs};
-use super::{Advice, Options};
+use super::Options;
+use super::folder::Folder;
+use super::inputs::{Found, Inputs, Place};
+use super::leftovers::Leftovers;
+use super::names::Direction;
+use super::survey::survey;
 use crate::error::{Error, Result, failed};
 use crate::signals::Guard;
 
@@ -21,46 +23,64 @@ const TRIAL: &str = ".lockstep-trial";
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) input: Found,
-    /// The name of the output in `input.place`.
+    /// The name of the output in its folder.
     pub(crate) name: OsString,
-    /// The full path of the output.
-    pub(crate) output: PathBuf,
-    /// True if the name of the output exists.
+    /// True if the output exists.
     pub(crate) exists: bool,
     /// True if an existing output may be replaced.
     pub(crate) replace: bool,
 }
 
-/// Assigns an output to each file.
+impl Job {
+    /// The path of the output below the output folder.
+    pub(crate) fn relative(&self, places: &[Place]) -> PathBuf {
+        places[self.input.place].path.join(&self.name)
+    }
+
+    /// The path of the output.
+    pub(crate) fn output(&self, output_dir: &Path, places: &[Place]) -> PathBuf {
+        output_dir.join(self.relative(places))
+    }
+}
+
+/// Assigns an output to each file. `output` is the output folder, if it exists.
 ///
-/// If `rename` returns no name for a file that was found in a folder, the file is moved to `inputs.skipped`.
+/// A file without an output name that was found in a folder is moved to `inputs.skipped`.
 ///
 /// # Errors
-/// If `rename` returns no name for a file that the command line names; if two inputs have the same output; if an output
-/// is an input or one of the files in `protected`; if an output exists and may be neither replaced nor skipped.
+/// If a file that the command line names has no output name; if the folders contain no file to process; if two inputs
+/// have the same output; if an output is an input or one of the files in `protected`; if an output exists and may be
+/// neither replaced nor skipped.
 pub(crate) fn assign(
     inputs: &mut Inputs,
-    rename: impl Fn(&OsStr) -> Option<OsString>,
+    direction: Direction,
+    output: Option<&Folder>,
     options: &Options<'_>,
-) -> Result<Vec<Job>> {
+) -> Result<(Vec<Job>, Leftovers)> {
     let mut jobs = Vec::with_capacity(inputs.files.len());
     for input in std::mem::take(&mut inputs.files) {
-        let Some(name) = input.path.file_name().and_then(&rename) else {
-            if input.below.is_none() {
+        let Some(name) = direction.output_name(&input.name) else {
+            let path = input.path(&inputs.places);
+            if input.given.is_some() {
                 return Err(failed(format!(
                     "{} does not end in .enc: {}",
-                    quoted(&input.path),
+                    quoted(&path),
                     options.advice.name
                 )));
             }
-            inputs.skipped.push((input.path, "a file whose name does not end in .enc"));
+            inputs.skipped.push((path, "a file whose name does not end in .enc"));
             continue;
         };
-        let output = options.output_dir.join(&input.place).join(&name);
-        jobs.push(Job { input, name, output, exists: false, replace: options.force });
+        jobs.push(Job { input, name, exists: false, replace: options.force });
     }
-    check_distinct(&jobs, options.advice)?;
-    check_existing(jobs, &mut inputs.failed, options)
+    if jobs.is_empty() && inputs.failed.is_empty() {
+        check_not_empty(inputs, direction)?;
+    }
+    check_distinct(&jobs, &inputs.places, options)?;
+    let Some(output) = output else { return Ok((jobs, Leftovers::default())) };
+    let (jobs, leftovers) = survey(output, jobs, inputs, options)?;
+    check_existing(&jobs, &inputs.places, options)?;
+    Ok((jobs, leftovers))
 }
 
 /// Checks that files can be created in the output folder or, if it is missing, in the folder in which it will be
@@ -78,70 +98,72 @@ pub(crate) fn check_writable(options: &Options<'_>) -> Result<()> {
     Ok(OutputFile::check(&folder.join(TRIAL), output)?)
 }
 
-fn check_distinct(jobs: &[Job], advice: &Advice) -> Result<()> {
-    let mut outputs: HashMap<&Path, &Path> = HashMap::with_capacity(jobs.len());
+/// Refuses folders without any file to process: their names may be mistyped, or a file system is not mounted.
+fn check_not_empty(inputs: &Inputs, direction: Direction) -> Result<()> {
+    let mut roots = inputs.places.iter().filter(|place| place.root.is_some());
+    let Some(first) = roots.next() else { return Ok(()) };
+    let skipped = match inputs.skipped.len() {
+        0 => String::new(),
+        1 => ", only another entry that is skipped".to_owned(),
+        n => format!(", only {n} other entries that are skipped"),
+    };
+    Err(failed(format!(
+        "there is no {} in {}{skipped}: check the path",
+        direction.inputs(),
+        quoted(&first.shown(OsStr::new("")))
+    )))
+}
+
+fn check_distinct(jobs: &[Job], places: &[Place], options: &Options<'_>) -> Result<()> {
+    let mut outputs: HashMap<(&Path, &OsStr), &Job> = HashMap::with_capacity(jobs.len());
     for job in jobs {
-        if let Some(other) = outputs.insert(&job.output, &job.input.path) {
+        if let Some(other) = outputs.insert((&places[job.input.place].path, &job.name), job) {
             return Err(failed(format!(
                 "{} and {} would both be written to {}: {}",
-                quoted(other),
-                quoted(&job.input.path),
-                quoted(&job.output),
-                advice.same_output
+                quoted(&other.input.path(places)),
+                quoted(&job.input.path(places)),
+                quoted(&job.output(options.output_dir, places)),
+                options.advice.same_output
             )));
         }
     }
     Ok(())
 }
 
-/// Finds existing outputs. Inputs whose outputs cannot be checked are moved to `failed_files`.
-fn check_existing(
-    jobs: Vec<Job>,
-    failed_files: &mut Vec<(PathBuf, Error)>,
-    options: &Options<'_>,
-) -> Result<Vec<Job>> {
-    let id = |metadata: &Metadata| (metadata.dev(), metadata.ino());
-    let inputs: HashSet<_> = jobs.iter().map(|job| job.input.id).collect();
-    let protected = options.protected.iter().filter_map(|(what, path)| {
-        let metadata = fs::metadata(path).ok().filter(Metadata::is_file)?;
-        Some((id(&metadata), (*what, *path)))
-    });
-    let protected: HashMap<_, _> = protected.collect();
-    let mut checked = Vec::with_capacity(jobs.len());
-    for mut job in jobs {
-        match fs::symlink_metadata(&job.output) {
-            Ok(metadata) => {
-                if let Some((what, path)) = protected.get(&id(&metadata)) {
-                    let path = quoted(*path);
-                    return Err(failed(format!(
-                        "the output would replace the {what} {path}: choose another folder"
-                    )));
-                }
-                if inputs.contains(&id(&metadata)) {
-                    return Err(failed(format!(
-                        "the output {} is one of the inputs: choose another folder",
-                        quoted(&job.output)
-                    )));
-                }
-                job.exists = true;
-                checked.push(job);
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => checked.push(job),
-            // The error affects only this file, for example if its name is too long or if a folder has no search
-            // permission.
-            Err(error) => failed_files.push((job.input.path, Error::io("look at", &job.output)(error))),
-        }
-    }
-    let existing = checked.iter().filter(|job| job.exists).count();
-    match checked.iter().find(|job| job.exists) {
+/// Refuses outputs that exist, unless they may be replaced or skipped.
+fn check_existing(jobs: &[Job], places: &[Place], options: &Options<'_>) -> Result<()> {
+    let existing = jobs.iter().filter(|job| job.exists).count();
+    match jobs.iter().find(|job| job.exists) {
         Some(first) if !options.force && !options.resume => {
-            let first = quoted(&first.output);
+            let first = first.output(options.output_dir, places);
             let which = match existing {
-                1 => format!("the output {first} exists"),
-                _ => format!("{existing} of the outputs exist, the first is {first}"),
+                1 => format!("the output {} exists", quoted(&first)),
+                _ => format!("{existing} of the outputs exist, the first is {}", quoted(&first)),
             };
             Err(failed(format!("{which}: {}", options.advice.existing)))
         }
-        _ => Ok(checked),
+        _ => Ok(()),
     }
+}
+
+/// The error for a file whose output folder is not created.
+pub(crate) fn folder_refused() -> Error {
+    failed("the folder of its output was not created")
+}
+
+/// The error for an output that cannot be looked up or created.
+pub(crate) fn output_error(error: Error, path: &Path) -> Error {
+    let is_too_long = matches!(
+        &error,
+        Error::Library(lockstep::Error::File { source, .. })
+            if source.raw_os_error() == Some(Errno::NAMETOOLONG.raw_os_error())
+    );
+    if !is_too_long {
+        return error;
+    }
+    let len = path.file_name().unwrap_or_default().len();
+    failed(format!(
+        "the name of its output has {len} bytes, which is too long for the file system: shorten the name of the \
+         input, or archive the input with tar and process the archive"
+    ))
 }

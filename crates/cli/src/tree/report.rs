@@ -29,6 +29,16 @@ pub(crate) fn report(
     inputs.failed.append(&mut outcome.failed);
     inputs.failed.sort_by(|(a, _), (b, _)| a.cmp(b));
     job::report_incidents(engine.planner(), messages.quiet);
+    for path in &outcome.changed {
+        terminal::warn(
+            messages.quiet,
+            &format!(
+                "{} changed while it was {verb}, so its output may be a mixture of two versions; --resume writes the \
+                 output again",
+                quoted(path)
+            ),
+        );
+    }
     let worst = worst(&inputs.failed);
     if messages.json {
         let mut summary = summary_json(verb, engine, &inputs, &outcome, worst);
@@ -53,10 +63,19 @@ fn print(verb: &str, inputs: &Inputs, outcome: &Outcome, messages: &ProgressArgs
             terminal::print_message(&format!("skipped {}: it is {reason}", quoted(path)));
         }
     }
+    if !messages.quiet {
+        for path in &outcome.leftovers {
+            terminal::print_message(&format!("without input: {}", quoted(path)));
+        }
+        for path in &outcome.deleted {
+            terminal::print_message(&format!("deleted: {}", quoted(path)));
+        }
+    }
     for (path, error) in &inputs.failed {
         terminal::print_message(&format!("failed: {}: {error}", quoted(path)));
     }
-    let is_notable = !inputs.failed.is_empty() || !inputs.skipped.is_empty();
+    let without_input = outcome.leftovers.len() + outcome.deleted.len();
+    let is_notable = !inputs.failed.is_empty() || !inputs.skipped.is_empty() || without_input > 0;
     if messages.quiet || !(is_notable || outcome.wants_summary) {
         return;
     }
@@ -72,6 +91,8 @@ fn print(verb: &str, inputs: &Inputs, outcome: &Outcome, messages: &ProgressArgs
     let others = [
         (outcome.up_to_date, "up to date"),
         (inputs.skipped.len(), "skipped"),
+        (outcome.deleted.len(), "deleted"),
+        (outcome.leftovers.len(), "without input, which --delete deletes"),
         (inputs.failed.len(), "failed"),
     ];
     for (count, what) in others.into_iter().filter(|(count, _)| *count > 0) {
@@ -97,6 +118,7 @@ fn summary_json(
             "kind": error.kind(),
         })
     });
+    let names = |paths: &[PathBuf]| paths.iter().map(|path| name(path)).collect::<Vec<_>>();
     let seconds = outcome.time.as_secs_f64();
     let mut summary = json!({
         "done": verb,
@@ -104,6 +126,8 @@ fn summary_json(
         "up_to_date": outcome.up_to_date,
         "skipped": skipped.collect::<Vec<_>>(),
         "failed": failed.collect::<Vec<_>>(),
+        "without_input": names(&outcome.leftovers),
+        "deleted": names(&outcome.deleted),
         "exit_code": worst.map_or(0, Error::exit_code),
         "plaintext_bytes": outcome.plaintext,
         "seconds": seconds,

@@ -21,4 +21,5 @@ mod reports;
 mod signals;
 mod terminal;
 mod tree;
+mod tree_changes;
 mod width;

@@ -1,7 +1,6 @@
 //! `lockstep decrypt -O`: decrypts each of many files to a separate file.
 
 use std::collections::HashMap;
-use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -14,7 +13,7 @@ use super::{Decrypt, check_bare, check_unlockable, find_unlock, no_key_file};
 use crate::age_file;
 use crate::error::{Error, Result, failed};
 use crate::input::Input;
-use crate::tree::{Existing, Operation, Prepared, names};
+use crate::tree::{Direction, Existing, Operation, Prepared, Times};
 use crate::unlock::Unlock;
 use crate::wrapping;
 
@@ -135,12 +134,17 @@ impl Operation for DecryptMany<'_> {
         "decrypted"
     }
 
-    fn output_name(&self, input: &OsStr) -> Option<OsString> {
-        names::decrypted(input)
+    fn direction(&self) -> Direction {
+        Direction::Decrypt
     }
 
-    fn compare(&self, input: &Input, output: &File, same_time: bool) -> Result<Existing> {
-        Existing::decrypted(input, output, same_time)
+    fn compare(&self, input: &Input, output: &File, times: Times) -> Result<Existing> {
+        Existing::decrypted(input, output, times)
+    }
+
+    /// A decrypted file has no sign of its origin.
+    fn is_own(&self, _output: &File) -> bool {
+        false
     }
 
     fn process(

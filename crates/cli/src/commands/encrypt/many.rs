@@ -1,6 +1,5 @@
 //! `lockstep encrypt -O`: encrypts each of many files to a separate file.
 
-use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write;
 use std::sync::OnceLock;
@@ -9,7 +8,7 @@ use lockstep::{Engine, Envelope, FileKey, ciphertext_len, file};
 
 use crate::error::{Result, failed};
 use crate::input::Input;
-use crate::tree::{Existing, Operation, names};
+use crate::tree::{Direction, Existing, Operation, Times};
 use crate::wrapping;
 
 /// Encrypts all files of a call with the same key. With recipients or a passphrase, all files of a call have the same
@@ -36,6 +35,12 @@ impl EncryptMany<'_> {
         let (key, envelope) = self.key.get().ok_or_else(|| failed("there is no key yet"))?;
         Ok((key, envelope.as_ref()))
     }
+
+    /// True if the envelope was written for a passphrase, and one is used here, or for recipients in both cases.
+    fn is_of_kind(&self, envelope: &Envelope) -> bool {
+        let wants_passphrase = self.kind == KeyKind::Passphrase;
+        wrapping::header(envelope).is_ok_and(|header| header.is_passphrase() == wants_passphrase)
+    }
 }
 
 impl Operation for EncryptMany<'_> {
@@ -43,31 +48,38 @@ impl Operation for EncryptMany<'_> {
         "encrypted"
     }
 
-    fn output_name(&self, input: &OsStr) -> Option<OsString> {
-        Some(names::encrypted(input))
+    fn direction(&self) -> Direction {
+        Direction::Encrypt
     }
 
-    fn compare(&self, input: &Input, output: &File, same_time: bool) -> Result<Existing> {
+    fn compare(&self, input: &Input, output: &File, times: Times) -> Result<Existing> {
         if self.kind == KeyKind::KeyFile {
             let (key, context) = (self.key()?.0, self.context.as_bytes());
-            return Ok(Existing::encrypted(self.engine, key, context, input, output, same_time));
+            return Ok(Existing::encrypted(self.engine, key, context, input, output, times));
         }
         // The existing output has a key and recipients that are unknown here, so only the type of the envelope and
         // the length of the output are compared.
         let Ok(Some(envelope)) = Envelope::read_file(output) else {
             return Ok(Existing::Unknown("was not encrypted to recipients or with a passphrase"));
         };
-        let wants_passphrase = self.kind == KeyKind::Passphrase;
-        if !wrapping::header(&envelope).is_ok_and(|header| header.is_passphrase() == wants_passphrase) {
-            return Ok(Existing::Unknown(match wants_passphrase {
-                true => "was encrypted to recipients, not with a passphrase",
-                false => "was encrypted with a passphrase, not to recipients",
+        if !self.is_of_kind(&envelope) {
+            return Ok(Existing::Unknown(match self.kind {
+                KeyKind::Passphrase => "was encrypted to recipients, not with a passphrase",
+                _ => "was encrypted with a passphrase, not to recipients",
             }));
         }
         let len = output.metadata().map_err(lockstep::Error::Read)?.len();
         let is_whole = ciphertext_len(input.len().unwrap_or(0))
             .is_ok_and(|message| len == envelope.as_bytes().len() as u64 + message);
-        Ok(Existing::of_own(is_whole, same_time))
+        Ok(Existing::of_own(is_whole, times))
+    }
+
+    fn is_own(&self, output: &File) -> bool {
+        if self.kind == KeyKind::KeyFile {
+            let opens = |key| Existing::opens(self.engine, key, self.context.as_bytes(), output);
+            return self.key().is_ok_and(|(key, _)| opens(key));
+        }
+        matches!(Envelope::read_file(output), Ok(Some(envelope)) if self.is_of_kind(&envelope))
     }
 
     fn process(

@@ -1,0 +1,131 @@
+//! Outputs of earlier runs whose inputs do not exist any more.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, Stat, fsync};
+
+use super::folder::{Folder, Id, id};
+use super::inputs::{MAX_DEPTH, MAX_PATH, is_folder};
+use super::names;
+use crate::error::Error;
+
+/// Encrypted files in the output folder for which there is no input.
+#[derive(Debug, Default)]
+pub(crate) struct Leftovers {
+    /// Paths below the output folder. The files had these identities before the run.
+    files: Vec<(PathBuf, Id)>,
+    /// Folders for which there is no input folder, as paths below the output folder. Each folder comes after its
+    /// parent.
+    folders: Vec<PathBuf>,
+}
+
+/// The results of a deletion: paths below the output folder.
+#[derive(Debug, Default)]
+pub(crate) struct Deletion {
+    pub(crate) deleted: Vec<PathBuf>,
+    /// Files that are not known to be outputs of the command.
+    pub(crate) kept: Vec<PathBuf>,
+    pub(crate) failed: Vec<(PathBuf, Error)>,
+}
+
+impl Leftovers {
+    /// The paths of the files below the output folder.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|(path, _)| path.as_path())
+    }
+
+    /// Sorts the files by their paths.
+    pub(crate) fn sort(&mut self) {
+        self.files.sort();
+    }
+
+    /// Adds an entry of an output folder that corresponds to an input folder. There is no input for this entry. Files
+    /// with the identities `known` are not added, nor is what cannot be read.
+    pub(crate) fn add(&mut self, folder: &Folder, path: &Path, name: &OsStr, known: &HashSet<Id>) {
+        let Ok(Some(stat)) = folder.look(name) else { return };
+        self.add_entry(path.join(name), name, &stat, known);
+        // All content of a folder without an input folder has no input. Symbolic links are not followed.
+        let mut pending: Vec<_> = match is_folder(&stat) {
+            true => vec![PathBuf::from(name)],
+            false => Vec::new(),
+        };
+        while let Some(below) = pending.pop() {
+            for (name, stat) in folder.list(&below).unwrap_or_default() {
+                let Ok(stat) = stat else { continue };
+                let relative = below.join(&name);
+                let path = path.join(&relative);
+                if is_folder(&stat) {
+                    let is_too_deep =
+                        path.as_os_str().len() > MAX_PATH || relative.iter().count() > MAX_DEPTH;
+                    if is_too_deep {
+                        continue;
+                    }
+                    pending.push(relative);
+                }
+                self.add_entry(path, &name, &stat, known);
+            }
+        }
+    }
+
+    fn add_entry(&mut self, path: PathBuf, name: &OsStr, stat: &Stat, known: &HashSet<Id>) {
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => self.folders.push(path),
+            FileType::RegularFile if names::decrypted(name).is_some() && !known.contains(&id(stat)) => {
+                self.files.push((path, id(stat)));
+            }
+            _ => {}
+        }
+    }
+
+    /// Removes the files for which `is_own` returns true, and then the empty folders. A file that another file has
+    /// replaced during the run is kept.
+    pub(crate) fn delete(&self, output: &Folder, sync: bool, is_own: impl Fn(&File) -> bool) -> Deletion {
+        let mut deletion = Deletion::default();
+        for (path, id) in &self.files {
+            match delete_file(output, path, *id, sync, &is_own) {
+                Ok(true) => deletion.deleted.push(path.clone()),
+                Ok(false) => deletion.kept.push(path.clone()),
+                Err(error) => deletion.failed.push((path.clone(), Error::io("delete", path)(error))),
+            }
+        }
+        // Subfolders precede their parents here. A folder that is not empty remains.
+        for path in self.folders.iter().rev() {
+            if let (Some(parent), Some(name)) = (path.parent(), path.file_name())
+                && let Ok(parent) = output.open_below(parent)
+            {
+                let _ = parent.remove_empty(name);
+            }
+        }
+        deletion
+    }
+}
+
+fn delete_file(
+    output: &Folder,
+    path: &Path,
+    expected: Id,
+    sync: bool,
+    is_own: impl Fn(&File) -> bool,
+) -> io::Result<bool> {
+    let folder = output.open_below(path.parent().unwrap_or(Path::new("")))?;
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let file = folder.open_file(Path::new(name))?;
+    let metadata = file.metadata()?;
+    if (metadata.dev(), metadata.ino()) != expected || !is_own(&file) {
+        return Ok(false);
+    }
+    // The name is compared again, since the check may have taken some time.
+    if folder.look(name)?.is_none_or(|now| id(&now) != expected) {
+        return Ok(false);
+    }
+    folder.remove_file(name)?;
+    if sync {
+        fsync(folder.reader()?)?;
+    }
+    Ok(true)
+}

@@ -1,0 +1,246 @@
+//! What the output folder contains before the run.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use lockstep::quoted;
+
+use super::folder::{Folder, Id, id as id_of};
+use super::inputs::{Inputs, Place};
+use super::leftovers::Leftovers;
+use super::names::Direction;
+use super::plan::Job;
+use super::{Options, clash, plan};
+use crate::error::{Error, Result, failed};
+
+/// The jobs and folders of one output folder, as indices.
+#[derive(Default)]
+struct Content {
+    jobs: Vec<usize>,
+    places: Vec<usize>,
+    /// Skipped entries of input folders.
+    skipped: Vec<usize>,
+    /// True if an input folder corresponds to this folder.
+    has_input: bool,
+}
+
+/// The result for a job or a folder.
+enum State {
+    Missing,
+    Exists,
+    /// Nothing is written there.
+    Refused(Error),
+}
+
+struct Survey<'a> {
+    output: &'a Folder,
+    options: &'a Options<'a>,
+    jobs: &'a [Job],
+    places: &'a [Place],
+    skipped: &'a [(usize, OsString)],
+    /// Inputs, keys and existing outputs: no leftovers.
+    known: HashSet<Id>,
+    job_states: Vec<State>,
+    place_states: Vec<State>,
+    leftovers: Leftovers,
+}
+
+/// Finds outputs and folders that exist, and sets `exists` and `is_refused`. Inputs whose outputs cannot be checked, or
+/// have a name that the file system does not distinguish from another one, are moved to `inputs.failed`. If the options
+/// require it, returns the leftovers.
+///
+/// # Errors
+/// If an output is an input or one of the protected files.
+pub(crate) fn survey(
+    output: &Folder,
+    jobs: Vec<Job>,
+    inputs: &mut Inputs,
+    options: &Options<'_>,
+) -> Result<(Vec<Job>, Leftovers)> {
+    let mut survey = Survey {
+        output,
+        options,
+        jobs: &jobs,
+        places: &inputs.places,
+        skipped: &inputs.skipped_entries,
+        known: HashSet::new(),
+        job_states: jobs.iter().map(|_| State::Missing).collect(),
+        place_states: inputs.places.iter().map(|_| State::Missing).collect(),
+        leftovers: Leftovers::default(),
+    };
+    survey.run()?;
+    let Survey { job_states, place_states, leftovers, .. } = survey;
+    for (index, state) in place_states.into_iter().enumerate() {
+        match state {
+            State::Missing => {}
+            State::Exists => inputs.places[index].exists = true,
+            State::Refused(error) => {
+                inputs.places[index].is_refused = true;
+                inputs.failed.push((inputs.places[index].shown(OsStr::new("")), error));
+            }
+        }
+    }
+    let mut left = Vec::with_capacity(jobs.len());
+    for (mut job, state) in jobs.into_iter().zip(job_states) {
+        match state {
+            State::Refused(error) => inputs.failed.push((job.input.path(&inputs.places), error)),
+            _ if inputs.places[job.input.place].is_refused => {
+                inputs.failed.push((job.input.path(&inputs.places), plan::folder_refused()));
+            }
+            State::Missing => left.push(job),
+            State::Exists => {
+                job.exists = true;
+                left.push(job);
+            }
+        }
+    }
+    Ok((left, leftovers))
+}
+
+impl<'a> Survey<'a> {
+    fn run(&mut self) -> Result<()> {
+        let inputs: HashSet<Id> = self.jobs.iter().map(|job| job.input.id).collect();
+        self.known.extend(&inputs);
+        let mut protected = Vec::new();
+        for (what, path) in &self.options.protected {
+            if let Some(found) = fs::metadata(path).ok().filter(Metadata::is_file) {
+                self.known.insert((found.dev(), found.ino()));
+                protected.push(((found.dev(), found.ino()), *what, *path));
+            }
+        }
+        let mut folders: BTreeMap<&'a Path, Content> = BTreeMap::new();
+        for (index, place) in self.places.iter().enumerate() {
+            folders.entry(&place.path).or_default().has_input |= place.root.is_some();
+            if let Some(parent) = place.path.parent() {
+                folders.entry(parent).or_default().places.push(index);
+            }
+        }
+        for (index, job) in self.jobs.iter().enumerate() {
+            folders.entry(&self.places[job.input.place].path).or_default().jobs.push(index);
+        }
+        for (index, (place, _)) in self.skipped.iter().enumerate() {
+            folders.entry(&self.places[*place].path).or_default().skipped.push(index);
+        }
+        let mut refused: HashSet<&Path> = HashSet::new();
+        // The order of paths is such that each folder follows its parent.
+        for (path, content) in folders {
+            if refused.contains(path) {
+                for index in content.places {
+                    refused.insert(&self.places[index].path);
+                    self.place_states[index] = State::Refused(plan::folder_refused());
+                }
+                continue;
+            }
+            let folder = match self.output.open_below(path) {
+                Ok(folder) => folder,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => {
+                    let message = error.to_string();
+                    for index in content.jobs {
+                        let (error, path) = (io::Error::other(message.clone()), self.path(index));
+                        self.job_states[index] = State::Refused(Error::io("look at", &path)(error));
+                    }
+                    continue;
+                }
+            };
+            self.look_into(&folder, path, content, &inputs, &protected, &mut refused)?;
+        }
+        self.leftovers.sort();
+        Ok(())
+    }
+
+    fn look_into(
+        &mut self,
+        folder: &Folder,
+        path: &Path,
+        content: Content,
+        inputs: &HashSet<Id>,
+        protected: &[(Id, &str, &Path)],
+        refused: &mut HashSet<&'a Path>,
+    ) -> Result<()> {
+        // Without permission to list the folder, names are not compared.
+        let stored: Option<HashSet<OsString>> = folder.names().ok().map(|names| names.into_iter().collect());
+        let is_stored = |name: &OsStr| stored.as_ref().is_none_or(|names| names.contains(name));
+        // The stored names by identity, for messages.
+        let names_by_id: OnceCell<HashMap<Id, &OsStr>> = OnceCell::new();
+        let alias = |path: &Path, id: Id| {
+            let with_id = |name: &OsString| Some(id_of(&folder.look(name).ok()??));
+            let names = names_by_id.get_or_init(|| {
+                let names = stored.iter().flatten();
+                names.filter_map(|name| Some((with_id(name)?, name.as_os_str()))).collect()
+            });
+            State::Refused(clash::error(path, names.get(&id).copied()))
+        };
+        for &index in &content.jobs {
+            let name = &self.jobs[index].name;
+            self.job_states[index] = match folder.look(name) {
+                Ok(None) => State::Missing,
+                Ok(Some(stat)) => {
+                    let (id, path) = (id_of(&stat), self.path(index));
+                    if let Some((_, what, key)) = protected.iter().find(|(protected, ..)| *protected == id) {
+                        let key = quoted(*key);
+                        return Err(failed(format!(
+                            "the output would replace the {what} {key}: choose another folder"
+                        )));
+                    }
+                    if inputs.contains(&id) {
+                        let path = quoted(&path);
+                        return Err(failed(format!(
+                            "the output {path} is one of the inputs: choose another folder"
+                        )));
+                    }
+                    self.known.insert(id);
+                    match is_stored(name) {
+                        true => State::Exists,
+                        false => alias(&path, id),
+                    }
+                }
+                // The error affects only this file, for example if its name is too long or if a folder has no search
+                // permission.
+                Err(error) => {
+                    let path = self.path(index);
+                    State::Refused(plan::output_error(Error::io("look at", &path)(error), &path))
+                }
+            };
+        }
+        for &index in &content.places {
+            let place = &self.places[index];
+            let name = place.path.file_name().unwrap_or_default();
+            // Other errors are reported when the folder is created.
+            let Ok(Some(stat)) = folder.look(name) else { continue };
+            self.place_states[index] = State::Exists;
+            if !is_stored(name) {
+                refused.insert(&place.path);
+                let path = self.options.output_dir.join(&place.path);
+                self.place_states[index] = alias(&path, id_of(&stat));
+            }
+        }
+        if self.options.finds_leftovers && content.has_input {
+            let wanted = self.wanted(&content);
+            for name in stored.iter().flatten().filter(|name| !wanted.contains(name.as_os_str())) {
+                self.leftovers.add(folder, path, name, &self.known);
+            }
+        }
+        Ok(())
+    }
+
+    /// The names in an output folder for which there is an input. A skipped input has one too: for example, a file that
+    /// was replaced by a symbolic link.
+    fn wanted(&self, content: &Content) -> HashSet<Cow<'a, OsStr>> {
+        let jobs = content.jobs.iter().map(|&index| self.jobs[index].name.as_os_str());
+        let places = content.places.iter().filter_map(|&index| self.places[index].path.file_name());
+        let skipped = || content.skipped.iter().map(|&index| self.skipped[index].1.as_os_str());
+        let outputs = skipped().filter_map(|name| Direction::Encrypt.output_name(name));
+        jobs.chain(places).chain(skipped()).map(Cow::Borrowed).chain(outputs.map(Cow::Owned)).collect()
+    }
+
+    fn path(&self, job: usize) -> PathBuf {
+        self.jobs[job].output(self.options.output_dir, self.places)
+    }
+}

@@ -1,0 +1,250 @@
+//! Runs on a simulated file system that ignores case, with an operation that copies files.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use lockstep::Engine;
+use tempfile::TempDir;
+
+use super::folder::IGNORES_CASE;
+use super::groups::{Group, IfExists, Plan};
+use super::*;
+use crate::args::When;
+
+/// Copies files: each output has the content of its input. `while_reading` is called with each input.
+struct Copying<F>(F);
+
+impl<F: Fn(&File) + Sync> Operation for Copying<F> {
+    fn done(&self) -> &'static str {
+        "copied"
+    }
+
+    fn direction(&self) -> Direction {
+        Direction::Encrypt
+    }
+
+    fn compare(&self, input: &Input, output: &File, times: Times) -> Result<Existing> {
+        Ok(Existing::of_own(input.len() == output.metadata().ok().map(|output| output.len()), times))
+    }
+
+    fn is_own(&self, _output: &File) -> bool {
+        true
+    }
+
+    fn process(
+        &self,
+        input: &mut Input,
+        output: &mut (dyn Write + Send),
+        _options: lockstep::Options<'_>,
+    ) -> Result<u64> {
+        let copied = std::io::copy(&mut input.reader(), output).map_err(lockstep::Error::Write)?;
+        (self.0)(input.file());
+        Ok(copied)
+    }
+}
+
+/// A folder whose subfolder [`IGNORES_CASE`] is the simulated file system. The inputs are outside of it.
+struct Scene(TempDir);
+
+impl Scene {
+    fn new(inputs: &[(&str, &str)]) -> Scene {
+        let scene = Scene(tempfile::tempdir().unwrap());
+        fs::create_dir(scene.path(IGNORES_CASE)).unwrap();
+        for (name, content) in inputs {
+            let path = scene.path("in").join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        // The outputs must be newer than the inputs. File systems update their clocks every 10 ms or more often.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        scene
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn output_dir(&self) -> PathBuf {
+        self.path(IGNORES_CASE).join("out")
+    }
+
+    fn outputs(&self, folder: &str) -> Vec<(String, String)> {
+        let Ok(entries) = fs::read_dir(self.output_dir().join(folder)) else { return Vec::new() };
+        let mut found: Vec<_> = entries
+            .map(|entry| entry.unwrap())
+            .filter(|entry| entry.path().is_file())
+            .map(|entry| {
+                (entry.file_name().into_string().unwrap(), fs::read_to_string(entry.path()).unwrap())
+            })
+            .collect();
+        found.sort();
+        found
+    }
+
+    fn copy(&self, resume: bool, force: bool, while_reading: impl Fn(&File) + Sync) -> Result<()> {
+        let output_dir = self.output_dir();
+        let options = Options {
+            output_dir: &output_dir,
+            recursive: true,
+            resume,
+            force,
+            sync: false,
+            finds_leftovers: resume || force,
+            delete: false,
+            protected: Vec::new(),
+            advice: &Advice::COMMAND,
+        };
+        let messages = ProgressArgs { progress: When::Never, quiet: true, json: false, explain: false };
+        let inputs = [self.path("in")];
+        let mut prepare = |_: &mut Input| Ok(Prepared::Ready);
+        run(&engine(), &Copying(while_reading), &mut prepare, &inputs, &options, &messages)
+    }
+}
+
+fn engine() -> Engine {
+    Engine::builder().device("cpu").threads(1).build().unwrap()
+}
+
+#[test]
+fn no_output_replaces_another_one_whose_name_the_file_system_does_not_distinguish() {
+    for force in [false, true] {
+        let scene = Scene::new(&[("REPORT", "1"), ("Report", "22"), ("report", "333"), ("other", "4")]);
+        let expected = [("REPORT.enc".to_owned(), "1".to_owned()), ("other.enc".into(), "4".into())];
+        let outcome = scene.copy(false, force, |_| ());
+        assert!(matches!(outcome, Err(Error::Reported(2))), "{outcome:?}");
+        assert_eq!(scene.outputs("in"), expected);
+        // A later run does not take the output for that of another input.
+        for resume in [true, false] {
+            let outcome = scene.copy(resume, force || !resume, |_| ());
+            assert!(matches!(outcome, Err(Error::Reported(2))), "{outcome:?}");
+            assert_eq!(scene.outputs("in"), expected);
+        }
+        // Nor if the other input does not exist any more.
+        fs::remove_file(scene.path("in/REPORT")).unwrap();
+        let outcome = scene.copy(true, force, |_| ());
+        assert!(matches!(outcome, Err(Error::Reported(2))), "{outcome:?}");
+        assert_eq!(scene.outputs("in"), expected);
+    }
+}
+
+#[test]
+fn folders_whose_names_the_file_system_does_not_distinguish_are_not_merged() {
+    let scene = Scene::new(&[("A/x", "1"), ("A/sub/y", "2"), ("a/y", "3"), ("a/sub/z", "4"), ("b/x", "5")]);
+    for force in [false, true, true] {
+        let outcome = scene.copy(!force, force, |_| ());
+        assert!(matches!(outcome, Err(Error::Reported(2))), "{outcome:?}");
+        assert_eq!(scene.outputs("in/A"), [("x.enc".to_owned(), "1".to_owned())]);
+        assert_eq!(scene.outputs("in/A/sub"), [("y.enc".to_owned(), "2".to_owned())]);
+        assert_eq!(scene.outputs("in/b"), [("x.enc".to_owned(), "5".to_owned())]);
+        assert!(scene.outputs("in/a").is_empty());
+    }
+}
+
+#[test]
+fn an_input_that_changes_during_the_run_is_processed_again() {
+    let scene = Scene::new(&[("file", "old")]);
+    let path = scene.path("in/file");
+    let modified = fs::metadata(&path).unwrap().modified().unwrap();
+    // A change of the same length that restores the modification time, after the file was read.
+    let change = |_: &File| {
+        fs::write(&path, "new").unwrap();
+        File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
+    };
+    scene.copy(false, false, change).unwrap();
+    let output = scene.output_dir().join("in/file.enc");
+    assert_eq!(fs::read_to_string(&output).unwrap(), "old");
+    assert_ne!(fs::metadata(&output).unwrap().modified().unwrap(), modified);
+    scene.copy(true, false, |_| ()).unwrap();
+    assert_eq!(fs::read_to_string(&output).unwrap(), "new");
+    assert_eq!(fs::metadata(&output).unwrap().modified().unwrap(), modified);
+}
+
+#[test]
+fn groups_have_the_same_rules() {
+    let scene = Scene::new(&[("REPORT", "1"), ("Report", "22"), ("report", "333")]);
+    let (engine, key, output) = (engine(), lockstep::FileKey::generate().unwrap(), scene.output_dir());
+    let process = |existing: IfExists| {
+        let plan = Plan::new(Direction::Encrypt, &[scene.path("in")], &output, existing, false).unwrap();
+        plan.create_folders().unwrap();
+        let files: Vec<_> = plan.files.iter().map(|file| (file.clone(), None)).collect();
+        let group = Group {
+            engine: &engine,
+            direction: Direction::Encrypt,
+            key: &key,
+            context: b"",
+            output: &output,
+            replace: existing == IfExists::Replace,
+            sync: false,
+        };
+        let results = group.process(&files, lockstep::Options::new());
+        let done = results.iter().flatten().map(|done| done.plaintext_len).collect::<Vec<_>>();
+        let planned = plan.failed.into_iter().map(|(_, error)| error.message);
+        let failed = planned.chain(results.into_iter().filter_map(|result| Some(result.err()?.message)));
+        (done, failed.collect::<Vec<_>>())
+    };
+    for existing in [IfExists::Refuse, IfExists::Resume, IfExists::Replace, IfExists::Resume] {
+        let (done, failed) = process(existing);
+        assert_eq!(done, [1], "{existing:?}: {failed:?}");
+        assert_eq!(failed.len(), 2);
+        assert!(failed.iter().all(|why| why.contains("does not distinguish")), "{failed:?}");
+        let names: Vec<_> = scene.outputs_names();
+        assert_eq!(names, ["REPORT.enc"]);
+    }
+    // An earlier attempt of another worker has created the outputs after the plan was made.
+    fs::remove_dir_all(&output).unwrap();
+    let existing = IfExists::Replace;
+    let first = process(IfExists::Refuse);
+    assert_eq!(first.0, [1]);
+    assert_eq!(process(existing).0, [1]);
+}
+
+#[test]
+fn encrypted_folders_with_names_that_differ_in_case_are_refused() {
+    let scene = Scene::new(&[("A/x", "1"), ("a/y", "3")]);
+    let plan =
+        Plan::new(Direction::Encrypt, &[scene.path("in")], &scene.output_dir(), IfExists::Refuse, false)
+            .unwrap();
+    let error = plan.create_folders().unwrap_err();
+    assert!(error.message.contains("does not distinguish"), "{error:?}");
+}
+
+impl Scene {
+    fn outputs_names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.output_dir().join("in")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+}
+
+/// Creates nested folders, each with a name of `len` bytes, and a file in each of them.
+fn make_deep(top: &Path, depth: usize, len: usize) {
+    use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
+    fs::create_dir_all(top).unwrap();
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let mut folder = openat(CWD, top, flags, Mode::empty()).unwrap();
+    let name = "d".repeat(len);
+    for _ in 0..depth {
+        openat(&folder, "f", OFlags::CREATE | OFlags::WRONLY, Mode::RUSR | Mode::WUSR).unwrap();
+        mkdirat(&folder, &*name, Mode::RWXU).unwrap();
+        folder = openat(&folder, &*name, flags, Mode::empty()).unwrap();
+    }
+}
+
+#[test]
+fn deep_folders_are_refused_beyond_the_limits() {
+    // In each case the limit is reached after this number of folders, counted from the output folder.
+    for (depth, len, listed) in [(400, 1, inputs::MAX_DEPTH), (400, 255, inputs::MAX_PATH / 256)] {
+        let scene = Scene::new(&[]);
+        make_deep(&scene.path("in"), depth, len);
+        let found = Inputs::find(&[scene.path("in")], true, None).unwrap();
+        let depths: Vec<_> = found.places.iter().map(|place| place.relative().iter().count()).collect();
+        assert!(depths.len().abs_diff(listed) <= 1, "{len}: {} folders", depths.len());
+        assert_eq!(found.files.len(), depths.len());
+        assert_eq!(found.failed.len(), 1);
+        assert!(found.failed[0].1.to_string().contains("archive"), "{}", found.failed[0].1);
+        // The paths in memory: one for each folder, of limited length.
+        let bytes: usize = found.places.iter().map(|place| place.path.as_os_str().len()).sum();
+        assert!(bytes <= depths.len() * inputs::MAX_PATH);
+        assert!(found.places.iter().all(|place| place.path.as_os_str().len() <= inputs::MAX_PATH));
+    }
+}
