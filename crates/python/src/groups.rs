@@ -75,6 +75,11 @@ impl NativePlan {
         self.plan.failed.iter().map(|(path, error)| (text(path), error.message.clone())).collect()
     }
 
+    /// Encrypted files of earlier calls whose inputs do not exist any more, as paths below the output folder.
+    fn without_input(&self) -> Vec<OsString> {
+        self.plan.without_input.iter().map(|path| text(path)).collect()
+    }
+
     /// Creates the output folder, and the folders in it.
     fn create_folders(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.plan.create_folders()).map_err(exception)

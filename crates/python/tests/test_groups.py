@@ -4,6 +4,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 import lockstep
 import pytest
@@ -56,6 +57,8 @@ def tree(tmp_path):
     (folder / os.fsdecode(b"\xff\xfe")).write_bytes(b"name")
     (folder / "a" / "one").chmod(0o640)
     (folder / "link").symlink_to(folder / "zero")
+    # An output counts as up to date only if it is newer than the last change of its input.
+    time.sleep(0.02)
     return folder
 
 
@@ -115,11 +118,29 @@ def test_outputs_that_exist(tree, tmp_path, key):
     results = process(True, [tree], out, key, existing="resume")[1]
     assert states(results) == ["failed"] + ["up to date"] * 5
     assert states(process(True, [tree], out, key, existing="replace")[1]) == ["written"] * 6
+    # A change that keeps the length and the modification time is found.
+    before = (tree / "a/one").stat()
+    time.sleep(0.02)
+    (tree / "a/one").write_bytes(b"3")
+    os.utime(tree / "a/one", ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert states(process(True, [tree], out, key, existing="resume")[1]) == ["up to date"] * 5 + ["written"]
     back = tmp_path / "back"
     process(False, [out / "photos"], back, key)
     assert states(process(False, [out / "photos"], back, key, existing="resume")[1]) == ["up to date"] * 6
     os.utime(back / "photos/a/one")
     assert states(process(False, [out / "photos"], back, key, existing="resume")[1]) == ["failed"] + ["up to date"] * 5
+
+
+def test_outputs_without_input_are_listed(tree, tmp_path, key):
+    out = tmp_path / "out"
+    process(True, [tree], out, key)
+    (tree / "a/b/long").unlink()
+    (tree / "zero").unlink()
+    for existing in ("resume", "replace"):
+        plan, results = process(True, [tree], out, key, existing=existing)
+        assert sorted(plan.without_input()) == ["photos/a/b/long.enc", "photos/zero.enc"] and len(results) == 4
+    plan, _ = process(False, [out / "photos"], tmp_path / "back", key)
+    assert plan.without_input() == []
 
 
 def test_plans_that_are_refused(tree, tmp_path, key):
@@ -137,6 +158,10 @@ def test_plans_that_are_refused(tree, tmp_path, key):
         plan([tree], tree)
     with pytest.raises(ValueError, match="does not end in .enc"):
         plan([tree / "zero"], encrypts=False)
+    with pytest.raises(ValueError, match="there is no file to encrypt in .*/empty"):
+        plan([tree / "empty"])
+    with pytest.raises(ValueError, match="there is no file whose name ends in .enc in .*/a'"):
+        plan([tree / "a"], encrypts=False)
     with pytest.raises(ValueError, match="is not a folder"):
         plan([tree], tree / "zero")
     assert not (tmp_path / "out").exists()

@@ -43,6 +43,9 @@ class Report:
     """Inputs without an output, with the reasons."""
     skipped: list[tuple[str, str]] = field(default_factory=list)
     """Symbolic links and other inputs that are not regular files, with the reasons."""
+    without_input: list[str] = field(default_factory=list)
+    """With resume or overwrite: encrypted files of earlier calls whose inputs do not exist any more. They are not deleted; the
+    command `lockstep encrypt --delete` deletes such files."""
     nodes: dict[str, int] = field(default_factory=dict)
     """The number of complete outputs by node of Ray."""
     seconds: float = 0.0
@@ -84,7 +87,9 @@ def encrypt_files(
     same bytes.
 
     resume: continue a run that was stopped. Outputs that are up to date are kept, and outputs of earlier versions of the inputs
-    are replaced. overwrite: replace all outputs. Without either, an existing output is an error.
+    are replaced. overwrite: replace all outputs. Without either, an existing output is an error. If the file system does not
+    distinguish the names of two outputs, for example because it ignores case, one of the two files fails in any case. If a file
+    changes while it is encrypted, its output does not get the time of the file, and resume encrypts it again.
 
     manifest: the path of the manifest (default: the name of out with `.manifest`). It lists the outputs with their lengths and
     commitments; during the work, its lines are in a file with `.part` at the end of its name. sync: write each output to stable
@@ -95,8 +100,8 @@ def encrypt_files(
     progress: a function that is called with the report after each group.
 
     Raises FilesFailed at the end if files have failed; KeyUnavailable if the function for the key fails; TypeError for a key
-    instead of a function; before anything is written, FileNotFoundError and other OSErrors, and ValueError for outputs that exist
-    and for two inputs with one output.
+    instead of a function; before anything is written, FileNotFoundError and other OSErrors, and ValueError for outputs that exist,
+    for two inputs with one output, and for folders without any file.
     """
     options = _Options(True, out, manifest, resume, overwrite, sync, device, retries, task_options or {}, progress)
     return _run(paths, key, context, None, options)
@@ -123,8 +128,8 @@ def decrypt_files(
     The rules are those of `lockstep decrypt -k -r -O out`: the suffix `.enc` is removed, and files in folders without it are
     skipped. expected: the manifest of the encryption. With this argument, paths must be the output folder of the encryption. A
     missing file is an error before anything is written. A file fails if the manifest does not list it, or if it is not the file
-    that the manifest describes. resume keeps outputs that have the length of the plaintext and the time of the input, and
-    replaces none. The other arguments and the exceptions are those of encrypt_files.
+    that the manifest describes. resume keeps outputs that have the length of the plaintext and the time of the input and are not
+    older than the last change of the input, and replaces none. The other arguments and the exceptions are those of encrypt_files.
 
     A wrong key or context, and data that were changed or cut off, fail like other files: FilesFailed has the list.
     """
@@ -161,6 +166,7 @@ def _run(
     plan = _native.NativePlan(options.encrypts, [os.fspath(path) for path in given], out, existing, options.sync)
     report = Report(_absolute(options.manifest) if options.manifest else f"{out.rstrip('/')}.manifest")
     report.skipped, report.failed = plan.skipped(), plan.failed()
+    report.without_input = [os.path.join(out, path) for path in plan.without_input()]
     files: list[_worker.File] = plan.files()
     if expected is not None:
         files = _with_commitments(files, given, expected, report)
