@@ -8,8 +8,9 @@
  *
  * Pointers. A pointer to data may be NULL if its length is 0. Another pointer may be NULL only where this is
  * stated; otherwise the call returns LOCKSTEP_ERROR_NULL. Pointers must be aligned and valid for their length
- * during the call. Input and output of a call are the same pointer or separate memory; all other memory that a
- * call writes is separate from all memory that it uses. Otherwise the call returns LOCKSTEP_ERROR_OVERLAP.
+ * during the call, and no other thread may write to the memory of a call, or read what the call writes. Input and
+ * output of a call are the same pointer or separate memory; all other memory that a call writes is separate from
+ * all memory that it uses. Otherwise the call returns LOCKSTEP_ERROR_OVERLAP.
  *
  * Objects. A function that makes an object stores its pointer, or NULL after an error. Each object is freed by
  * its own function, once. An object has copies of the keys, contexts and paths that it was made from, and keeps the

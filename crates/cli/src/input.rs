@@ -9,7 +9,7 @@ use lockstep::quoted;
 use rustix::event::PollFlags;
 
 use crate::error::{Error, Result, failed};
-use crate::signals;
+use crate::{signals, standard};
 
 /// An opened input.
 pub(crate) struct Input {
@@ -145,6 +145,7 @@ pub(crate) fn read_small(path: &Path, what: &str, limit: usize) -> Result<zeroiz
 }
 
 fn stdin() -> Result<File> {
+    standard::check_input()?;
     let owned = io::stdin().as_fd().try_clone_to_owned();
     Ok(File::from(owned.map_err(lockstep::Error::Read)?))
 }

@@ -28,6 +28,7 @@ mod raw;
 mod recipients;
 mod signals;
 mod sources;
+pub mod standard;
 mod terminal;
 mod text;
 mod tree;
@@ -74,6 +75,9 @@ pub fn run(arguments: Vec<OsString>, program: Option<PathBuf>) -> u8 {
 /// Prints clap's messages. Help and version are printed to standard output, usage errors to standard error.
 fn usage(message: &clap::Error) -> u8 {
     if !message.use_stderr() {
+        if let Err(error) = standard::check_output() {
+            return fail(&error);
+        }
         return match message.print() {
             Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => error::FAILED,
             _ => 0,

@@ -3,6 +3,31 @@
 
 use std::process::ExitCode;
 
+/// Runs before the Rust runtime, which opens `/dev/null` in place of closed standard streams.
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+#[used]
+#[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
+#[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
+#[allow(unsafe_code, reason = "the section of initialisers")]
+static RECORD_CLOSED_STREAMS: extern "C" fn() = record_closed_streams;
+
+/// Records which standard streams are closed.
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+#[allow(unsafe_code, reason = "a function of the C library")]
+extern "C" fn record_closed_streams() {
+    use std::ffi::c_int;
+    unsafe extern "C" {
+        fn fcntl(descriptor: c_int, command: c_int, ...) -> c_int;
+    }
+    const F_GETFD: c_int = 1;
+    for number in 0..3_u8 {
+        // SAFETY: this command only reads the flags of a descriptor. It fails if there is no such descriptor.
+        if unsafe { fcntl(number.into(), F_GETFD) } < 0 {
+            lockstep_cli::standard::set_closed(number);
+        }
+    }
+}
+
 fn main() -> ExitCode {
     disable_device_selection();
     ExitCode::from(lockstep_cli::run(std::env::args_os().collect(), std::env::current_exe().ok()))

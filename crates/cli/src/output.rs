@@ -13,6 +13,7 @@ use crate::args::OutputArgs;
 use crate::error::{Result, failed};
 use crate::input::Input;
 use crate::signals::{self, Guard};
+use crate::standard;
 
 /// The type of content, for the decision whether a terminal may show it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,6 +51,7 @@ impl Output {
                          (-o - forces it)",
                     ));
                 }
+                standard::check_output()?;
                 check_stdout(args, input.file())
             }
         }
@@ -135,6 +137,7 @@ pub(crate) struct Stdout(File);
 
 impl Stdout {
     pub(crate) fn open() -> Result<Stdout> {
+        standard::check_output()?;
         // This uses the descriptor itself, since `io::Stdout` is line-buffered.
         let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(lockstep::Error::Write)?;
         Ok(Stdout(File::from(stdout)))

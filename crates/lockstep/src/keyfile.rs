@@ -64,12 +64,27 @@ pub fn to_text(key: &FileKey) -> Zeroizing<String> {
     text
 }
 
-/// Reads a key file.
+/// Reads a key file. For a FIFO, the call waits until another process has opened it for writing, and until its writers have closed it.
 ///
 /// # Errors
 /// [`Error::File`], [`Error::KeyFile`].
 pub fn read(path: &Path) -> Result<FileKey> {
-    let mut file = File::open(path).map_err(Error::file("open the key file", path))?;
+    read_open(open(path)?, path)
+}
+
+/// Opens a key file for [`read_open`].
+///
+/// # Errors
+/// [`Error::File`].
+pub fn open(path: &Path) -> Result<File> {
+    File::open(path).map_err(Error::file("open the key file", path))
+}
+
+/// Reads an open key file to its end. The path is for messages.
+///
+/// # Errors
+/// Those of [`read`].
+pub fn read_open(mut file: File, path: &Path) -> Result<FileKey> {
     let mut text = Zeroizing::new([0; ROOM]);
     let mut got = 0;
     while got < ROOM {

@@ -1,21 +1,42 @@
-//! Python's buffers as slices, and `bytes` that are written in place.
+//! Python's buffers, and `bytes` that are written in place.
 //!
-//! The slices of a mutable buffer are valid while the buffer is exported: its owner can neither move nor resize it. Another thread
-//! can still change the bytes. The result of a call whose input changes meanwhile is unspecified, as with every function that
-//! releases the interpreter lock.
+//! # Memory that the program can change
+//!
+//! Rust requires that nothing changes the bytes behind a `&[u8]`, and that nothing else uses the bytes behind a `&mut [u8]`. This is
+//! what makes the slices of this crate sound:
+//!
+//! - `bytes` do not change. A new `bytes` object is filled before other code has access to it, and its memory is initialised before
+//!   there is a slice of it ([`unfilled_bytes`]).
+//! - Other objects, such as `bytearray` and arrays, can be changed by other threads at any time. Inputs of at most [`COPIED`] bytes
+//!   (keys, nonces, tags, most associated data) are therefore copied by atomic reads ([`Copied`]), and so are the data that are written
+//!   to an encrypted file ([`read_shared`]). The copies are wiped.
+//! - Longer inputs, and outputs in a buffer of the caller, are used where they are, since a copy would take as long as the encryption.
+//!   The memory stays valid, because its owner can neither move nor resize an exported buffer. That no other thread changes it is the
+//!   duty of the program, which docs/python.md states. Rust cannot express a weaker duty for code that takes slices, and the modes take
+//!   slices. If a program fails in this duty, what it gets is a wrong output or `InvalidTag`: the code of the library is the same as
+//!   for other data, its lengths come from the exported buffer and not from the bytes, and no address and no branch of the default
+//!   kernels depends on the bytes (docs/security.md). The tests change every kind of argument during calls.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use zeroize::Zeroizing;
+
+/// The longest input that is copied if the program can change it, in bytes.
+const COPIED: usize = 1 << 10;
+/// New `bytes` of at most this length are zeroed. To zero longer ones would take up to half of the time of the encryption.
+const ZEROED: usize = 1 << 10;
 
 /// A place for an exported buffer. Its address does not change while the buffer is exported, because exporters may point into it.
 pub(crate) struct Export {
     view: MaybeUninit<ffi::Py_buffer>,
     is_exported: bool,
+    copy: Option<Copied>,
 }
 
 /// The memory of a buffer.
@@ -44,30 +65,127 @@ impl Memory {
         a.start < b.end && b.start < a.end
     }
 
+    /// No memory.
+    pub(crate) const EMPTY: Memory = Memory { start: std::ptr::null_mut(), len: 0 };
+
     /// The memory of a slice.
     pub(crate) fn of(slice: &[u8]) -> Memory {
         Memory { start: slice.as_ptr().cast_mut(), len: slice.len() }
     }
+
+    /// A part of the memory, which must be within it.
+    pub(crate) fn part(self, range: Range<usize>) -> Memory {
+        assert!(range.start <= range.end && range.end <= self.len, "a part outside of the memory");
+        Memory { start: self.start.wrapping_add(range.start), len: range.len() }
+    }
+}
+
+/// A copy of an input. It is wiped when it is dropped.
+pub(crate) struct Copied {
+    /// Words, since they are wiped faster than bytes.
+    words: Zeroizing<Vec<u64>>,
+    len: usize,
+}
+
+impl Copied {
+    /// Copies memory that other threads can change meanwhile.
+    ///
+    /// # Safety
+    /// The memory is valid for reads.
+    unsafe fn new(memory: Memory) -> Copied {
+        let mut words = Zeroizing::new(vec![0; memory.len.div_ceil(8)]);
+        // SAFETY: the words are initialised memory of at least this length, which is not shared.
+        let to = unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), memory.len) };
+        // SAFETY: guaranteed by the caller.
+        unsafe { read_shared(memory, to) };
+        Copied { words, len: memory.len }
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        // SAFETY: the words are initialised memory of at least this length, borrowed as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), self.len) }
+    }
+}
+
+/// Copies memory that other threads can change meanwhile: each byte has one of its values. The lengths must be equal.
+///
+/// # Safety
+/// The memory is valid for reads.
+pub(crate) unsafe fn read_shared(memory: Memory, to: &mut [u8]) {
+    assert_eq!(memory.len, to.len(), "the lengths differ");
+    let before = memory.start.align_offset(8).min(to.len());
+    let (head, rest) = to.split_at_mut(before);
+    let (body, tail) = rest.as_chunks_mut::<8>();
+    let bytes = |at: usize, to: &mut [u8]| {
+        for (index, byte) in to.iter_mut().enumerate() {
+            // SAFETY: the address is within the memory.
+            *byte = unsafe { AtomicU8::from_ptr(memory.start.add(at + index)) }.load(Ordering::Relaxed);
+        }
+    };
+    bytes(0, head);
+    for (index, word) in body.iter_mut().enumerate() {
+        // SAFETY: the address is within the memory, and a multiple of 8.
+        let atomic = unsafe { AtomicU64::from_ptr(memory.start.add(before + 8 * index).cast()) };
+        *word = atomic.load(Ordering::Relaxed).to_ne_bytes();
+    }
+    bytes(memory.len - tail.len(), tail);
+}
+
+/// The bytes of an input in memory that the program can change: a copy in `place` if they are few.
+///
+/// # Safety
+/// The memory is valid for reads as long as the result is used.
+pub(crate) unsafe fn input(memory: Memory, place: &mut Option<Copied>) -> &[u8] {
+    if memory.len > COPIED {
+        // SAFETY: guaranteed by the caller.
+        return unsafe { slice(memory) };
+    }
+    // SAFETY: as above.
+    place.insert(unsafe { Copied::new(memory) }).as_bytes()
 }
 
 impl Export {
     /// An empty place.
     pub(crate) const fn new() -> Export {
-        Export { view: MaybeUninit::uninit(), is_exported: false }
+        Export { view: MaybeUninit::uninit(), is_exported: false, copy: None }
     }
 
-    /// The bytes of an object: `bytes`, or anything that has a contiguous buffer.
+    /// The bytes of an object: `bytes`, or anything that has a contiguous buffer. They are a copy if they are few and can change.
     ///
     /// # Errors
     /// `TypeError` for an object without a buffer, `BufferError` for a buffer that is not contiguous.
     #[inline]
     pub(crate) fn read<'a>(&'a mut self, object: &'a Bound<'_, PyAny>) -> PyResult<&'a [u8]> {
+        Ok(self.read_and_locate(object)?.0)
+    }
+
+    /// As [`Export::read`], also with the memory of the object.
+    ///
+    /// # Errors
+    /// Those of [`Export::read`].
+    #[inline]
+    pub(crate) fn read_and_locate<'a>(
+        &'a mut self,
+        object: &'a Bound<'_, PyAny>,
+    ) -> PyResult<(&'a [u8], Memory)> {
         if let Ok(bytes) = object.cast_exact::<PyBytes>() {
-            return Ok(bytes.as_bytes());
+            let bytes = bytes.as_bytes();
+            return Ok((bytes, Memory::of(bytes)));
         }
         let memory = self.export(object, ffi::PyBUF_SIMPLE)?;
         // SAFETY: the memory is valid while the buffer is exported, which is as long as `self` is borrowed.
-        Ok(unsafe { slice(memory) })
+        Ok((unsafe { input(memory, &mut self.copy) }, memory))
+    }
+
+    /// The memory of an object, as for [`Export::read`]. It is valid as long as this place and the object.
+    ///
+    /// # Errors
+    /// Those of [`Export::read`].
+    pub(crate) fn locate(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Memory> {
+        match object.cast_exact::<PyBytes>() {
+            Ok(bytes) => Ok(Memory::of(bytes.as_bytes())),
+            Err(_) => self.export(object, ffi::PyBUF_SIMPLE),
+        }
     }
 
     /// The memory of an object with a writable contiguous buffer.
@@ -148,7 +266,7 @@ pub(crate) fn overlap() -> PyErr {
 /// The bytes of memory; the pointer of an empty buffer may be null.
 ///
 /// # Safety
-/// The memory is valid for reads during `'a`.
+/// The memory is valid for reads during `'a`. The documentation of this module states what holds for other threads.
 pub(crate) unsafe fn slice<'a>(memory: Memory) -> &'a [u8] {
     if memory.len == 0 {
         return &[];
@@ -160,7 +278,8 @@ pub(crate) unsafe fn slice<'a>(memory: Memory) -> &'a [u8] {
 /// The bytes of memory, to write to.
 ///
 /// # Safety
-/// The memory is valid for reads and writes during `'a`, and nothing else refers to it.
+/// The memory is initialised, and valid for reads and writes during `'a`, and nothing else in this crate refers to it. The documentation
+/// of this module states what holds for other threads.
 pub(crate) unsafe fn slice_mut<'a>(memory: Memory) -> &'a mut [u8] {
     if memory.len == 0 {
         return &mut [];
@@ -169,24 +288,64 @@ pub(crate) unsafe fn slice_mut<'a>(memory: Memory) -> &'a mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(memory.start, memory.len) }
 }
 
+/// New `bytes` that are to be filled, and their memory. The memory is initialised, but its content is unspecified. Until the object is
+/// passed on, its owner may write to the memory.
+///
+/// # Errors
+/// `MemoryError`, and `ValueError` for a length that no object can have.
+#[inline]
+pub(crate) fn unfilled_bytes(py: Python<'_>, len: usize) -> PyResult<(Bound<'_, PyBytes>, Memory)> {
+    let size = ffi::Py_ssize_t::try_from(len).map_err(|_| PyValueError::new_err("the data are too long"))?;
+    // SAFETY: with a null pointer the function makes an object of this length whose bytes are not set. An empty object is shared, but
+    // has no byte. The calls below set all bytes; the object is owned here, and nothing else has access to it.
+    unsafe {
+        let object = ffi::PyBytes_FromStringAndSize(std::ptr::null(), size);
+        let bytes = Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked::<PyBytes>();
+        let start = ffi::PyBytes_AsString(object).cast::<u8>();
+        match len <= ZEROED {
+            true => start.write_bytes(0, len),
+            false => set_unspecified(start, len),
+        }
+        Ok((bytes, Memory { start, len }))
+    }
+}
+
+/// Sets memory to unspecified bytes, without a machine instruction.
+///
+/// Memory that was allocated and not written has no value for the compiler, which may draw conclusions from a read of it. For the
+/// compiler, the empty assembly code below writes to all memory that it has an address of. So the memory has values afterwards, which the
+/// compiler does not know; they are what was there before. (Pages that an allocator has given up by `MADV_FREE` could still be replaced by
+/// zeros before they are written to. The library writes each byte of an output before it reads it.)
+///
+/// # Safety
+/// The memory is valid for writes of `len` bytes.
+#[inline]
+unsafe fn set_unspecified(start: *mut u8, len: usize) {
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    {
+        let _ = len;
+        // SAFETY: there is no instruction. Without the option `nomem`, the code may write to the memory, which the caller permits.
+        unsafe { std::arch::asm!("/* {0} */", in(reg) start, options(nostack, preserves_flags)) };
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        start.write_bytes(0, len)
+    };
+}
+
 /// `bytes` of a length, which `fill` writes completely. They are dropped if it fails.
 ///
 /// # Errors
-/// `MemoryError`, and those of `fill`.
+/// Those of [`unfilled_bytes`] and of `fill`.
 #[inline]
 pub(crate) fn new_bytes<'py>(
     py: Python<'py>,
     len: usize,
     fill: impl FnOnce(&mut [u8]) -> PyResult<()>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let size = ffi::Py_ssize_t::try_from(len).map_err(|_| PyValueError::new_err("the data are too long"))?;
-    // SAFETY: with a null pointer the function makes an object whose bytes are not set; the caller writes them before other code has access. The object is owned
-    // here. An empty object is shared, but has no byte that could be written.
-    unsafe {
-        let object = ffi::PyBytes_FromStringAndSize(std::ptr::null(), size);
-        let bytes = Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked::<PyBytes>();
-        let start = ffi::PyBytes_AsString(object).cast::<u8>();
-        fill(slice_mut(Memory { start, len }))?;
-        Ok(bytes)
-    }
+    let (bytes, memory) = unfilled_bytes(py, len)?;
+    // SAFETY: the memory is initialised, and belongs to the object, which nothing else has access to yet.
+    fill(unsafe { slice_mut(memory) })?;
+    Ok(bytes)
 }

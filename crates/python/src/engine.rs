@@ -13,6 +13,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::error::from_library;
+use crate::forks::detached;
 
 /// The engine that all calls of the process use.
 ///
@@ -154,7 +155,7 @@ pub(crate) fn select(
     let verify = verify.map_err(|()| PyValueError::new_err("verify must be 'off', 'sample' or 'full'"))?;
     let settings = Settings { device, kernel, threads, verify };
     // This may start a driver.
-    let engine = py.detach(|| settings.build())?;
+    let engine = detached(py, || settings.build())?;
     let before = replace(Some(engine), settings);
     Ok(Selection { before: Mutex::new(Some(before)) })
 }
@@ -163,6 +164,7 @@ pub(crate) fn select(
 /// cannot use, the child's engine has only the CPU.
 #[pyfunction]
 pub(crate) fn after_fork_in_child() {
+    crate::forks::after_fork_in_child();
     crate::tensor::after_fork_in_child();
     let mut current = lock();
     SMALL_CALLS.store(UNKNOWN, Ordering::Relaxed);
@@ -198,7 +200,7 @@ impl Device {
 #[pyfunction]
 pub(crate) fn devices(py: Python<'_>) -> PyResult<Vec<Device>> {
     let engine = current(py)?;
-    Ok(py.detach(|| {
+    Ok(detached(py, || {
         let devices = engine.devices().iter();
         let described = devices.map(|device| Device {
             name: device.id().to_string(),
@@ -218,7 +220,9 @@ pub(crate) fn devices(py: Python<'_>) -> PyResult<Vec<Device>> {
 #[pyfunction]
 pub(crate) fn missing_devices(py: Python<'_>) -> PyResult<std::collections::BTreeMap<String, String>> {
     let engine = current(py)?;
-    Ok(py.detach(|| engine.missing().iter().map(|(name, why)| (name.to_string(), why.to_string())).collect()))
+    Ok(detached(py, || {
+        engine.missing().iter().map(|(name, why)| (name.to_string(), why.to_string())).collect()
+    }))
 }
 
 /// The result of the self-test of a kernel.
@@ -258,7 +262,7 @@ pub(crate) fn selftest(py: Python<'_>) -> PyResult<Vec<SelfTest>> {
     let engine = current(py)?;
     let named = lock().settings.device.clone();
     let mut results = Vec::new();
-    for device in py.detach(|| engine.devices()) {
+    for device in detached(py, || engine.devices()) {
         let is_named = named.as_deref() == Some(&*device.id().to_string());
         if device.properties().by_name_only && !is_named {
             continue;
@@ -274,7 +278,7 @@ pub(crate) fn selftest(py: Python<'_>) -> PyResult<Vec<SelfTest>> {
                     continue;
                 }
                 operations += 1;
-                let outcome = py.detach(|| tests::run(&**device, id, operation));
+                let outcome = detached(py, || tests::run(&**device, id, operation));
                 failures.extend(outcome.err().map(|error| error.to_string()));
                 py.check_signals()?;
             }

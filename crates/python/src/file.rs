@@ -2,20 +2,24 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use lockstep::cobblestone::Tail;
 use lockstep::envelope::Start;
-use lockstep::{EncryptWriter, Envelope, FileKey, FileMode, Options, OutputFile, OutputOptions, Reader};
+use lockstep::{
+    EncryptWriter, Envelope, FileKey, FileMode, Options, OutputFile, OutputOptions, ReadAt, Reader,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::buffer::{Export, Memory, slice_mut};
+use crate::buffer::{Export, Memory, read_shared, slice_mut};
 use crate::engine;
 use crate::error::from_library;
+use crate::forks::{Origin, detached};
 use crate::keys::{FromStart, Given, MessageKey};
-use crate::source::{Object, Sink, Source};
+use crate::source::{Sink, Source, open_input};
 use crate::task;
 use crate::turn::Turn;
 
@@ -25,7 +29,9 @@ const LONG_READ: usize = 4 << 20;
 /// An encrypted message with random access.
 #[pyclass(frozen, module = "lockstep._native")]
 pub(crate) struct NativeReader {
-    reader: Reader<Tail<Source>>,
+    reader: Reader<Tail<Arc<Source>>>,
+    source: Arc<Source>,
+    origin: Origin,
 }
 
 #[pymethods]
@@ -42,12 +48,9 @@ impl NativeReader {
     ) -> PyResult<NativeReader> {
         let given = Given::new(key, context, None, identities, passphrase)?;
         let engine = engine::current(py)?;
-        let source = match file.extract::<PathBuf>() {
-            Ok(path) => Source::File(py.detach(|| lockstep::file::open_input(&path)).map_err(from_library)?),
-            Err(_) => Source::Object(Object::new(file.clone().unbind())),
-        };
-        let envelope = py.detach(|| {
-            let mut start = FromStart::new(&source).map_err(lockstep::Error::read)?;
+        let source = Arc::new(Source::open(file)?);
+        let envelope = detached(py, || {
+            let mut start = FromStart::new(&*source).map_err(lockstep::Error::read)?;
             Envelope::read(&mut start)
         });
         let envelope = match envelope.map_err(from_library)? {
@@ -56,9 +59,9 @@ impl NativeReader {
         };
         let start = envelope.as_ref().map_or(0, |envelope| envelope.as_bytes().len() as u64);
         let MessageKey { key, context, .. } = given.for_reading(py, envelope)?;
-        let source = Tail::new(source, start);
-        let reader = py.detach(|| Reader::open(&engine, &key, &context, source)).map_err(from_library)?;
-        Ok(NativeReader { reader })
+        let message = Tail::new(Arc::clone(&source), start);
+        let reader = detached(py, || Reader::open(&engine, &key, &context, message)).map_err(from_library)?;
+        Ok(NativeReader { reader, source, origin: Origin::new() })
     }
 
     /// The length of the plaintext in bytes.
@@ -73,11 +76,7 @@ impl NativeReader {
         let memory = export.write(buffer)?;
         // SAFETY: an exported writable buffer, to which nothing else of this call refers.
         let buffer = unsafe { slice_mut(memory) };
-        if buffer.len() <= LONG_READ {
-            return py.detach(|| self.reader.read_at(offset, buffer)).map_err(from_library);
-        }
-        let read = task::run(py, None, |options| self.reader.read_scattered(offset, &mut [buffer], options))?;
-        Ok(read as usize)
+        Ok(self.read(py, offset, &mut [buffer])? as usize)
     }
 
     /// Fills buffers with plaintext from an offset, one after the other. The buffers are zeroed if this fails.
@@ -92,13 +91,22 @@ impl NativeReader {
         }
         // SAFETY: exported writable buffers that do not overlap, to which nothing else of this call refers.
         let mut slices: Vec<_> = memories.into_iter().map(|memory| unsafe { slice_mut(memory) }).collect();
-        let mut read = |options: Options<'_>| self.reader.read_scattered(offset, &mut slices, options);
-        if len <= LONG_READ as u64 {
-            py.detach(|| read(Options::new())).map_err(from_library)?;
-        } else {
-            task::run(py, None, read)?;
+        self.read(py, offset, &mut slices).map(|_| ())
+    }
+}
+
+impl NativeReader {
+    /// Fills buffers with plaintext from an offset; returns the number of bytes.
+    fn read(&self, py: Python<'_>, offset: u64, buffers: &mut [&mut [u8]]) -> PyResult<u64> {
+        self.origin.check()?;
+        self.source.check_not_reentrant()?;
+        let len: usize = buffers.iter().map(|buffer| buffer.len()).sum();
+        let mut read = |options: Options<'_>| self.reader.read_scattered(offset, buffers, options);
+        // A file object is read by this thread, which runs signal handlers between the calls of its methods.
+        if len <= LONG_READ || self.source.is_serial() {
+            return detached(py, || read(Options::new())).map_err(from_library);
         }
-        Ok(())
+        task::run(py, None, read)
     }
 }
 
@@ -117,19 +125,21 @@ fn check_apart(memories: &[Memory]) -> PyResult<()> {
 pub(crate) struct NativeWriter {
     /// None after the end.
     writer: Turn<Option<EncryptWriter<Sink>>>,
+    origin: Origin,
 }
 
 impl NativeWriter {
     /// Calls a function with the writer. The thread is detached from the interpreter, because the writer may wait for the interpreter.
     ///
     /// # Errors
-    /// `RuntimeError` if the file object that the writer writes to makes the call.
+    /// `RuntimeError` if the file object that the writer writes to makes the call, and those of [`Origin::check`].
     fn with<T: Send>(
         &self,
         py: Python<'_>,
         action: impl FnOnce(&mut Option<EncryptWriter<Sink>>) -> T + Send,
     ) -> PyResult<T> {
-        py.detach(|| self.writer.with(action))
+        self.origin.check()?;
+        detached(py, || self.writer.with(action))
     }
 }
 
@@ -150,29 +160,26 @@ impl NativeWriter {
         let given = Given::new(key, context, recipients, None, passphrase)?;
         let engine = engine::current(py)?;
         let MessageKey { key, context, envelope } = given.for_writing(py)?;
-        let path = file.extract::<PathBuf>().ok();
-        let object = file.clone().unbind();
+        let sink = Sink::create(file, replaces)?;
         let start = || {
-            let mut sink = match path {
-                Some(path) => Sink::create(&path, replaces)?,
-                None => Sink::Object(object),
-            };
+            let mut sink = sink;
             if let Some(envelope) = envelope {
                 envelope.write(&mut sink)?;
             }
             EncryptWriter::new(&engine, &key, &context, sink)
         };
-        let writer = py.detach(start).map_err(from_library)?;
-        Ok(NativeWriter { writer: Turn::new(Some(writer)) })
+        let writer = detached(py, start).map_err(from_library)?;
+        Ok(NativeWriter { writer: Turn::new(Some(writer)), origin: Origin::new() })
     }
 
     /// Encrypts and writes the bytes of a buffer; returns their number.
     fn write(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<usize> {
         let mut export = Export::new();
-        let data = export.read(data)?;
-        let written = self.with(py, |writer| Some(writer.as_mut()?.write_all(data)))?;
+        let memory = export.locate(data)?;
+        let mut bytes = Shared::new([memory]);
+        let written = self.with(py, |writer| Some(io::copy(&mut bytes, writer.as_mut()?)))?;
         written.ok_or_else(ended)?.map_err(|error| from_library(lockstep::Error::read(error)))?;
-        Ok(data.len())
+        Ok(memory.len)
     }
 
     /// Writes the end of the message, and gives the file of a path its name.
@@ -183,6 +190,10 @@ impl NativeWriter {
 
     /// Ends the work without a file. What a file object has received remains there; it is not a complete message.
     fn discard(&self, py: Python<'_>) -> PyResult<()> {
+        if !self.origin.is_usable() {
+            // The file belongs to the parent.
+            return Ok(());
+        }
         self.with(py, |writer| drop(writer.take()))
     }
 }
@@ -192,10 +203,20 @@ fn ended() -> PyErr {
 }
 
 /// Starts the output for an input, as `lockstep::encrypt_file` does.
-fn open_output(input: &File, destination: &Path, overwrite: bool) -> lockstep::Result<OutputFile> {
-    lockstep::file::check_not_same(input, destination)?;
-    let mode = FileMode::of_input(input)?;
-    OutputFile::create(destination, OutputOptions { force: overwrite, mode, ..OutputOptions::default() })
+fn open_output(
+    py: Python<'_>,
+    input: File,
+    destination: PathBuf,
+    overwrite: bool,
+) -> PyResult<(File, OutputFile)> {
+    let path = destination.clone();
+    let open = move || {
+        lockstep::file::check_not_same(&input, &destination)?;
+        let mode = FileMode::of_input(&input)?;
+        let options = OutputOptions { force: overwrite, mode, ..OutputOptions::default() };
+        Ok((input, OutputFile::create(&destination, options)?))
+    };
+    task::wait_for_fifos(py, &[&path], open)?.map_err(from_library)
 }
 
 /// Encrypts the file at the path source to the path destination, on all cores. The destination appears complete or not at all.
@@ -226,9 +247,10 @@ pub(crate) fn encrypt_file(
     let given = Given::new(key, context, recipients, None, passphrase)?;
     let engine = engine::current(py)?;
     let MessageKey { key, context, envelope } = given.for_writing(py)?;
+    let input = open_input(py, source)?;
+    let (input, output) = open_output(py, input, destination, overwrite)?;
     let summary = task::run(py, progress, |options| {
-        let input = lockstep::file::open_input(&source)?;
-        let mut output = open_output(&input, &destination, overwrite)?;
+        let mut output = output;
         if let Some(envelope) = envelope {
             envelope.write(&mut output)?;
         }
@@ -265,15 +287,12 @@ pub(crate) fn decrypt_file(
 ) -> PyResult<u64> {
     let given = Given::new(key, context, None, identities, passphrase)?;
     let engine = engine::current(py)?;
-    let opened = py.detach(|| {
-        let input = lockstep::file::open_input(&source)?;
-        let envelope = Envelope::read_file(&input)?;
-        Ok((input, envelope))
-    });
-    let (input, envelope) = opened.map_err(from_library)?;
+    let input = open_input(py, source)?;
+    let envelope = detached(py, || Envelope::read_file(&input)).map_err(from_library)?;
     let MessageKey { key, context, .. } = given.for_reading(py, envelope)?;
+    let (input, output) = open_output(py, input, destination, overwrite)?;
     let summary = task::run(py, progress, |options| {
-        let mut output = open_output(&input, &destination, overwrite)?;
+        let mut output = output;
         let summary =
             lockstep::file::decrypt_open_file(&engine, &key, &context, &input, &mut output, options)?;
         output.commit()?;
@@ -297,30 +316,46 @@ pub(crate) fn encrypt_buffers(
     let MessageKey { key, context, .. } = given.for_writing(py)?;
     let engine = engine::current(py)?;
     let mut exports: Vec<Export> = buffers.iter().map(|_| Export::new()).collect();
-    let slices = exports.iter_mut().zip(&buffers).map(|(export, buffer)| export.read(buffer));
-    let mut slices = Slices(slices.collect::<PyResult<_>>()?);
-    let path = file.extract::<PathBuf>().ok();
-    let object = file.clone().unbind();
-    task::run(py, None, |options| {
-        let mut sink = match path {
-            Some(path) => Sink::create(&path, replaces)?,
-            None => Sink::Object(object),
-        };
-        lockstep::encrypt(&engine, &key, &context, &mut slices, &mut sink, options)?;
+    let memories = exports.iter_mut().zip(&buffers).map(|(export, buffer)| export.locate(buffer));
+    let mut bytes = Shared::new(memories.collect::<PyResult<Vec<_>>>()?);
+    let sink = Sink::create(file, replaces)?;
+    let is_object = matches!(sink, Sink::Object(_));
+    let work = |options: Options<'_>| {
+        let mut sink = sink;
+        lockstep::encrypt(&engine, &key, &context, &mut bytes, &mut sink, options)?;
         sink.commit()
-    })
+    };
+    if is_object {
+        // This thread calls the methods of the object, and runs signal handlers between them.
+        return detached(py, || work(Options::new().max_threads(1))).map_err(from_library);
+    }
+    task::run(py, None, work)
 }
 
-/// Slices, read one after the other.
-struct Slices<'a>(VecDeque<&'a [u8]>);
+/// Buffers of the program, which other threads can change, read one after the other.
+struct Shared(VecDeque<Memory>);
 
-impl Read for Slices<'_> {
+// SAFETY: the memory is valid while the buffers are exported, and is read atomically.
+unsafe impl Send for Shared {}
+
+impl Shared {
+    fn new(memories: impl IntoIterator<Item = Memory>) -> Shared {
+        Shared(memories.into_iter().collect())
+    }
+}
+
+impl Read for Shared {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while let Some(first) = self.0.front_mut() {
-            if !first.is_empty() {
-                return first.read(buffer);
+        while let Some(first) = self.0.pop_front() {
+            let count = first.len.min(buffer.len());
+            if count < first.len {
+                self.0.push_front(first.part(count..first.len));
             }
-            self.0.pop_front();
+            if count > 0 || buffer.is_empty() {
+                // SAFETY: the buffers are exported as long as the function that has made this value runs.
+                unsafe { read_shared(first.part(0..count), &mut buffer[..count]) };
+                return Ok(count);
+            }
         }
         Ok(0)
     }

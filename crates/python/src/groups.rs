@@ -12,6 +12,7 @@ use pyo3::types::{PyBytes, PyString};
 
 use crate::engine;
 use crate::error::InvalidTag;
+use crate::forks::{Origin, detached};
 use crate::keys::{Given, MessageKey};
 use crate::task;
 
@@ -47,7 +48,7 @@ impl NativePlan {
             "replace" => IfExists::Replace,
             _ => return Err(PyValueError::new_err("existing must be 'refuse', 'resume' or 'replace'")),
         };
-        let plan = py.detach(|| Plan::new(direction(encrypts), &inputs, &output, existing, syncs));
+        let plan = detached(py, || Plan::new(direction(encrypts), &inputs, &output, existing, syncs));
         Ok(NativePlan { plan: plan.map_err(exception)? })
     }
 
@@ -82,12 +83,12 @@ impl NativePlan {
 
     /// Creates the output folder, and the folders in it.
     fn create_folders(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.plan.create_folders()).map_err(exception)
+        detached(py, || self.plan.create_folders()).map_err(exception)
     }
 
     /// Removes the temporary files that killed processes have left.
     fn remove_abandoned(&self, py: Python<'_>) {
-        py.detach(|| self.plan.remove_abandoned());
+        detached(py, || self.plan.remove_abandoned());
     }
 }
 
@@ -109,6 +110,7 @@ pub(crate) struct NativeGroups {
     output: PathBuf,
     replaces: bool,
     syncs: bool,
+    origin: Origin,
 }
 
 #[pymethods]
@@ -126,7 +128,8 @@ impl NativeGroups {
         let given = Given::new(Some(key), Some(context), None, None, None)?;
         let MessageKey { key, context, .. } = given.for_writing(py)?;
         let engine = engine::current(py)?;
-        Ok(NativeGroups { engine, direction: direction(encrypts), key, context, output, replaces, syncs })
+        let (direction, origin) = (direction(encrypts), Origin::new());
+        Ok(NativeGroups { engine, direction, key, context, output, replaces, syncs, origin })
     }
 
     /// The number of threads of the engine.
@@ -136,6 +139,7 @@ impl NativeGroups {
 
     /// Processes files: root, input, output, and the commitment of the input or None. The results are in the order of the files.
     fn process<'py>(&self, py: Python<'py>, files: Vec<FileToProcess>) -> PyResult<Vec<Outcome<'py>>> {
+        self.origin.check()?;
         let planned = files
             .into_iter()
             .map(|(root, input, output, len, expected)| (PlannedFile { root, input, output, len }, expected));

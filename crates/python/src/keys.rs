@@ -1,7 +1,7 @@
 //! The keys of files: given as bytes or as key files, or wrapped by age for recipients or with a passphrase.
 
 use std::io::{self, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lockstep::{Envelope, FileKey, ReadAt, keyfile};
 use lockstep_cli::file_keys::{self, KeyError};
@@ -11,6 +11,8 @@ use zeroize::Zeroizing;
 
 use crate::buffer::Export;
 use crate::error::{InvalidTag, from_library};
+use crate::forks::detached;
+use crate::task;
 
 /// The key of a message, and its context.
 pub(crate) struct MessageKey {
@@ -75,10 +77,10 @@ impl Given {
             Given::Key { .. } => None,
             Given::Recipients(recipients) => {
                 let recipients: Vec<&str> = recipients.iter().map(String::as_str).collect();
-                Some(py.detach(|| file_keys::wrap(&file_key, &recipients)))
+                Some(detached(py, || file_keys::wrap(&file_key, &recipients)))
             }
             Given::Age { identities, passphrase: Some(passphrase) } if identities.is_empty() => {
-                Some(py.detach(|| file_keys::wrap_with_passphrase(&file_key, passphrase)))
+                Some(detached(py, || file_keys::wrap_with_passphrase(&file_key, passphrase)))
             }
             Given::Age { .. } => {
                 return Err(PyTypeError::new_err("identities are for reading: give recipients for writing"));
@@ -107,8 +109,13 @@ impl Given {
                 "the file is not encrypted for recipients or with a passphrase: give its key",
             )),
             (Given::Age { identities, passphrase }, Some(envelope)) => {
-                let passphrase = passphrase.as_ref().map(|passphrase| passphrase.as_str());
-                let key = py.detach(|| file_keys::unwrap(&envelope, &identities, passphrase));
+                let paths = identities.clone();
+                let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+                let unwrap = move || {
+                    let passphrase = passphrase.as_ref().map(|passphrase| passphrase.as_str());
+                    (file_keys::unwrap(&envelope, &identities, passphrase), envelope)
+                };
+                let (key, envelope) = task::wait_for_fifos(py, &paths, unwrap)?;
                 let key = key.map_err(from_key_error)?;
                 Ok(MessageKey { key, context: envelope.as_bytes().to_vec(), envelope: Some(envelope) })
             }
@@ -119,9 +126,18 @@ impl Given {
 /// A key: 16 or 32 raw bytes in any buffer, or the path of a key file.
 fn file_key(given: &Bound<'_, PyAny>) -> PyResult<FileKey> {
     if let Ok(path) = given.extract::<PathBuf>() {
-        return keyfile::read(&path).map_err(from_library);
+        return key_of_file(given.py(), path);
     }
     FileKey::from_bytes(Export::new().read(given)?).map_err(from_library)
+}
+
+/// The key in a key file.
+fn key_of_file(py: Python<'_>, path: PathBuf) -> PyResult<FileKey> {
+    let (to_open, to_read) = (path.clone(), path.clone());
+    let opened = task::wait_for_fifos(py, &[&path], move || keyfile::open(&to_open))?;
+    let file = opened.map_err(from_library)?;
+    // A call that was abandoned while it opened a FIFO has not read from it.
+    task::wait_for_fifos(py, &[&path], move || keyfile::read_open(file, &to_read))?.map_err(from_library)
 }
 
 fn from_key_error(error: KeyError) -> PyErr {

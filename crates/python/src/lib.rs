@@ -8,6 +8,7 @@
 //! | `engine` | the engine of the process: selection of devices, forks |
 //! | `file`, `keys`, `source`, `task` | encrypted files; their keys; files and file objects; long work with signals and progress |
 //! | `turn` | a lock for work that calls Python |
+//! | `forks` | what a child process must not use |
 //! | `groups` | many files, on several machines |
 //! | `hazmat` | the raw modes |
 //! | `modes` | the names of the authenticated modes' classes |
@@ -20,7 +21,10 @@
 //!
 //! - The locks of this crate are taken while the thread is attached to the interpreter and released before it detaches, or taken
 //!   and released while it is detached. A thread never waits for a lock whose owner waits for the interpreter.
-//! - Data of a call that detaches are exported buffers or `bytes`, so they can neither move nor vanish meanwhile.
+//! - Data of a call that detaches are exported buffers or `bytes`, so they can neither move nor vanish meanwhile. `buffer` states what
+//!   holds for bytes that other threads can change.
+//! - A call that detaches is counted (`forks::detached`), so that the child of a fork can tell whether locks of its parent may be held.
+//! - Methods of file objects of the program are called by the thread that has made the call.
 
 mod aead;
 mod buffer;
@@ -28,6 +32,7 @@ mod command;
 mod engine;
 mod error;
 mod file;
+mod forks;
 mod groups;
 mod hazmat;
 mod keys;

@@ -1,6 +1,7 @@
 //! Encrypted Parquet files: the native part of `lockstep.parquet`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use lockstep::{FileMode, OutputFile, OutputOptions, ReadAt};
 use lockstep_parquet::{Algorithm, ColumnKey, Error, KeySource, PlainView, Policy, ReadOptions};
@@ -12,7 +13,8 @@ use zeroize::Zeroizing;
 use crate::buffer::{Export, new_bytes, slice_mut};
 use crate::engine;
 use crate::error::from_parquet;
-use crate::source::{Object, Source};
+use crate::forks::{Origin, detached};
+use crate::source::Source;
 
 /// A function of Python that finds keys: it is called with the path of a column, or None for the footer, and with the key metadata
 /// or None, and returns bytes, or None if there is no key.
@@ -60,20 +62,12 @@ impl KeySource for Resolver {
     }
 }
 
-fn open_source(py: Python<'_>, file: &Bound<'_, PyAny>) -> PyResult<Source> {
-    match file.extract::<PathBuf>() {
-        Ok(path) => {
-            let file = py.detach(|| lockstep::file::open_input(&path));
-            Ok(Source::File(file.map_err(crate::error::from_library)?))
-        }
-        Err(_) => Ok(Source::Object(Object::new(file.clone().unbind()))),
-    }
-}
-
 /// The plain form of an encrypted Parquet file.
 #[pyclass(frozen, module = "lockstep._native")]
 pub(crate) struct NativeParquet {
-    view: PlainView<Source>,
+    view: PlainView<Arc<Source>>,
+    source: Arc<Source>,
+    origin: Origin,
 }
 
 #[pymethods]
@@ -90,12 +84,13 @@ impl NativeParquet {
         allows_unauthenticated_pages: bool,
     ) -> PyResult<NativeParquet> {
         let engine = engine::current(py)?;
-        let source = open_source(py, file)?;
+        let source = Arc::new(Source::open(file)?);
         let keys = Resolver { function: resolve, expected };
         let aad_prefix = aad_prefix.as_deref();
         let options = ReadOptions { aad_prefix, allows_missing_aad, allows_unauthenticated_pages };
-        let view = py.detach(|| PlainView::open(&engine, source, &keys, options)).map_err(from_parquet)?;
-        Ok(NativeParquet { view })
+        let bytes = Arc::clone(&source);
+        let view = detached(py, || PlainView::open(&engine, bytes, &keys, options)).map_err(from_parquet)?;
+        Ok(NativeParquet { view, source, origin: Origin::new() })
     }
 
     /// The length of the plain form in bytes.
@@ -106,10 +101,7 @@ impl NativeParquet {
     /// Reads at most `count` bytes from an offset; fewer only at the end.
     fn read<'py>(&self, py: Python<'py>, offset: u64, count: u64) -> PyResult<Bound<'py, PyBytes>> {
         let count = self.view.len().saturating_sub(offset).min(count) as usize;
-        new_bytes(py, count, |bytes| {
-            py.detach(|| self.view.read_at(offset, bytes)).map_err(from_parquet)?;
-            Ok(())
-        })
+        new_bytes(py, count, |bytes| self.read_at(py, offset, bytes).map(|_| ()))
     }
 
     /// Reads into a buffer; returns the number of bytes. The buffer is zeroed if this fails.
@@ -118,7 +110,7 @@ impl NativeParquet {
         let memory = export.write(buffer)?;
         // SAFETY: an exported writable buffer, to which nothing else of this call refers.
         let buffer = unsafe { slice_mut(memory) };
-        py.detach(|| self.view.read_at(offset, buffer)).map_err(from_parquet)
+        self.read_at(py, offset, buffer)
     }
 
     /// Writes the plain form to a path. The file appears complete or not at all.
@@ -130,7 +122,21 @@ impl NativeParquet {
             self.view.copy_to(&mut output)?;
             Ok(output.commit()?)
         };
-        py.detach(save).map_err(from_parquet)
+        self.check()?;
+        detached(py, save).map_err(from_parquet)
+    }
+}
+
+impl NativeParquet {
+    fn read_at(&self, py: Python<'_>, offset: u64, buffer: &mut [u8]) -> PyResult<usize> {
+        self.check()?;
+        detached(py, || self.view.read_at(offset, buffer)).map_err(from_parquet)
+    }
+
+    /// Checks that the file can be read in this process, and not from a method of its own file object.
+    fn check(&self) -> PyResult<()> {
+        self.origin.check()?;
+        self.source.check_not_reentrant()
     }
 }
 
@@ -171,8 +177,8 @@ pub(crate) fn parquet_encrypt(
         stores_aad_prefix,
     };
     let engine = engine::current(py)?;
-    let source = open_source(py, source)?;
-    py.detach(|| encrypt(&engine, &source, &destination, &policy, overwrite)).map_err(from_parquet)
+    let source = Source::open(source)?;
+    detached(py, || encrypt(&engine, &source, &destination, &policy, overwrite)).map_err(from_parquet)
 }
 
 fn encrypt(

@@ -8,13 +8,13 @@ use lockstep_parquet::{
     DeviceModule, EncryptedModule, Error, Kind, Protection, ciphertext, decrypt_modules, device_modules,
 };
 use pyo3::exceptions::PyValueError;
-use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::PyList;
 
-use crate::buffer::{Export, Memory, slice, slice_mut};
+use crate::buffer::{Export, Memory, slice, slice_mut, unfilled_bytes};
 use crate::engine;
 use crate::error::{from_core, from_parquet};
+use crate::forks::detached;
 use crate::tensor::{Imported, Place, empty_like, is_tensor, result_like};
 
 /// A module and the place for its plaintext.
@@ -91,14 +91,9 @@ fn import<'py>(
     if is_tensor(page) {
         let output = empty_like(page, len)?;
         let to = Some(Imported::write(&output, from.stream_for_others(page.py(), stream)?.as_ref())?);
-        return Ok(Page { from, output, to, bytes: Memory::of(&[]) });
+        return Ok(Page { from, output, to, bytes: Memory::EMPTY });
     }
-    // SAFETY: as in `buffer::new_bytes`: the bytes are written before anyone else sees the object, which the caller owns.
-    let (output, bytes) = unsafe {
-        let object = ffi::PyBytes_FromStringAndSize(std::ptr::null(), len as ffi::Py_ssize_t);
-        let output = Bound::from_owned_ptr_or_err(page.py(), object)?.cast_into_unchecked::<PyBytes>();
-        (output, Memory { start: ffi::PyBytes_AsString(object).cast(), len })
-    };
+    let (output, bytes) = unfilled_bytes(page.py(), len)?;
     Ok(Page { from, output: output.into_any(), to: None, bytes })
 }
 
@@ -110,13 +105,13 @@ fn on_host(py: Python<'_>, pages: &[Page<'_>], protections: &[Protection<'_>]) -
             Some(Place::Device(_)) => unreachable!("checked above"),
         };
         let Place::Host(from) = page.from.place else { unreachable!("checked above") };
-        // SAFETY: the memory of both objects is kept by the page, and the output is new.
+        // SAFETY: the memory of both objects is kept by the page. The output is initialised, and nothing else has access to it yet.
         let (from, to) = unsafe { (slice(from), slice_mut(to)) };
         EncryptedModule::on_host(*protection, from, to).map_err(from_parquet)
     });
     let mut modules = modules.collect::<PyResult<Vec<_>>>()?;
     let engine = engine::current(py)?;
-    finish(py.detach(|| decrypt_modules(&**engine.planner(), &mut modules)))?;
+    finish(detached(py, || decrypt_modules(&**engine.planner(), &mut modules)))?;
     Ok(modules.iter().map(EncryptedModule::status).collect())
 }
 
@@ -150,7 +145,7 @@ fn on_device(
         }
         Ok(modules.iter().map(EncryptedModule::status).collect())
     };
-    py.detach(work).map_err(from_parquet)
+    detached(py, work).map_err(from_parquet)
 }
 
 /// The statuses show which modules are not authentic.

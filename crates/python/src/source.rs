@@ -1,15 +1,25 @@
 //! Files of the system and file objects of Python, as sources and destinations of messages.
+//!
+//! The methods of file objects are called by the thread that made the call of this module. Their results are checked as
+//! `io.BufferedReader` and `io.BufferedWriter` check them.
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
 
 use lockstep::{OutputFile, OutputOptions, ReadAt};
+use pyo3::exceptions::{PyBlockingIOError, PyOSError, PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::error::from_library;
+use crate::task;
 use crate::turn::Turn;
+
+/// The error number of `BlockingIOError`.
+const EAGAIN: i32 = if cfg!(target_os = "macos") { 35 } else { 11 };
 
 /// What an encrypted message is read from.
 pub(crate) enum Source {
@@ -24,13 +34,37 @@ pub(crate) struct Object {
 }
 
 impl Object {
-    pub(crate) fn new(file: Py<PyAny>) -> Object {
-        Object { file, turn: Turn::new(()) }
-    }
-
     /// Calls a function with the file. The calling thread is detached from the interpreter.
     fn with<T>(&self, action: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> io::Result<T> {
         self.turn.with(|()| attached(|py| action(self.file.bind(py))))?
+    }
+}
+
+/// Opens a file for reading.
+pub(crate) fn open_input(py: Python<'_>, path: PathBuf) -> PyResult<File> {
+    let to_open = path.clone();
+    let opened = task::wait_for_fifos(py, &[&path], move || lockstep::file::open_input(&to_open))?;
+    opened.map_err(from_library)
+}
+
+impl Source {
+    /// A file object, or the file at a path.
+    pub(crate) fn open(file: &Bound<'_, PyAny>) -> PyResult<Source> {
+        match file.extract::<PathBuf>() {
+            Ok(path) => Ok(Source::File(open_input(file.py(), path)?)),
+            Err(_) => Ok(Source::Object(Object { file: file.clone().unbind(), turn: Turn::new(()) })),
+        }
+    }
+
+    /// Checks that this thread is not in a method of the file object, which would use the source again.
+    ///
+    /// # Errors
+    /// `RuntimeError` if it is.
+    pub(crate) fn check_not_reentrant(&self) -> PyResult<()> {
+        match self {
+            Source::File(_) => Ok(()),
+            Source::Object(object) => object.turn.check(),
+        }
     }
 }
 
@@ -41,18 +75,14 @@ impl ReadAt for Source {
             Source::Object(object) => object,
         };
         let filled = object.with(|file| {
-            file.call_method1(intern!(file.py(), "seek"), (offset,))?;
+            seek(file, offset)?;
             let mut filled = 0;
             while filled < buffer.len() {
-                let wanted = buffer.len() - filled;
-                let piece = file.call_method1(intern!(file.py(), "read"), (wanted,))?;
-                let bytes = piece.cast::<PyBytes>()?.as_bytes();
-                let bytes = &bytes[..bytes.len().min(wanted)];
-                if bytes.is_empty() {
+                let got = read(file, &mut buffer[filled..])?;
+                if got == 0 {
                     break;
                 }
-                buffer[filled..filled + bytes.len()].copy_from_slice(bytes);
-                filled += bytes.len();
+                filled += got;
             }
             Ok(filled)
         })?;
@@ -63,11 +93,85 @@ impl ReadAt for Source {
         match self {
             Source::File(file) => file.size(),
             Source::Object(object) => object.with(|file| {
-                file.call_method1(intern!(file.py(), "seek"), (0, 2))?;
-                file.call_method0(intern!(file.py(), "tell"))?.extract()
+                let py = file.py();
+                file.call_method1(intern!(py, "seek"), (0, 2))?;
+                let size = file.call_method0(intern!(py, "tell"))?;
+                number(&size, "tell", 0..=i64::MAX as u64)
             }),
         }
     }
+
+    fn is_serial(&self) -> bool {
+        matches!(self, Source::Object(_))
+    }
+}
+
+/// Moves a file object to an offset.
+fn seek(file: &Bound<'_, PyAny>, offset: u64) -> PyResult<()> {
+    let position = file.call_method1(intern!(file.py(), "seek"), (offset,))?;
+    // The file objects of some libraries, such as paramiko, return None.
+    if !position.is_none() {
+        number(&position, "seek", offset..=offset)?;
+    }
+    Ok(())
+}
+
+/// Reads at most the length of the buffer from a file object; returns the number of bytes.
+fn read(file: &Bound<'_, PyAny>, buffer: &mut [u8]) -> PyResult<usize> {
+    let py = file.py();
+    py.check_signals()?;
+    let piece = file.call_method1(intern!(py, "read"), (buffer.len(),))?;
+    if piece.is_none() {
+        return Err(would_block("read", "it has no data yet"));
+    }
+    let Ok(bytes) = piece.cast::<PyBytes>() else {
+        let kind = piece.get_type();
+        return Err(PyTypeError::new_err(format!(
+            "read() of the file object must return bytes, not {}",
+            kind.name()?
+        )));
+    };
+    let bytes = bytes.as_bytes();
+    let wanted = buffer.len();
+    let place = buffer.get_mut(..bytes.len()).ok_or_else(|| {
+        PyOSError::new_err(format!(
+            "read() of the file object returned invalid length {} (should have been between 0 and {wanted})",
+            bytes.len()
+        ))
+    });
+    place?.copy_from_slice(bytes);
+    Ok(bytes.len())
+}
+
+/// A number that a method of a file object has returned.
+///
+/// # Errors
+/// `OSError` for a number that is not allowed, `TypeError` for what is no integer.
+fn number(result: &Bound<'_, PyAny>, method: &str, allowed: RangeInclusive<u64>) -> PyResult<u64> {
+    let py = result.py();
+    match result.extract::<u64>() {
+        Ok(number) if allowed.contains(&number) => Ok(number),
+        Err(error) if !error.is_instance_of::<PyOverflowError>(py) => Err(PyTypeError::new_err(format!(
+            "{method}() of the file object must return an integer: {}",
+            error.value(py)
+        ))),
+        _ => Err(PyOSError::new_err(format!(
+            "{method}() of the file object returned invalid length or position {} (should have been between {} and {})",
+            result.str()?,
+            allowed.start(),
+            allowed.end()
+        ))),
+    }
+}
+
+/// The exception for a file object that does not wait.
+fn would_block(method: &str, problem: &str) -> PyErr {
+    // The third argument is `characters_written`: nothing of the data of the call can be relied on.
+    PyBlockingIOError::new_err((
+        EAGAIN,
+        format!("{method}() of the file object returned None: {problem}; give an object that waits"),
+        0,
+    ))
 }
 
 /// What an encrypted message is written to.
@@ -77,10 +181,15 @@ pub(crate) enum Sink {
 }
 
 impl Sink {
-    /// Creates a file that gets its name at `commit`. If `replaces` is true, an existing file may be replaced.
-    pub(crate) fn create(path: &Path, replaces: bool) -> lockstep::Result<Sink> {
+    /// A file object, or for a path a new file, which gets its name at `commit`. If `replaces` is true, an existing file may be
+    /// replaced.
+    pub(crate) fn create(file: &Bound<'_, PyAny>, replaces: bool) -> PyResult<Sink> {
+        let Ok(path) = file.extract::<PathBuf>() else { return Ok(Sink::Object(file.clone().unbind())) };
         let options = OutputOptions { force: replaces, ..OutputOptions::default() };
-        Ok(Sink::File(OutputFile::create(path, options)?))
+        let to_open = path.clone();
+        let created =
+            task::wait_for_fifos(file.py(), &[&path], move || OutputFile::create(&to_open, options))?;
+        Ok(Sink::File(created.map_err(from_library)?))
     }
 
     /// Gives a file its name.
@@ -99,10 +208,12 @@ impl Write for Sink {
             Sink::Object(file) => file,
         };
         attached(|py| {
+            py.check_signals()?;
             let written = file.bind(py).call_method1(intern!(py, "write"), (PyBytes::new(py, bytes),))?;
-            // Some file objects return None when they have written everything.
-            let written = written.extract::<Option<usize>>()?.unwrap_or(bytes.len());
-            Ok(written.min(bytes.len()))
+            if written.is_none() {
+                return Err(would_block("write", "it could not take the data without blocking"));
+            }
+            Ok(number(&written, "write", 0..=bytes.len() as u64)? as usize)
         })
     }
 

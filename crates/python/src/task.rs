@@ -1,6 +1,9 @@
 //! Work without the interpreter lock. Long work: the calling thread waits, and meanwhile runs signal handlers and reports progress.
 
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -9,6 +12,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 
 use crate::error::from_library;
+use crate::forks::{Call, detached};
 
 /// Calls on more bytes than this release the interpreter lock. It takes about a microsecond to encrypt them.
 pub(crate) const RELEASES_FROM: usize = 16 << 10;
@@ -19,11 +23,50 @@ pub(crate) fn run_detached_if_long<T: Send>(
     len: usize,
     work: impl FnOnce() -> T + Send,
 ) -> T {
-    if len <= RELEASES_FROM { work() } else { py.detach(work) }
+    if len <= RELEASES_FROM { work() } else { detached(py, work) }
 }
 
 /// The time between two checks for signals, and between two calls of a progress callback.
 const PERIOD: Duration = Duration::from_millis(50);
+
+/// Calls a function that opens or reads files at these paths. If one of them is a FIFO, the function may wait for another process.
+/// Signal handlers then run on the calling thread, and an exception of one of them ends the call. The function is left alone in this
+/// case: its thread ends when the other process has opened the FIFO, and drops the result.
+///
+/// # Errors
+/// The exception of a signal handler.
+pub(crate) fn wait_for_fifos<T: Send + 'static>(
+    py: Python<'_>,
+    paths: &[&Path],
+    work: impl FnOnce() -> T + Send + 'static,
+) -> PyResult<T> {
+    if !paths.iter().any(|path| is_fifo(path)) {
+        return Ok(detached(py, work));
+    }
+    let (sender, mut receiver) = mpsc::channel();
+    let send = move || {
+        // Nobody receives the result of a call that has ended.
+        let _ = sender.send(work());
+    };
+    std::thread::Builder::new().name("lockstep".into()).spawn(send)?;
+    loop {
+        let received;
+        (received, receiver) = detached(py, move || (receiver.recv_timeout(PERIOD), receiver));
+        match received {
+            Ok(result) => return Ok(result),
+            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Disconnected) => return Err(panicked()),
+        }
+    }
+}
+
+fn is_fifo(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
+}
+
+fn panicked() -> PyErr {
+    PyRuntimeError::new_err("the work has panicked: please report this")
+}
 
 /// Runs work on a separate thread. Signal handlers, such as that of Ctrl-C, and the progress callback run on the calling thread.
 /// If one of them raises an exception, the work is interrupted, and the exception is raised when the work has stopped. The work
@@ -51,6 +94,7 @@ pub(crate) fn run<T: Send>(
     };
     let (outcome, raised) = std::thread::scope(|scope| {
         let worker = std::thread::Builder::new().name("lockstep".into()).spawn_scoped(scope, || {
+            let _call = Call::new();
             let options = Options::new().progress(&report).interrupt(&interrupt);
             // The slot is filled even if the work panics, because the calling thread waits for it.
             let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(options)));
@@ -62,7 +106,7 @@ pub(crate) fn run<T: Send>(
         }
         let mut raised = None;
         loop {
-            let outcome = py.detach(|| {
+            let outcome = detached(py, || {
                 let result = result.lock().unwrap_or_else(PoisonError::into_inner);
                 let waited = ready.wait_timeout_while(result, PERIOD, |result| result.is_none());
                 waited.unwrap_or_else(PoisonError::into_inner).0.take()
@@ -85,8 +129,6 @@ pub(crate) fn run<T: Send>(
             }
             Ok(outcome)
         }
-        (Some(Err(_)) | None, None) => {
-            Err(PyRuntimeError::new_err("the work has panicked: please report this"))
-        }
+        (Some(Err(_)) | None, None) => Err(panicked()),
     }
 }

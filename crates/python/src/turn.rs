@@ -18,20 +18,28 @@ impl<T> Turn<T> {
         Turn { value: Mutex::new(value), user: Mutex::new(None) }
     }
 
-    /// Calls a function with the value, when other threads have finished with it. The calling thread is detached from the
-    /// interpreter.
+    /// Checks that this thread does not use the value.
     ///
     /// # Errors
     /// `RuntimeError` in a call from a function that this thread runs with the value.
-    pub(crate) fn with<R>(&self, action: impl FnOnce(&mut T) -> R) -> PyResult<R> {
-        let this = Some(std::thread::current().id());
-        if *lock(&self.user) == this {
+    pub(crate) fn check(&self) -> PyResult<()> {
+        if *lock(&self.user) == Some(std::thread::current().id()) {
             return Err(PyRuntimeError::new_err(
                 "a reentrant call: the file object must not use the encrypted file that reads or writes it",
             ));
         }
+        Ok(())
+    }
+
+    /// Calls a function with the value, when other threads have finished with it. The calling thread is detached from the
+    /// interpreter.
+    ///
+    /// # Errors
+    /// Those of [`Turn::check`].
+    pub(crate) fn with<R>(&self, action: impl FnOnce(&mut T) -> R) -> PyResult<R> {
+        self.check()?;
         let mut value = lock(&self.value);
-        *lock(&self.user) = this;
+        *lock(&self.user) = Some(std::thread::current().id());
         // Dropped before the value is unlocked.
         let _end = End(&self.user);
         Ok(action(&mut value))

@@ -39,14 +39,6 @@ def test_help_version_and_mistakes():
     assert run().returncode == 2
 
 
-def test_a_closed_standard_output():
-    """The exit codes are those of the command, without a traceback."""
-    command = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "lockstep"]
-    for arguments, code in ((["--version"], 0), (["encrypt", "--nonsense"], 2)):
-        done = subprocess.run([*command, *arguments], stderr=subprocess.PIPE, timeout=60)
-        assert done.returncode == code and b"Traceback" not in done.stderr, done.stderr
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_command(tmp_path, number):
     """The exit code is that of the command, and no file remains: Python's own handler is not in use."""

@@ -157,6 +157,40 @@ fn unwritable_and_full_output() {
 }
 
 #[test]
+fn closed_standard_streams_are_refused_where_they_are_needed() {
+    let folder = Folder::with_keys();
+    folder.write("plain", data(100_000));
+    folder.run(["encrypt", "-k", "key", "plain", "-o", "cipher"]).succeeded();
+    for command in
+        ["encrypt -k key", "encrypt -k key -o out", "decrypt -k key", "encrypt -k - plain", "inspect -"]
+    {
+        folder.shell(&format!("lockstep {command} <&-")).failed(2, "standard input is closed");
+    }
+    for command in [
+        "encrypt -k key plain",
+        "decrypt -k key cipher",
+        "keygen",
+        "inspect cipher",
+        "--version",
+        "--help",
+        "man",
+    ] {
+        folder.shell(&format!("lockstep {command} >&-")).failed(2, "standard output is closed");
+    }
+    // A stream that is not needed may be closed. No other file gets its number.
+    for closed in ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"] {
+        folder.shell(&format!("lockstep encrypt -fk key plain -o out {closed}")).succeeded();
+        folder.shell(&format!("lockstep decrypt -fk key out -o back {closed}")).succeeded();
+        assert_eq!(folder.read("back"), data(100_000), "{closed}");
+    }
+    folder.shell("lockstep encrypt -k key none -o other 2>&-").failed_silently(2);
+    // /dev/null is not a closed stream.
+    folder.shell("lockstep encrypt -k key < /dev/null > empty").succeeded();
+    folder.shell("lockstep decrypt -k key empty 0<>/dev/null 1<>/dev/null").succeeded();
+    assert_eq!(folder.names(), ["back", "cipher", "empty", "key", "out", "plain", "wrong"]);
+}
+
+#[test]
 fn a_closed_pipe_is_not_a_failure() {
     let folder = Folder::with_keys();
     folder.write("plain", data(10_000_000));

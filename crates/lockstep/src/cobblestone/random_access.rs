@@ -30,6 +30,12 @@ pub trait ReadAt: Sync {
     /// # Errors
     /// An error of the source.
     fn size(&self) -> io::Result<u64>;
+
+    /// True if only the thread that calls a function of this library may read for this call, for example because the source calls
+    /// code of the caller. The whole call then runs on this thread.
+    fn is_serial(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(unix)]
@@ -73,6 +79,10 @@ impl<T: ReadAt + ?Sized> ReadAt for &T {
     fn size(&self) -> io::Result<u64> {
         (**self).size()
     }
+
+    fn is_serial(&self) -> bool {
+        (**self).is_serial()
+    }
 }
 
 impl<T: ReadAt + Send + ?Sized> ReadAt for Arc<T> {
@@ -82,6 +92,10 @@ impl<T: ReadAt + Send + ?Sized> ReadAt for Arc<T> {
 
     fn size(&self) -> io::Result<u64> {
         (**self).size()
+    }
+
+    fn is_serial(&self) -> bool {
+        (**self).is_serial()
     }
 }
 
@@ -107,6 +121,10 @@ impl<S: ReadAt> ReadAt for Tail<S> {
 
     fn size(&self) -> io::Result<u64> {
         Ok(self.inner.size()?.saturating_sub(self.start))
+    }
+
+    fn is_serial(&self) -> bool {
+        self.inner.is_serial()
     }
 }
 
@@ -199,7 +217,7 @@ impl<S: ReadAt> Reader<S> {
         if len == 0 {
             return Ok(0);
         }
-        let workers = workers(&self.engine, &options);
+        let workers = self.workers(&options);
         let (first, last) = (offset / CHUNK as u64, (offset + len - 1) / CHUNK as u64);
         let chunks = piece_chunks(workers, Some(last - first + 1));
         let stage = Range { reader: self, options, chunks, last, start: offset, end: offset + len };
@@ -209,9 +227,9 @@ impl<S: ReadAt> Reader<S> {
         sink.finish()
     }
 
-    /// The engine that decrypts.
-    pub(super) fn engine(&self) -> &Engine {
-        &self.engine
+    /// The number of workers to use.
+    pub(super) fn workers(&self, options: &Options<'_>) -> usize {
+        if self.source.is_serial() { 1 } else { workers(&self.engine, options) }
     }
 
     /// Returns an error if the source has become longer or shorter since it was opened. The data that were read are

@@ -9,7 +9,7 @@ use zeroize::Zeroize;
 
 use super::chunks::Piece;
 use super::format::CHUNK;
-use super::io::{piece_chunks, workers};
+use super::io::piece_chunks;
 use super::options::Options;
 use super::pipeline::{self, ReadState, Stage};
 use super::random_access::{ReadAt, Reader};
@@ -34,7 +34,7 @@ impl<S: ReadAt> Reader<S> {
             return Ok(0);
         }
         let end = offset + len;
-        let workers = workers(self.engine(), &options);
+        let workers = self.workers(&options);
         let chunks = piece_chunks(workers, Some((end - 1) / CHUNK as u64 - offset / CHUNK as u64 + 1));
         let rest = buffers.iter_mut().map(|buffer| &mut **buffer).collect();
         let mut source = Rest { position: offset, rest };

@@ -166,7 +166,10 @@ impl<S: ReadAt> PlainView<S> {
         out: &mut [u8],
     ) -> Result<()> {
         let reader = Reader::new(&self.readers);
-        let workers = (self.engine.threads() / reader.all).min(out.len() / PIECE).max(1);
+        let workers = match self.source.is_serial() {
+            true => 1,
+            false => (self.engine.threads() / reader.all).min(out.len() / PIECE).max(1),
+        };
         let rest = Mutex::new(Ok(Rest { offset, out }));
         at_once(vec![(); workers], |()| self.read_pieces(region, chunk, &rest));
         rest.into_inner().unwrap_or_else(PoisonError::into_inner).map(|_| ())

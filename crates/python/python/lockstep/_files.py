@@ -33,7 +33,15 @@ class Keys(NamedTuple):
         return f"<Keys: {', '.join(given)}>"
 
 
-class _RawReader(io.RawIOBase):
+class _Raw(io.RawIOBase):
+    """What raw files have in common."""
+
+    def __reduce__(self) -> Any:
+        # A shallow copy would share the encrypted file, and its `close` would close or discard that of the original.
+        raise TypeError(f"a {type(self).__name__} is not copied or pickled: open the file again")
+
+
+class _RawReader(_Raw):
     """The plaintext of an encrypted file."""
 
     def __init__(self, file: Path | BinaryIO, keys: Keys, closes: BinaryIO | None) -> None:
@@ -91,7 +99,7 @@ class _RawReader(io.RawIOBase):
             super().close()
 
 
-class _RawWriter(io.RawIOBase):
+class _RawWriter(_Raw):
     """A file that is being encrypted. It is complete after `finish`; `close` without it discards the file."""
 
     def __init__(

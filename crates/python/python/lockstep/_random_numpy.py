@@ -4,11 +4,30 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy
+from numpy.random.bit_generator import ISeedSequence
 
+from . import _forks
 from ._native import NumpyBits
 
 _POSITIONS = 1 << 128
 _JUMP = 1 << 64
+
+
+class _NoSeed(ISeedSequence):
+    """Stands for the seed sequence in numpy's class. A generator of a key has none, and its numbers must not depend on another seed."""
+
+    def generate_state(self, n_words: int, dtype: Any = numpy.uint32) -> Any:
+        raise TypeError("a BitGenerator of a key has no seed sequence: use jumped or advance of the BitGenerator")
+
+    def spawn(self, n_children: int) -> Any:
+        return self.generate_state(n_children)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"a BitGenerator of a key has no seed sequence, and so no {name!r}: use jumped or advance")
+
+
+# numpy's types do not permit it, but its class takes every ISeedSequence.
+_NO_SEED: Any = _NoSeed()
 
 
 class BitGenerator(numpy.random.BitGenerator):
@@ -17,15 +36,15 @@ class BitGenerator(numpy.random.BitGenerator):
     key: 32 bytes. position: the first block of the keystream, from 0 to 2 ** 128 - 1.
 
     Words of 32 and 64 bits are taken in order, at multiples of their size, and a double is the upper 53 bits of a word of 64 bits. It
-    cannot be pickled or copied, since that would store its key. `spawn` is not supported: use `jumped`.
+    cannot be pickled or copied, since that would store its key. There is no seed sequence, so `spawn` and `seed_seq` raise TypeError: use
+    `jumped`. Parent and child of a fork get the same numbers: use `jumped` for one of them.
     """
 
     def __init__(self, key: Any, position: int = 0) -> None:
         if hasattr(self, "_bits"):
             # Generators of numpy store the address of the first state.
             raise TypeError("a BitGenerator is initialised once: make a new one")
-        # The seed of numpy's class is not used.
-        super().__init__(0)
+        super().__init__(_NO_SEED)
         if not 0 <= position < _POSITIONS:
             raise ValueError("the position must be from 0 to 2 ** 128 - 1")
         self._install(NumpyBits(key, position))
@@ -33,6 +52,12 @@ class BitGenerator(numpy.random.BitGenerator):
     def _install(self, bits: NumpyBits) -> None:
         self._bits = bits
         bits.install(self.capsule)
+        _forks.in_child(self, BitGenerator._renew)
+
+    def _renew(self) -> None:
+        """Runs in the child of a fork. Another thread may have been using the lock and changing the buffer."""
+        _forks.renew_lock(self.lock)
+        self._bits.set_position(*self._bits.position)
 
     @property
     def state(self) -> Mapping[str, Any]:
@@ -64,15 +89,26 @@ class BitGenerator(numpy.random.BitGenerator):
             block, used = self._bits.position
             bits = self._bits.at((block + jumps * _JUMP) % _POSITIONS, used)
         new = type(self).__new__(type(self))
-        numpy.random.BitGenerator.__init__(new, 0)
+        numpy.random.BitGenerator.__init__(new, _NO_SEED)
         new._install(bits)
         return new
 
+    @property
+    def seed_seq(self) -> Any:
+        raise TypeError("a BitGenerator of a key has no seed sequence: use jumped or advance")
+
+    @property
+    def _seed_seq(self) -> Any:
+        return self.seed_seq
+
     def spawn(self, n_children: int) -> Any:
-        raise TypeError("spawn is not supported, since there is no seed sequence: use jumped")
+        raise TypeError("spawn is not supported, since there is no seed sequence: use jumped or advance")
 
     def __reduce__(self) -> Any:
         raise TypeError("a BitGenerator of a key is not pickled or copied, since that would store the key: use state")
 
     def __getstate__(self) -> Any:
         return self.__reduce__()
+
+    def __setstate__(self, state: Any) -> None:
+        raise TypeError("a BitGenerator of a key is not made of a pickle: make one with the key, and set its state")

@@ -8,20 +8,36 @@ after `::` is a tree of encrypted files. File sizes are those of the plaintext; 
 
 A file that is opened for writing by the file system appears complete or not at all, as with `lockstep.open`. The objects of
 `fsspec.open` complete the file even after an exception in their `with` block, because they do not pass the exception on to the
-file.
+file. Transactions and appending are refused.
 
 An installed package registers the protocol by itself; `import lockstep.fsspec` does the same.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import io
+from typing import Any, cast
 
 import fsspec
 from fsspec.spec import AbstractFileSystem
 
 from ._files import Keys, open_with
 from ._native import plaintext_len
+
+
+class _Sink:
+    """A file of another file system, to write to. Some libraries, such as paramiko, return None after they have written everything."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._is_raw = isinstance(file, io.RawIOBase)
+
+    def write(self, data: bytes) -> Any:
+        count = self._file.write(data)
+        return len(data) if count is None and not self._is_raw else count
+
+    def flush(self) -> None:
+        self._file.flush()
 
 
 class LockstepFileSystem(AbstractFileSystem):  # type: ignore[misc]
@@ -101,8 +117,9 @@ class LockstepFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def _open(self, path: str, mode: str = "rb", **kwargs: Any) -> Any:
         kwargs.pop("block_size", None)
-        kwargs.pop("autocommit", None)
         kwargs.pop("cache_options", None)
+        if not kwargs.pop("autocommit", True) and mode != "rb":
+            raise NotImplementedError("lockstep:: has no transactions: write the files without one; each appears when it is complete")
         target = self._target(path)
         if mode == "rb":
             file = self.fs.open(target, "rb", **kwargs)
@@ -136,7 +153,7 @@ class LockstepFileSystem(AbstractFileSystem):  # type: ignore[misc]
                 self.fs.rm_file(target)
 
         try:
-            return open_with(file, "wb", self._for_writing, ends=ends)
+            return open_with(cast("Any", _Sink(file)), "wb", self._for_writing, ends=ends)
         except BaseException:
             ends(False)
             raise

@@ -57,6 +57,9 @@ class PlainFile(io.RawIOBase):
         self._position = 0
         self._closes = closes
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a PlainFile is not copied or pickled: open the file again")
+
     def readable(self) -> bool:
         return True
 

@@ -11,11 +11,10 @@ a whole block of 16 bytes and uses whole blocks, so the results of a call depend
 The numbers are as secret as the key. Two generators with the same key and overlapping positions give the same numbers.
 """
 
-import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import _random_arrays
+from . import _forks, _random_arrays
 from ._native import Keystream
 
 if TYPE_CHECKING:
@@ -33,7 +32,8 @@ Shape = int | Sequence[int]
 class Generator:
     """A source of random numbers with a key of 32 bytes and a position, which counts blocks of 16 bytes from 0 to 2 ** 128 - 1.
 
-    Threads can share a generator: they get different parts of the keystream.
+    Threads can share a generator: they get different parts of the keystream. Parent and child of a fork get the same numbers: use
+    `jumped` for one of them.
 
     Raises ValueError for a key of another length, or for a position that is out of range. A generator cannot be pickled or copied,
     since that would store its key: use `state` and `from_state`.
@@ -41,7 +41,7 @@ class Generator:
 
     def __init__(self, key: Any, position: int = 0) -> None:
         self._stream = Keystream(key, _checked(position))
-        self._lock = threading.RLock()
+        self._lock = _forks.lock()
 
     @property
     def position(self) -> int:
@@ -75,7 +75,7 @@ class Generator:
         """A new generator `jumps` times 2 ** 64 blocks after this one, for work in parallel."""
         new = object.__new__(type(self))
         new._stream = self._stream.at((self.position + jumps * _JUMP) % _POSITIONS)
-        new._lock = threading.RLock()
+        new._lock = _forks.lock()
         return new
 
     def bytes(self, size: int) -> bytes:

@@ -11,7 +11,7 @@ use pyo3::types::PyBytes;
 use zeroize::Zeroize;
 
 use super::{Cipher, gcm};
-use crate::buffer::{Memory, is_apart, new_bytes, overlap, slice, slice_mut};
+use crate::buffer::{Memory, input, is_apart, new_bytes, overlap, slice, slice_mut};
 use crate::engine;
 use crate::error::{InvalidTag, from_core};
 use crate::task::{RELEASES_FROM, run_detached_if_long};
@@ -21,11 +21,13 @@ use crate::task::{RELEASES_FROM, run_detached_if_long};
 pub(super) struct Header<'a> {
     pub(super) nonce: &'a [u8],
     pub(super) aad: &'a [&'a [u8]],
+    /// The memory of the arguments above. The slices can be copies.
+    pub(super) places: &'a [Memory],
 }
 
 impl Header<'_> {
     fn overlaps(&self, output: Memory) -> bool {
-        Memory::of(self.nonce).overlaps(output) || self.aad.iter().any(|aad| Memory::of(aad).overlaps(output))
+        self.places.iter().any(|place| place.overlaps(output))
     }
 
     fn len(&self) -> usize {
@@ -80,7 +82,7 @@ impl Cipher {
         check_output(len, output.len)?;
         let body_start = if self.mode() == Aead::Siv { self.tag } else { 0 };
         let tag_start = if self.mode() == Aead::Siv { 0 } else { data.len };
-        let part = |start: usize, len| Memory { start: output.start.wrapping_add(start), len };
+        let part = |start: usize, len| output.part(start..start + len);
         let (body, tag) = (part(body_start, data.len), part(tag_start, self.tag));
         let is_apart = check_apart(header, data, body, output)?;
         // SAFETY: the output is an exported writable buffer, and body and tag are disjoint parts of it. The data are valid for
@@ -105,12 +107,13 @@ impl Cipher {
         let len = data.len.checked_sub(self.tag).ok_or_else(invalid)?;
         check_output(len, output.len)?;
         let (start, tag) = if self.mode() == Aead::Siv { (self.tag, 0) } else { (0, len) };
-        let part = |start: usize, len| Memory { start: data.start.wrapping_add(start), len };
+        let part = |start: usize, len| data.part(start..start + len);
         let (body, tag) = (part(start, len), part(tag, self.tag));
         let is_apart = check_apart(header, body, output, output)?;
         if tag.overlaps(output) {
             return Err(overlap());
         }
+        let mut tag_copy = None;
         // SAFETY: the output is an exported writable buffer, and body and tag are disjoint parts of the data, which are valid for
         // reads. The tag does not overlap the output. The body does not either, or it is the output. In the second case, only the
         // slice of the output is made.
@@ -118,7 +121,7 @@ impl Cipher {
             let output = slice_mut(output);
             let data =
                 if is_apart { HostData::copy(slice(body), output) } else { Ok(HostData::InPlace(output)) };
-            (data.map_err(from_core)?, slice(tag))
+            (data.map_err(from_core)?, input(tag, &mut tag_copy))
         };
         self.open(py, header, data, tag)?;
         Ok(len)
@@ -195,9 +198,10 @@ impl Cipher {
         };
         let len = data.len() + header.len();
         let seals = matches!(tag, Tag::Write(_));
+        let key = self.key();
         let work = move || {
             let (nonce, aad, status) = (header.nonce, header.aad, Status::Pending);
-            let mut messages = [Message { key: &self.key, nonce, aad, data, tag, status }];
+            let mut messages = [Message { key: &key, nonce, aad, data, tag, status }];
             if seals {
                 self.mode().seal(engine.planner(), &mut messages)
             } else {

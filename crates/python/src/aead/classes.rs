@@ -11,44 +11,41 @@ use crate::buffer::{Export, Memory};
 use crate::modes::TAG;
 use crate::tensor::is_tensor;
 
-/// Calls a method of a cipher with the arguments of a call as slices.
+/// Calls a method of a cipher with the arguments of a call as slices. If there is an output, the data are passed as memory, since they
+/// may be the memory of the output.
 macro_rules! with_arguments {
     ($self:ident.$method:ident($py:ident, $nonce:ident, $data:ident, $aad:ident $(, $output:ident)?)) => {{
-        let (mut nonce, mut data, mut aad) = (Export::new(), Export::new(), Export::new());
-        let nonce = nonce.read($nonce)?;
-        let data = data.read($data)?;
-        let aad = match $aad {
-            Some(object) => aad.read(object)?,
-            None => &[],
-        };
+        let mut data = Export::new();
+        let data = data_of!(data, $data $(, $output)?);
         $(
             let mut output = Export::new();
             let $output = output.write($output)?;
         )?
-        $self.0.$method($py, Header { nonce, aad: &[aad] }, data_of!(data $(, $output)?) $(, $output)?)
+        with_arrays!($self.$method($py, $nonce, data, $aad $(, $output)?))
     }};
 }
 
-/// Data as a slice, or as memory if there is an output, which may be the same memory.
+/// Data as a slice, or as memory if there is an output.
 macro_rules! data_of {
-    ($data:ident) => {
-        $data
+    ($export:ident, $data:ident) => {
+        $export.read($data)?
     };
-    ($data:ident, $output:ident) => {
-        Memory::of($data)
+    ($export:ident, $data:ident, $output:ident) => {
+        $export.locate($data)?
     };
 }
 
-/// Calls a method of a cipher with data, and an output, that are arrays of other libraries.
+/// Calls a method of a cipher with data, and an output, as they are.
 macro_rules! with_arrays {
     ($self:ident.$method:ident($py:ident, $nonce:ident, $data:ident, $aad:ident $(, $output:ident)?)) => {{
-        let (mut nonce, mut aad) = (Export::new(), Export::new());
-        let nonce = nonce.read($nonce)?;
-        let aad = match $aad {
-            Some(object) => aad.read(object)?,
-            None => &[],
+        let (mut nonce_export, mut aad_export) = (Export::new(), Export::new());
+        let (nonce, nonce_place) = nonce_export.read_and_locate($nonce)?;
+        let (aad, aad_place) = match $aad {
+            Some(object) => aad_export.read_and_locate(object)?,
+            None => (&[][..], Memory::EMPTY),
         };
-        $self.0.$method($py, Header { nonce, aad: &[aad] }, $data $(, $output)?)
+        let header = Header { nonce, aad: &[aad], places: &[nonce_place, aad_place] };
+        $self.0.$method($py, header, $data $(, $output)?)
     }};
 }
 
@@ -199,31 +196,28 @@ class! {
 #[pyclass(frozen, module = "lockstep.aead")]
 pub(crate) struct AESSIV(pub(super) Cipher);
 
-/// Calls a method of SIV with data, and an output, that are arrays of other libraries.
-macro_rules! with_strings_and_arrays {
-    ($self:ident.$method:ident($py:ident, $data:ident, $aad:ident $(, $output:ident)?)) => {{
-        let objects: Vec<Bound<'_, PyAny>> = $aad.map_or_else(Vec::new, |list| list.iter().collect());
-        let mut exports: Vec<Export> = objects.iter().map(|_| Export::new()).collect();
-        let strings = exports.iter_mut().zip(&objects).map(|(export, object)| export.read(object));
-        let strings = strings.collect::<PyResult<Vec<&[u8]>>>()?;
-        $self.0.$method($py, Header { nonce: &[], aad: &strings }, $data $(, $output)?)
-    }};
-}
-
-/// Calls a method of SIV with the arguments of a call as slices.
+/// Calls a method of SIV with the arguments of a call as slices, as `with_arguments` does.
 macro_rules! with_strings {
     ($self:ident.$method:ident($py:ident, $data:ident, $aad:ident $(, $output:ident)?)) => {{
         let mut data = Export::new();
-        let data = data.read($data)?;
-        let objects: Vec<Bound<'_, PyAny>> = $aad.map_or_else(Vec::new, |list| list.iter().collect());
-        let mut exports: Vec<Export> = objects.iter().map(|_| Export::new()).collect();
-        let strings = exports.iter_mut().zip(&objects).map(|(export, object)| export.read(object));
-        let strings = strings.collect::<PyResult<Vec<&[u8]>>>()?;
+        let data = data_of!(data, $data $(, $output)?);
         $(
             let mut output = Export::new();
             let $output = output.write($output)?;
         )?
-        $self.0.$method($py, Header { nonce: &[], aad: &strings }, data_of!(data $(, $output)?) $(, $output)?)
+        with_strings_and_arrays!($self.$method($py, data, $aad $(, $output)?))
+    }};
+}
+
+/// Calls a method of SIV with data, and an output, as they are.
+macro_rules! with_strings_and_arrays {
+    ($self:ident.$method:ident($py:ident, $data:ident, $aad:ident $(, $output:ident)?)) => {{
+        let objects: Vec<Bound<'_, PyAny>> = $aad.map_or_else(Vec::new, |list| list.iter().collect());
+        let mut exports: Vec<Export> = objects.iter().map(|_| Export::new()).collect();
+        let strings = exports.iter_mut().zip(&objects).map(|(export, object)| export.read_and_locate(object));
+        let (strings, places): (Vec<&[u8]>, Vec<Memory>) =
+            strings.collect::<PyResult<Vec<_>>>()?.into_iter().unzip();
+        $self.0.$method($py, Header { nonce: &[], aad: &strings, places: &places }, $data $(, $output)?)
     }};
 }
 

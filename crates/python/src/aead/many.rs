@@ -11,15 +11,15 @@ use lockstep::hazmat::mode::{Aead, AeadKey};
 use lockstep::hazmat::work::{Status, Tag};
 use lockstep::hazmat::{Error as CoreError, Result as CoreResult};
 use pyo3::exceptions::PyValueError;
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use zeroize::Zeroize;
 
 use super::{CCM_TAGS, Cipher, gcm};
-use crate::buffer::{Export, Memory, slice, slice_mut};
+use crate::buffer::{Export, Memory, slice, slice_mut, unfilled_bytes};
 use crate::engine;
 use crate::error::from_core;
+use crate::forks::detached;
 use crate::modes::{TAG, mode_of_class};
 
 /// Between two pieces of this many bytes, signal handlers run.
@@ -80,6 +80,7 @@ impl<'py> Kept<'py> {
             Memory::of(bytes.as_bytes())
         } else {
             let mut export = Box::new(Export::new());
+            // The address of a copy does not change either.
             let memory = Memory::of(export.read(&object)?);
             self.exports.push(export);
             memory
@@ -203,7 +204,7 @@ impl Batch {
                 Some(kernel) => self.run_inline(kernel, &engine, piece),
                 None => self.run_by_planner(&engine, piece),
             };
-            py.detach(work).map_err(from_core)?;
+            detached(py, work).map_err(from_core)?;
             py.check_signals()?;
         }
         Ok(())
@@ -341,13 +342,10 @@ pub(crate) fn many_in_list<'py>(
             outputs.push(None);
             continue;
         };
-        // SAFETY: as in `buffer::new_bytes`: the bytes are written before anyone else sees the object, which this function owns.
-        let to = unsafe {
-            let object = ffi::PyBytes_FromStringAndSize(std::ptr::null(), len as ffi::Py_ssize_t);
-            let bytes = Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked::<PyBytes>();
-            outputs.push(Some(bytes));
-            slice_mut(Memory { start: ffi::PyBytes_AsString(object).cast(), len })
-        };
+        let (bytes, memory) = unfilled_bytes(py, len)?;
+        outputs.push(Some(bytes));
+        // SAFETY: the memory is initialised, and belongs to an object of this function, which nothing else has access to yet.
+        let to = unsafe { slice_mut(memory) };
         let (key, nonce, aad) = (keys.get(index), nonces.get(index), [aad.get(index)]);
         items.push(Item { key, nonce, aad, from, to, is_done: false });
         places.push(index);

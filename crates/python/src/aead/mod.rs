@@ -9,6 +9,8 @@ mod tensor;
 pub(crate) use classes::{AESCCM, AESGCM, AESGCMSIV, AESOCB3, AESSIV, XAES256GCM};
 pub(crate) use many::{many_in_buffer, many_in_list};
 
+use std::borrow::Cow;
+
 use lockstep::hazmat::mode::{Aead, AeadKey};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -16,6 +18,7 @@ use pyo3::types::PyBytes;
 
 use crate::buffer::new_bytes;
 use crate::error::from_core;
+use crate::forks::Origin;
 use crate::modes::class_name;
 use gcm::SmallGcm;
 
@@ -29,6 +32,7 @@ pub(crate) struct Cipher {
     tag: usize,
     /// GCM for small calls.
     gcm: Option<SmallGcm>,
+    origin: Origin,
 }
 
 impl Cipher {
@@ -41,11 +45,16 @@ impl Cipher {
             )));
         }
         let key = AeadKey::new(mode, key).map_err(from_core)?;
-        Ok(Cipher { key, tag, gcm: (mode == Aead::Gcm).then(SmallGcm::new) })
+        Ok(Cipher { key, tag, gcm: (mode == Aead::Gcm).then(SmallGcm::new), origin: Origin::new() })
     }
 
     fn mode(&self) -> Aead {
         self.key.mode()
+    }
+
+    /// The key for a call. In a child process it is a copy if another thread may have been expanding the key during the fork.
+    fn key(&self) -> Cow<'_, AeadKey> {
+        if self.origin.is_usable() { Cow::Borrowed(&self.key) } else { Cow::Owned(self.key.clone()) }
     }
 
     /// Checks the length of a nonce.

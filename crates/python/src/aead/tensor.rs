@@ -16,6 +16,7 @@ use super::Cipher;
 use super::call::{Header, check_output, invalid, too_long};
 use crate::engine;
 use crate::error::from_core;
+use crate::forks::detached;
 use crate::tensor::{Imported, Place, empty_like, result_like};
 
 /// The parts of an encrypted message in memory of a device, and the stream.
@@ -136,6 +137,7 @@ impl Cipher {
     ) -> PyResult<()> {
         self.check_nonce(header.nonce)?;
         let engine = engine::current(py)?;
+        let key = self.key();
         let work = || -> CoreResult<()> {
             let executor = OnStream::new(engine.planner(), to.device(), parts.stream)?;
             let mut tag = vec![0; self.tag];
@@ -145,14 +147,14 @@ impl Cipher {
             let data = Data::on_device(from.clone(), to.clone())?;
             let (nonce, aad, status) = (header.nonce, header.aad, Status::Pending);
             let place = if seals { Tag::Write(&mut tag) } else { Tag::Expect(&tag) };
-            let mut messages = [Message { key: &self.key, nonce, aad, data, tag: place, status }];
+            let mut messages = [Message { key: &key, nonce, aad, data, tag: place, status }];
             if !seals {
                 return self.mode().open(&executor, &mut messages);
             }
             self.mode().seal(&executor, &mut messages)?;
             executor.stream_memory().upload(&tag, &parts.tag, parts.stream)
         };
-        py.detach(work).map_err(|error| match error {
+        detached(py, work).map_err(|error| match error {
             // No message of this length can be authentic.
             CoreError::TooLong { .. } if !seals => invalid(),
             error => from_core(error),

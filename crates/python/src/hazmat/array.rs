@@ -1,14 +1,14 @@
 //! Raw modes of arrays without a buffer, on the host or on a device: see `crate::tensor`.
 
-use lockstep::hazmat::data::{Data, HostData};
+use lockstep::hazmat::data::Data;
 use lockstep::hazmat::planner::OnStream;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::Call;
-use crate::buffer::{is_apart, slice, slice_mut};
+use super::{Call, host_data};
 use crate::engine;
 use crate::error::from_core;
+use crate::forks::detached;
 use crate::tensor::{Imported, Place, empty_like, result_like};
 
 /// Encrypts or decrypts an array into a new one of bytes, of the same library and on the same device.
@@ -50,16 +50,7 @@ fn run(py: Python<'_>, call: Call<'_>, data: &Imported, output: &Bound<'_, PyAny
     match (&data.place, &to.place) {
         (&Place::Host(from), &Place::Host(to)) => {
             call.check_output(to)?;
-            let is_apart = is_apart(from, to)?;
-            // SAFETY: the memory is valid while the arrays are imported. The output either overlaps nothing, or is the memory of
-            // the whole data. In the second case, no slice of the data is made.
-            let data = unsafe {
-                match is_apart {
-                    true => HostData::copy(slice(from), slice_mut(to)).map_err(from_core)?,
-                    false => HostData::InPlace(slice_mut(to)),
-                }
-            };
-            call.run(py, data)
+            call.run(py, host_data(from, to)?)
         }
         (Place::Device(from), Place::Device(to_slice)) => {
             let engine = engine::current(py)?;
@@ -70,7 +61,7 @@ fn run(py: Python<'_>, call: Call<'_>, data: &Imported, output: &Bound<'_, PyAny
                 let executor = OnStream::new(engine.planner(), to_slice.device(), stream)?;
                 cipher.one(&executor, direction, &key, &mut iv, data)
             };
-            py.detach(work).map_err(from_core)
+            detached(py, work).map_err(from_core)
         }
         _ => Err(PyValueError::new_err("data and buf must be on the same device")),
     }

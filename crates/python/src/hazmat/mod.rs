@@ -12,7 +12,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::buffer::{Export, Memory, is_apart, new_bytes, overlap, slice_mut};
+use crate::buffer::{Export, Memory, is_apart, new_bytes, overlap, slice, slice_mut};
 use crate::engine;
 use crate::error::from_core;
 use crate::task::run_detached_if_long;
@@ -46,11 +46,18 @@ struct Call<'a> {
     mode: Mode,
     direction: Direction,
     key: &'a [u8],
+    /// The memory of the argument with the key. The slice can be a copy.
+    key_place: Memory,
     iv: Block,
 }
 
 impl<'a> Call<'a> {
-    fn new(mode: &str, encrypts: bool, key: &'a [u8], iv: Option<&[u8]>) -> PyResult<Call<'a>> {
+    fn new(
+        mode: &str,
+        encrypts: bool,
+        (key, key_place): (&'a [u8], Memory),
+        iv: Option<&[u8]>,
+    ) -> PyResult<Call<'a>> {
         let direction = if encrypts { Direction::Encrypt } else { Direction::Decrypt };
         let found = MODES.iter().find(|(name, _)| *name == mode);
         let Some((_, found)) = found else {
@@ -66,7 +73,7 @@ impl<'a> Call<'a> {
             (_, Some(iv)) if iv.len() == 16 => iv.try_into().unwrap_or_default(),
             _ => return Err(PyValueError::new_err(format!("{mode} needs an iv of 16 bytes"))),
         };
-        Ok(Call { mode: *found, direction, key, iv })
+        Ok(Call { mode: *found, direction, key, key_place, iv })
     }
 
     /// Checks that the output is apart from the key. The initialization vector was copied.
@@ -74,7 +81,7 @@ impl<'a> Call<'a> {
     /// # Errors
     /// `ValueError` for an overlap.
     fn check_output(&self, output: Memory) -> PyResult<()> {
-        if Memory::of(self.key).overlaps(output) { Err(overlap()) } else { Ok(()) }
+        if self.key_place.overlaps(output) { Err(overlap()) } else { Ok(()) }
     }
 
     /// The cipher, the direction, the key and the initialization vector, for data on a device.
@@ -132,7 +139,7 @@ pub(crate) fn raw<'py>(
     iv: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (mut key_export, mut data_export, mut iv_export) = (Export::new(), Export::new(), Export::new());
-    let key = key_export.read(key)?;
+    let key = key_export.read_and_locate(key)?;
     let iv = iv.map(|iv| iv_export.read(iv)).transpose()?;
     let call = Call::new(mode, encrypts, key, iv)?;
     if is_tensor(data) {
@@ -156,28 +163,37 @@ pub(crate) fn raw_into(
     buf: &Bound<'_, PyAny>,
 ) -> PyResult<usize> {
     let (mut key_export, mut data_export, mut iv_export) = (Export::new(), Export::new(), Export::new());
-    let key = key_export.read(key)?;
+    let key = key_export.read_and_locate(key)?;
     let iv = iv.map(|iv| iv_export.read(iv)).transpose()?;
     if is_tensor(data) || is_tensor(buf) {
         return raw_array_into(py, Call::new(mode, encrypts, key, iv)?, data, buf);
     }
-    let data = data_export.read(data)?;
+    let data = data_export.locate(data)?;
     let mut output = Export::new();
     let output = output.write(buf)?;
-    if output.len != data.len() {
-        return Err(PyValueError::new_err(format!("buffer must be {} bytes", data.len())));
+    if output.len != data.len {
+        return Err(PyValueError::new_err(format!("buffer must be {} bytes", data.len)));
     }
     let call = Call::new(mode, encrypts, key, iv)?;
     call.check_output(output)?;
-    let is_apart = is_apart(Memory::of(data), output)?;
-    // SAFETY: the output is an exported writable buffer. It either overlaps nothing, or is the memory of the whole data. In the
-    // second case, no slice of the data is used. The IV was copied.
-    let output = unsafe { slice_mut(output) };
-    let data =
-        if is_apart { HostData::copy(data, output).map_err(from_core)? } else { HostData::InPlace(output) };
-    let len = data.len();
-    call.run(py, data)?;
-    Ok(len)
+    call.run(py, host_data(data, output)?)?;
+    Ok(data.len)
+}
+
+/// Data and their output in memory of the host, which has the same length.
+///
+/// # Errors
+/// `ValueError` if they overlap in part.
+fn host_data<'a>(data: Memory, output: Memory) -> PyResult<HostData<'a>> {
+    let is_apart = is_apart(data, output)?;
+    // SAFETY: both are exported or imported by the callers until the end of the work. The output is writable. It either overlaps
+    // nothing, or is the memory of the whole data. In the second case, no slice of the data is made.
+    unsafe {
+        match is_apart {
+            true => HostData::copy(slice(data), slice_mut(output)).map_err(from_core),
+            false => Ok(HostData::InPlace(slice_mut(output))),
+        }
+    }
 }
 
 /// Encrypts or decrypts data of at least 16 bytes with HCTR2.

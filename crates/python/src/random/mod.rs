@@ -23,6 +23,7 @@ use zeroize::Zeroizing;
 
 use crate::buffer::{Export, slice_mut};
 use crate::error::from_core;
+use crate::forks::{Origin, detached};
 use crate::tensor::{Imported, Place, random_bytes};
 use crate::{buffer, engine};
 use words::{Bounded, Float};
@@ -145,20 +146,42 @@ impl StreamKey {
 #[pyclass(frozen, module = "lockstep.random")]
 pub(crate) struct Keystream {
     key: StreamKey,
-    /// The next block. The lock is taken by detached threads only.
+    /// The next block. The lock is taken by attached threads only, and never while they work, so that no fork can happen meanwhile.
     position: Mutex<u128>,
+    origin: Origin,
 }
 
 impl Keystream {
+    fn from_key(key: StreamKey, position: u128) -> Keystream {
+        Keystream { key, position: Mutex::new(position), origin: Origin::new() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, u128> {
         self.position.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes to the memory of an array on the host, at the position, which is advanced by the blocks that `write` returns.
+    /// Advances the position by a number of blocks; returns the earlier one.
+    fn take(&self, count: u128) -> u128 {
+        let mut position = self.lock();
+        let start = *position;
+        *position = start.wrapping_add(count);
+        start
+    }
+
+    /// Calls a function with the key. In a child process it is a copy if another thread may have been expanding the key during the
+    /// fork.
+    fn with_key<T>(&self, action: impl FnOnce(&StreamKey) -> PyResult<T>) -> PyResult<T> {
+        if self.origin.is_usable() { action(&self.key) } else { action(&self.key.duplicate()?) }
+    }
+
+    /// Writes to the memory of an array on the host. `used` is the number of blocks that `write` needs, by which the position is
+    /// advanced before. If it is not known, the position is advanced afterwards by the number that `write` returns; no other call may
+    /// use the keystream meanwhile.
     fn write_host(
         &self,
         py: Python<'_>,
         array: &Imported,
+        used: Option<u128>,
         write: impl Send + FnOnce(&StreamKey, &Engine, u128, &mut [u8]) -> CoreResult<u128>,
     ) -> PyResult<()> {
         let Place::Host(memory) = array.place else {
@@ -169,13 +192,13 @@ impl Keystream {
         let engine = engine::current(py)?;
         // SAFETY: the memory is writable and valid while the array is imported.
         let to = unsafe { slice_mut(memory) };
-        let work = || {
-            let mut position = self.lock();
-            let used = write(&self.key, &engine, *position, to)?;
-            *position = position.wrapping_add(used);
-            Ok(())
-        };
-        py.detach(work).map_err(from_core)
+        let start = self.take(used.unwrap_or(0));
+        let count =
+            self.with_key(|key| detached(py, || write(key, &engine, start, to)).map_err(from_core))?;
+        if used.is_none() {
+            *self.lock() = start.wrapping_add(count);
+        }
+        Ok(())
     }
 }
 
@@ -183,35 +206,30 @@ impl Keystream {
 impl Keystream {
     #[new]
     fn new(key: &Bound<'_, PyAny>, position: u128) -> PyResult<Keystream> {
-        Ok(Keystream { key: StreamKey::new(key)?, position: Mutex::new(position) })
+        Ok(Keystream::from_key(StreamKey::new(key)?, position))
     }
 
     #[getter]
-    fn position(&self, py: Python<'_>) -> u128 {
-        py.detach(|| *self.lock())
+    fn position(&self) -> u128 {
+        *self.lock()
     }
 
     #[setter]
-    fn set_position(&self, py: Python<'_>, position: u128) {
-        py.detach(|| *self.lock() = position);
+    fn set_position(&self, position: u128) {
+        *self.lock() = position;
     }
 
     /// A keystream with the same key at another position.
     fn at(&self, position: u128) -> PyResult<Keystream> {
-        Ok(Keystream { key: self.key.duplicate()?, position: Mutex::new(position) })
+        Ok(Keystream::from_key(self.key.duplicate()?, position))
     }
 
     /// `size` bytes of the keystream as bytes.
     fn bytes<'py>(&self, py: Python<'py>, size: usize) -> PyResult<Bound<'py, PyBytes>> {
         let engine = engine::current(py)?;
         buffer::new_bytes(py, size, |to| {
-            let work = || {
-                let mut position = self.lock();
-                self.key.write(&engine, *position, to)?;
-                *position = position.wrapping_add(blocks(to.len()));
-                Ok(())
-            };
-            py.detach(work).map_err(from_core)
+            let start = self.take(blocks(to.len()));
+            self.with_key(|key| detached(py, || key.write(&engine, start, to)).map_err(from_core))
         })
     }
 
@@ -225,16 +243,10 @@ impl Keystream {
     ) -> PyResult<()> {
         let imported = Imported::write(array, stream)?;
         if let Place::Device(to) = imported.place.clone() {
-            let used = blocks(to.len());
-            let start = py.detach(|| {
-                let mut position = self.lock();
-                let start = *position;
-                *position = start.wrapping_add(used);
-                start
-            });
+            let start = self.take(blocks(to.len()));
             return random_bytes(py, self.key.key.clone(), start, to, imported);
         }
-        self.write_host(py, &imported, |key, engine, block, to| {
+        self.write_host(py, &imported, Some(blocks(imported.len())), |key, engine, block, to| {
             key.write(engine, block, to).map(|()| blocks(to.len()))
         })
     }
@@ -249,7 +261,11 @@ impl Keystream {
             ("normal", 8) => Float::Normal64,
             _ => return Err(PyValueError::new_err("the elements must be floats of 32 or 64 bits")),
         };
-        self.write_host(py, &array, move |key, engine, block, to| {
+        if matches!(float, Float::Normal32 | Float::Normal64) {
+            // By an attached thread, so that no fork can happen meanwhile.
+            words::prepare_normal();
+        }
+        self.write_host(py, &array, Some(blocks(array.len())), move |key, engine, block, to| {
             let whole = to.len() - to.len() % float.bytes();
             key.write_floats(engine, block, float, &mut to[..whole]).map(|()| blocks(to.len()))
         })
@@ -265,7 +281,8 @@ impl Keystream {
             return Err(PyValueError::new_err("the range has more integers than the elements can represent"));
         }
         let bounded = Bounded { last, low, result: array.item };
-        self.write_host(py, &array, move |key, engine, block, to| {
+        // The number of blocks depends on the numbers. The lock of `lockstep.random.Generator` keeps other calls away.
+        self.write_host(py, &array, None, move |key, engine, block, to| {
             key.write_integers(engine, block, bounded, to)
         })
     }

@@ -81,6 +81,11 @@ static NORMAL: LazyLock<Box<Table>> = LazyLock::new(|| {
     table
 });
 
+/// Reads the coefficients of normal numbers, if that has not been done.
+pub(super) fn prepare_normal() {
+    LazyLock::force(&NORMAL);
+}
+
 /// Returns the 64-bit word from which a normal number is made if there is only a 32-bit word: its bits, followed by a one and
 /// zeros, which is the middle of the possible values.
 #[inline]

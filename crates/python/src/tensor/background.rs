@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 
 use super::import::Keep;
 use crate::error::from_core;
+use crate::forks::{Call, detached};
 
 /// The maximum number of works in progress.
 const THREADS: usize = 32;
@@ -120,7 +121,9 @@ impl Pool {
             match state.jobs.pop_front() {
                 Some(job) => {
                     drop(state);
+                    let call = Call::new();
                     job();
+                    drop(call);
                     state = lock(&self.state);
                     state.running -= 1;
                     self.changed.notify_all();
@@ -170,7 +173,7 @@ pub(super) fn start(
         }
     };
     pool.add(Box::new(job))?;
-    py.detach(|| submission.wait()).map_err(from_core)
+    detached(py, || submission.wait()).map_err(from_core)
 }
 
 fn earlier(failure: CoreError) -> PyErr {
@@ -186,7 +189,7 @@ fn earlier(failure: CoreError) -> PyErr {
 pub(crate) fn synchronize(py: Python<'_>) -> PyResult<()> {
     let Some(pool) = lock(&POOL).clone() else { return Ok(()) };
     loop {
-        let (is_done, failure) = py.detach(|| {
+        let (is_done, failure) = detached(py, || {
             let is_running = |state: &mut State| state.running > 0;
             let waited = pool.changed.wait_timeout_while(lock(&pool.state), PERIOD, is_running);
             let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;

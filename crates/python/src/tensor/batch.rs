@@ -17,9 +17,10 @@ use pyo3::prelude::*;
 
 use super::background;
 use super::import::{Imported, Keep, Place};
-use crate::buffer::{slice, slice_mut};
+use crate::buffer::{input, read_shared, slice, slice_mut};
 use crate::engine;
 use crate::error::from_core;
+use crate::forks::detached;
 use crate::modes::{TAG, class_name, mode_of_class};
 
 /// The bytes of a nonce of GCM.
@@ -199,6 +200,7 @@ impl Call {
         let (from, to, tags, status) =
             (host(&self.from)?, host(&self.to)?, host(&self.tags)?, host(&self.status)?);
         let (key, nonces) = (host(&self.key)?, host(&self.nonces)?);
+        let (mut key_copy, mut nonces_copy, mut tags_copy) = (None, None, None);
         let is_in_place = from.start == to.start;
         // SAFETY: the memory is valid while the arrays are imported, and `check` has found that what is written overlaps nothing,
         // except `from` for work in place, whose slice is not used then. When opening, the tags are only read.
@@ -206,18 +208,22 @@ impl Call {
             HostCall {
                 mode: self.mode,
                 ranges: &self.ranges,
-                keys: keys_of(self.mode, slice(key), self.key_len).map_err(from_core)?,
-                nonces: slice(nonces)
+                keys: keys_of(self.mode, input(key, &mut key_copy), self.key_len).map_err(from_core)?,
+                nonces: input(nonces, &mut nonces_copy)
                     .chunks_exact(self.nonce_stride)
                     .map(|row| &row[..self.nonce_len])
                     .collect(),
                 from: (!is_in_place).then(|| slice(from)),
                 to: slice_mut(to),
-                tags: if seals { Tags::Write(slice_mut(tags)) } else { Tags::Read(slice(tags)) },
+                tags: if seals {
+                    Tags::Write(slice_mut(tags))
+                } else {
+                    Tags::Read(input(tags, &mut tags_copy))
+                },
                 status: slice_mut(status),
             }
         };
-        py.detach(|| call.run(&engine)).map_err(from_core)
+        detached(py, || call.run(&engine)).map_err(from_core)
     }
 
     fn on_device(self, py: Python<'_>, seals: bool, device: DeviceId) -> PyResult<()> {
@@ -272,16 +278,17 @@ impl Call {
                 bytes[at..at + 8].copy_from_slice(&(range.len() as u64).to_le_bytes());
             }
             if let Place::Host(nonces) = self.nonces.place {
-                // SAFETY: the memory is valid while the array is imported.
-                let nonces = unsafe { slice(nonces) };
-                for (index, nonce) in nonces.chunks_exact(self.nonce_stride).enumerate() {
+                for index in 0..count {
                     let at = places.nonces + 16 * index;
-                    bytes[at..at + NONCE].copy_from_slice(&nonce[..NONCE]);
+                    let from = self.nonce_stride * index;
+                    let nonce = nonces.part(from..from + NONCE);
+                    // SAFETY: the memory is valid while the array is imported.
+                    unsafe { read_shared(nonce, &mut bytes[at..at + NONCE]) };
                 }
             }
             if let Place::Host(key) = self.key.place {
                 // SAFETY: as above.
-                bytes[places.key..places.key + key.len].copy_from_slice(unsafe { slice(key) });
+                unsafe { read_shared(key, &mut bytes[places.key..places.key + key.len]) };
             }
         }
         Ok(pinned)

@@ -21,6 +21,7 @@ use pyo3::{ffi, intern};
 use crate::buffer::{Export, Memory, Shape};
 use crate::engine;
 use crate::error::from_core;
+use crate::forks::detached;
 
 /// Where the data of an array are.
 #[derive(Clone)]
@@ -380,7 +381,7 @@ fn device_of(py: Python<'_>, device: DLDevice) -> PyResult<Option<DeviceId>> {
     };
     let id = DeviceId { backend: "cuda", unit };
     let engine = engine::current(py)?;
-    py.detach(|| addressable(&engine, id)).map_err(from_core)?;
+    detached(py, || addressable(&engine, id)).map_err(from_core)?;
     Ok(Some(id))
 }
 
@@ -392,7 +393,7 @@ fn addressable(engine: &Engine, id: DeviceId) -> lockstep::hazmat::Result<()> {
 /// The only device with CUDA, for arrays that do not name their device.
 fn only_cuda_device(py: Python<'_>) -> PyResult<DeviceId> {
     let engine = engine::current(py)?;
-    let ids: Vec<DeviceId> = py.detach(|| {
+    let ids: Vec<DeviceId> = detached(py, || {
         let devices = engine.devices().iter().map(|device| device.id());
         devices.filter(|id| id.backend == "cuda").collect()
     });

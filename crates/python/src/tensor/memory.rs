@@ -20,6 +20,7 @@ use super::import::has_addresses;
 use crate::buffer::{Export, new_bytes};
 use crate::engine;
 use crate::error::from_core;
+use crate::forks::detached;
 
 /// Bytes in the memory of a device, as an array for other libraries: by DLPack and by __cuda_array_interface__.
 ///
@@ -60,7 +61,7 @@ impl DeviceArray {
         T: Send,
     {
         let allocation = &*self.0;
-        let outcome = py.detach(|| {
+        let outcome = detached(py, || {
             let memory = allocation.engine.planner().memory(allocation.slice.device())?;
             work(memory, &allocation.slice)
         });
@@ -76,7 +77,7 @@ impl DeviceArray {
     #[new]
     fn new(py: Python<'_>, shape: Dimensions, device: &str) -> PyResult<DeviceArray> {
         let engine = engine::current(py)?;
-        let found = py.detach(|| {
+        let found = detached(py, || {
             engine.devices().iter().map(|found| found.id()).find(|found| found.to_string() == device)
         });
         let id = found.ok_or_else(|| {
@@ -160,7 +161,7 @@ impl DeviceArray {
     fn allocate(py: Python<'_>, engine: Engine, id: DeviceId, shape: Vec<usize>) -> PyResult<DeviceArray> {
         let size = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
         let size = size.ok_or_else(|| PyValueError::new_err("the array is too large"))?;
-        let owner = py.detach(|| engine.planner().memory(id)?.allocate(size)).map_err(from_core)?;
+        let owner = detached(py, || engine.planner().memory(id)?.allocate(size)).map_err(from_core)?;
         let slice = owner.slice();
         if !has_addresses(&slice) {
             return Err(PyValueError::new_err(format!(

@@ -15,29 +15,34 @@ use zeroize::Zeroizing;
 
 use super::batch::{Call, keys_of};
 use super::import::{Imported, Place};
-use crate::buffer::slice;
+use crate::buffer::read_shared;
 use crate::engine;
 use crate::error::from_core;
+use crate::forks::detached;
 use crate::modes::TAG;
 
 /// The bytes of an array, which the host reads.
 enum Source<'a> {
-    Host(&'a [u8]),
+    Host(Zeroizing<Vec<u8>>),
     Device(&'a DeviceSlice),
 }
 
 impl Source<'_> {
     fn of(array: &Imported) -> Source<'_> {
         match &array.place {
-            // SAFETY: the memory is valid while the array is imported, and nothing that the call writes overlaps it.
-            Place::Host(memory) => Source::Host(unsafe { slice(*memory) }),
+            Place::Host(memory) => {
+                let mut bytes = Zeroizing::new(vec![0; memory.len]);
+                // SAFETY: the memory is valid while the array is imported.
+                unsafe { read_shared(*memory, &mut bytes) };
+                Source::Host(bytes)
+            }
             Place::Device(slice) => Source::Device(slice),
         }
     }
 
     fn read(&self, memory: &dyn DeviceMemory, stream: Stream) -> CoreResult<Zeroizing<Vec<u8>>> {
         match self {
-            Source::Host(bytes) => Ok(Zeroizing::new(bytes.to_vec())),
+            Source::Host(bytes) => Ok(bytes.clone()),
             Source::Device(slice) => {
                 let mut bytes = Zeroizing::new(vec![0; slice.len()]);
                 memory.download(slice, &mut bytes, stream)?;
@@ -98,6 +103,6 @@ impl Call {
             }
             memory.upload(&statuses, &status, stream)
         };
-        py.detach(work).map_err(from_core)
+        detached(py, work).map_err(from_core)
     }
 }

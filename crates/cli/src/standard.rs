@@ -1,0 +1,38 @@
+//! Standard streams that were closed when the program started (`<&-`, `>&-`).
+//!
+//! Before `main`, the Rust runtime opens `/dev/null` in place of a closed stream, so that no other file gets its number. The start of
+//! the command for Python does the same. Without a check the command would encrypt no data, or lose its output, and succeed.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use crate::error::{Result, failed};
+
+/// A bit for each of standard input (0), output (1) and error (2): whether it was closed.
+static CLOSED: AtomicU8 = AtomicU8::new(0);
+
+/// Records that a standard stream was closed when the program started: 0 for the input, 1 for the output, 2 for errors.
+pub fn set_closed(number: u8) {
+    CLOSED.fetch_or(1_u8.checked_shl(number.into()).unwrap_or(0), Ordering::Relaxed);
+}
+
+/// Checks that standard input was not closed.
+pub(crate) fn check_input() -> Result<()> {
+    match is_closed(0) {
+        true => Err(failed("standard input is closed: give a file, or redirect standard input")),
+        false => Ok(()),
+    }
+}
+
+/// Checks that standard output was not closed.
+pub(crate) fn check_output() -> Result<()> {
+    match is_closed(1) {
+        true => Err(failed(
+            "standard output is closed: redirect it, or give the output with -o if the command has it",
+        )),
+        false => Ok(()),
+    }
+}
+
+fn is_closed(number: u8) -> bool {
+    CLOSED.load(Ordering::Relaxed) >> number & 1 == 1
+}
