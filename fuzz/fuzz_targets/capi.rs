@@ -262,12 +262,13 @@ fn format(
 fn parquet(u: &mut Unstructured<'_>, engine: *const Engine, key: *const Key, memory: &mut [u8]) -> Result<c_int> {
     let mut modules = Vec::new();
     for _ in 0..u.int_in_range(0..=3usize)? {
-        let ((file_aad, file_aad_len), (input, len)) = (part(u, memory)?, part(u, memory)?);
+        let ((aad_prefix, aad_prefix_len), (input, len)) = (part(u, memory)?, part(u, memory)?);
         let overhead = if u.arbitrary()? { 32 } else { 16 };
         let output_len = if u.ratio(1u8, 8u8)? { 7 } else { len.saturating_sub(overhead) };
         let output = if u.arbitrary()? { input.wrapping_add(16) } else { place(u, memory, output_len)? };
         let protection = ParquetProtection {
-            key, file_aad, file_aad_len,
+            key, aad_prefix, aad_prefix_len,
+            aad_file_unique: u.arbitrary()?,
             algorithm: u.int_in_range(-1..=2)?,
             module: u.int_in_range(-1..=10)?,
             row_group: u.arbitrary()?, column: u.arbitrary()?, page: u.arbitrary()?, reserved: 0,

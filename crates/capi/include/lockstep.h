@@ -433,8 +433,7 @@ typedef struct lockstep_mac_message {
 
 // The key of a column.
 typedef struct lockstep_parquet_column {
-  // The path of the column: its names from the root, joined by dots. In a policy, the name of a group stands for all columns in
-  // it.
+  // The path of the column: its names from the root, joined by dots. The name of a group stands for all columns in it.
   const char *path;
   // The key.
   const uint8_t *key;
@@ -449,8 +448,9 @@ typedef struct lockstep_parquet_column {
 // Finds a key of a Parquet file: the footer key if `column` is NULL, otherwise the key of the column with this path (its names
 // from the root, joined by dots). `key_metadata` is what the file states about the key, in a form that its writer has chosen;
 // NULL if the file states nothing. The callback writes the key to `key`, which has 32 bytes, and its length of 16, 24 or 32
-// bytes to `key_len`. A length of 0 means that there is no key; the column then cannot be read. Returns 0, or another number for
-// an error. Calls run on the calling thread, one after the other.
+// bytes to `key_len`. A length of 0 means that there is no key. A column without a key cannot be read. Without a footer key, a file
+// can be read only with `allow_unauthenticated_footer`. Returns 0, or another number for an error. Calls run on the calling thread,
+// one after the other.
 typedef int (*lockstep_parquet_key_fn)(void *user,
                                        const char *column,
                                        const uint8_t *key_metadata,
@@ -458,7 +458,7 @@ typedef int (*lockstep_parquet_key_fn)(void *user,
                                        uint8_t *key,
                                        size_t *key_len);
 
-// Keys and options for reading. Either keys or `find_key` is required.
+// Keys and options for reading. Either keys or `find_key` is required, except with `allow_unauthenticated_footer`.
 typedef struct lockstep_parquet_read_options {
   // sizeof(lockstep_parquet_read_options)
   size_t size;
@@ -474,8 +474,8 @@ typedef struct lockstep_parquet_read_options {
   lockstep_parquet_key_fn find_key;
   // The first argument of `find_key`.
   void *find_key_user;
-  // The AAD prefix: required if the file was written with one and does not store it. If the file stores one, the two must be
-  // equal.
+  // The AAD prefix: required if the file was written with one. A prefix that the file stores is not used; if there is one, the two
+  // must be equal.
   const uint8_t *aad_prefix;
   // Bytes of the AAD prefix; 0 if there is none.
   size_t aad_prefix_len;
@@ -486,6 +486,14 @@ typedef struct lockstep_parquet_read_options {
   // change a file of LOCKSTEP_PARQUET_AES_GCM_V1 into such a file, because nothing authenticates the algorithm in a file with
   // an encrypted footer.
   int allow_unauthenticated_pages;
+  // Not 0: read a file with a plaintext footer if there is no footer key. The signature of the footer is then not checked. Changes
+  // of names, types, other metadata, and columns without a key are not detected, and neither are row groups that are missing or in
+  // another order. The values of a column of `columns` are still authentic: its name, its physical type and its pages are bound to
+  // each other and to the file. With `find_key` every column may have been replaced by a plain one. If there is a footer key, the
+  // signature is always checked.
+  int allow_unauthenticated_footer;
+  // Zero.
+  uint32_t reserved;
 } lockstep_parquet_read_options;
 
 // Fills a buffer with `len` bytes of the encrypted message or file from an offset. Returns 0, or another number for an error.
@@ -530,19 +538,22 @@ typedef struct lockstep_parquet_policy {
 typedef struct lockstep_parquet_protection {
   // The key of the column, or the footer key: a key of LOCKSTEP_AEAD_GCM, also for CTR.
   const struct lockstep_key *key;
-  // The AAD prefix and the file's identifier (`aad_file_unique` in its metadata), concatenated.
-  const uint8_t *file_aad;
-  // Bytes of `file_aad`.
-  size_t file_aad_len;
+  // The AAD prefix that is expected, not one that the file states. NULL if the file was written without one.
+  const uint8_t *aad_prefix;
+  // Bytes of the AAD prefix; 0 if there is none.
+  size_t aad_prefix_len;
+  // The file's identifier (`aad_file_unique` in its metadata). If the identifier has another length, refuse the file.
+  uint8_t aad_file_unique[8];
   // LOCKSTEP_PARQUET_AES_GCM_V1 or LOCKSTEP_PARQUET_AES_GCM_CTR_V1.
   int algorithm;
   // The type of the module: a number LOCKSTEP_PARQUET_MODULE_.
   int module;
-  // The ordinal of the row group in the file. Not used for a footer.
+  // The ordinal of the row group in the file, from 0 on. Zero for a footer.
   int16_t row_group;
-  // The ordinal of the column in the row group. Not used for a footer.
+  // The ordinal of the column in the row group, from 0 on. Zero for a footer.
   int16_t column;
-  // The ordinal of the page in the column chunk, without the dictionary page. Used for data pages and their headers.
+  // The ordinal of the page in the column chunk, from 0 on, without the dictionary page. Zero unless the module is a data page or
+  // the header of one.
   int16_t page;
   // Zero.
   int16_t reserved;

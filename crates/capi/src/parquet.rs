@@ -28,8 +28,9 @@ const MAX_KEY: usize = 32;
 /// Finds a key of a Parquet file: the footer key if `column` is NULL, otherwise the key of the column with this path (its names
 /// from the root, joined by dots). `key_metadata` is what the file states about the key, in a form that its writer has chosen;
 /// NULL if the file states nothing. The callback writes the key to `key`, which has 32 bytes, and its length of 16, 24 or 32
-/// bytes to `key_len`. A length of 0 means that there is no key; the column then cannot be read. Returns 0, or another number for
-/// an error. Calls run on the calling thread, one after the other.
+/// bytes to `key_len`. A length of 0 means that there is no key. A column without a key cannot be read. Without a footer key, a file
+/// can be read only with `allow_unauthenticated_footer`. Returns 0, or another number for an error. Calls run on the calling thread,
+/// one after the other.
 pub type ParquetKeyFn = Option<
     unsafe extern "C-unwind" fn(
         user: *mut c_void,
@@ -45,8 +46,7 @@ pub type ParquetKeyFn = Option<
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct ParquetColumn {
-    /// The path of the column: its names from the root, joined by dots. In a policy, the name of a group stands for all columns in
-    /// it.
+    /// The path of the column: its names from the root, joined by dots. The name of a group stands for all columns in it.
     pub path: *const c_char,
     /// The key.
     pub key: *const u8,
@@ -58,7 +58,7 @@ pub struct ParquetColumn {
     pub key_metadata_len: usize,
 }
 
-/// Keys and options for reading. Either keys or `find_key` is required.
+/// Keys and options for reading. Either keys or `find_key` is required, except with `allow_unauthenticated_footer`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct ParquetReadOptions {
@@ -76,8 +76,8 @@ pub struct ParquetReadOptions {
     pub find_key: ParquetKeyFn,
     /// The first argument of `find_key`.
     pub find_key_user: *mut c_void,
-    /// The AAD prefix: required if the file was written with one and does not store it. If the file stores one, the two must be
-    /// equal.
+    /// The AAD prefix: required if the file was written with one. A prefix that the file stores is not used; if there is one, the two
+    /// must be equal.
     pub aad_prefix: *const u8,
     /// Bytes of the AAD prefix; 0 if there is none.
     pub aad_prefix_len: usize,
@@ -88,11 +88,23 @@ pub struct ParquetReadOptions {
     /// change a file of LOCKSTEP_PARQUET_AES_GCM_V1 into such a file, because nothing authenticates the algorithm in a file with
     /// an encrypted footer.
     pub allow_unauthenticated_pages: c_int,
+    /// Not 0: read a file with a plaintext footer if there is no footer key. The signature of the footer is then not checked. Changes
+    /// of names, types, other metadata, and columns without a key are not detected, and neither are row groups that are missing or in
+    /// another order. The values of a column of `columns` are still authentic: its name, its physical type and its pages are bound to
+    /// each other and to the file. With `find_key` every column may have been replaced by a plain one. If there is a footer key, the
+    /// signature is always checked.
+    pub allow_unauthenticated_footer: c_int,
+    /// Zero.
+    pub reserved: u32,
 }
 
 // SAFETY: the structure is `repr(C)`, its first member is a `usize`, and zeros are valid.
 unsafe impl ffi::Options for ParquetReadOptions {
     const NAME: &'static str = "lockstep_parquet_read_options";
+
+    fn reserved(&self) -> u32 {
+        self.reserved
+    }
 }
 
 /// What is encrypted, and how. Columns that are named neither in `columns` nor in `plain_columns` are encrypted with the footer key.
@@ -186,22 +198,21 @@ impl KeyFinder {
 }
 
 impl KeySource for KeyFinder {
-    fn footer_key(&self, metadata: Option<&[u8]>) -> lockstep_parquet::Result<Zeroizing<Vec<u8>>> {
+    fn footer_key(&self, metadata: Option<&[u8]>) -> lockstep_parquet::Result<Option<Zeroizing<Vec<u8>>>> {
         match self {
             KeyFinder::Keys(keys) => keys.footer_key(metadata),
-            KeyFinder::Callback { find, user } => KeyFinder::find(*find, *user, None, metadata)?
-                .ok_or_else(|| Error::MissingKey { what: "the footer".into() }),
+            KeyFinder::Callback { find, user } => KeyFinder::find(*find, *user, None, metadata),
         }
     }
 
     fn column_key(
         &self,
-        path: &str,
+        name: &str,
         metadata: Option<&[u8]>,
     ) -> lockstep_parquet::Result<Option<Zeroizing<Vec<u8>>>> {
         match self {
-            KeyFinder::Keys(keys) => keys.column_key(path, metadata),
-            KeyFinder::Callback { find, user } => KeyFinder::find(*find, *user, Some(path), metadata),
+            KeyFinder::Keys(keys) => keys.column_key(name, metadata),
+            KeyFinder::Callback { find, user } => KeyFinder::find(*find, *user, Some(name), metadata),
         }
     }
 
@@ -234,12 +245,17 @@ unsafe fn read_options<'a>(options: *const ParquetReadOptions) -> Outcome<Read<'
         )
     };
     let has_keys = footer_key.is_some() || !columns.is_empty();
-    if has_keys == given.find_key.is_some() {
-        return Err(Failure::argument(
-            "the options must have either keys or `find_key`: set the footer key, or the callback",
-        ));
+    let allows_none = given.allow_unauthenticated_footer != 0;
+    match given.find_key {
+        Some(_) if !has_keys => {}
+        None if has_keys || allows_none => {}
+        _ => {
+            return Err(Failure::argument(
+                "the options must have either keys or `find_key`: set the footer key, or the callback",
+            ));
+        }
     }
-    let keys = if has_keys {
+    let keys = if given.find_key.is_none() {
         let mut keys = Keys::new();
         if let Some(key) = footer_key {
             keys = keys.footer(key);
@@ -258,6 +274,7 @@ unsafe fn read_options<'a>(options: *const ParquetReadOptions) -> Outcome<Read<'
         aad_prefix,
         allows_missing_aad: given.allow_missing_aad != 0,
         allows_unauthenticated_pages: given.allow_unauthenticated_pages != 0,
+        allows_unauthenticated_footer: given.allow_unauthenticated_footer != 0,
     };
     Ok(Read { keys, options })
 }

@@ -45,19 +45,22 @@ pub const LOCKSTEP_PARQUET_MODULE_BLOOM_FILTER_BITSET: c_int = 9;
 pub struct ParquetProtection {
     /// The key of the column, or the footer key: a key of LOCKSTEP_AEAD_GCM, also for CTR.
     pub key: *const Key,
-    /// The AAD prefix and the file's identifier (`aad_file_unique` in its metadata), concatenated.
-    pub file_aad: *const u8,
-    /// Bytes of `file_aad`.
-    pub file_aad_len: usize,
+    /// The AAD prefix that is expected, not one that the file states. NULL if the file was written without one.
+    pub aad_prefix: *const u8,
+    /// Bytes of the AAD prefix; 0 if there is none.
+    pub aad_prefix_len: usize,
+    /// The file's identifier (`aad_file_unique` in its metadata). If the identifier has another length, refuse the file.
+    pub aad_file_unique: [u8; 8],
     /// LOCKSTEP_PARQUET_AES_GCM_V1 or LOCKSTEP_PARQUET_AES_GCM_CTR_V1.
     pub algorithm: c_int,
     /// The type of the module: a number LOCKSTEP_PARQUET_MODULE_.
     pub module: c_int,
-    /// The ordinal of the row group in the file. Not used for a footer.
+    /// The ordinal of the row group in the file, from 0 on. Zero for a footer.
     pub row_group: i16,
-    /// The ordinal of the column in the row group. Not used for a footer.
+    /// The ordinal of the column in the row group, from 0 on. Zero for a footer.
     pub column: i16,
-    /// The ordinal of the page in the column chunk, without the dictionary page. Used for data pages and their headers.
+    /// The ordinal of the page in the column chunk, from 0 on, without the dictionary page. Zero unless the module is a data page or
+    /// the header of one.
     pub page: i16,
     /// Zero.
     pub reserved: i16,
@@ -164,7 +167,7 @@ unsafe fn on_host(engine: *const Engine, modules: *mut ParquetModule, count: usi
         ffi::check_memory(module.output.cast_const(), module.output_len, "the output")?;
         let body = body(checked.kind, module.len, module.output_len)?;
         let start = module.input.wrapping_add(body.start);
-        ranges.push(MemoryRange::read(module.protection.file_aad, module.protection.file_aad_len));
+        ranges.push(MemoryRange::read(module.protection.aad_prefix, module.protection.aad_prefix_len));
         ranges.push(MemoryRange::read(module.input, body.start));
         ranges.push(MemoryRange::input(start, module.output, body.len()));
         ranges.push(MemoryRange::read(module.input.wrapping_add(body.end), module.len - body.end));
@@ -275,10 +278,10 @@ fn body(kind: Kind, len: usize, output_len: usize) -> Outcome<std::ops::Range<us
 /// The pointers are valid, as the header demands.
 unsafe fn check<'a>(protection: &ParquetProtection) -> Outcome<Checked<'a>> {
     // SAFETY: the caller guarantees that the pointers are valid.
-    let (key, file_aad) = unsafe {
+    let (key, aad_prefix) = unsafe {
         (
             ffi::object(protection.key, "the key")?,
-            ffi::input(protection.file_aad, protection.file_aad_len, "the associated data of the file")?,
+            ffi::input(protection.aad_prefix, protection.aad_prefix_len, "the AAD prefix")?,
         )
     };
     let number = protection.module;
@@ -289,10 +292,10 @@ unsafe fn check<'a>(protection: &ParquetProtection) -> Outcome<Checked<'a>> {
     if protection.reserved != 0 {
         return Err(Failure::argument("the member `reserved` of lockstep_parquet_protection must be zero"));
     }
-    let ParquetProtection { row_group, column, page, .. } = *protection;
+    let ParquetProtection { aad_file_unique, row_group, column, page, .. } = *protection;
     Ok(Checked {
         key: key.of_gcm()?,
         kind: Kind::of(algorithm(protection.algorithm)?, module),
-        aad: module_aad(file_aad, module, row_group, column, page),
+        aad: module_aad(aad_prefix, &aad_file_unique, module, row_group, column, page)?,
     })
 }

@@ -1,4 +1,27 @@
-//! The associated data of modules (`Encryption.md`, section 4.4).
+//! The associated data of modules (`Encryption.md`, section 4.4): `prefix || identifier || type || ordinals`.
+//!
+//! **Two different modules never have equal associated data**, if their files have the same prefix. The prefix is given by the caller,
+//! and the identifier has exactly [`FILE_UNIQUE`] bytes, so neither length depends on the file. The reasons:
+//!
+//! 1. The type is at the offset `prefix.len() + FILE_UNIQUE` of both. If the associated data are equal, the types are equal, and so are the
+//!    identifiers before them.
+//! 2. The type determines the number of ordinals, each of 2 bytes: none for a footer, three for data pages and their headers, and two
+//!    for all others. So the ordinals are at the same offsets in both, and are equal.
+//! 3. In one file, two modules of the same type have different ordinals. The ordinals of columns and pages are their positions. A file in
+//!    which two row groups have the same ordinal is refused. A column chunk has at most one module of each type without
+//!    a page ordinal.
+//!
+//! Two files that a writer has made have the same identifier, which is random, with a probability of 2^-64.
+//!
+//! **Different prefixes under one key.** If the associated data of two modules are equal, the longer prefix begins with the shorter
+//! one. So the associated data differ if no prefix under a key is the beginning of another one. Different prefixes of equal length
+//! fulfil this rule. A file without a prefix has the empty prefix, which is the beginning of every other one.
+//! Neither a reader nor a writer knows the other prefixes under a key, so the rule is one for users (`docs/data.md`).
+//!
+//! Therefore a reader refuses identifiers of other lengths, and does not use a prefix that is stored in the file. The modules of a file
+//! without an identifier have no associated data at all; such a file is read only if the caller allows it.
+
+use crate::error::{Error, Result};
 
 /// The type of a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,17 +49,32 @@ pub enum Module {
     BloomFilterBitset = 9,
 }
 
-/// The associated data of a module: the AAD prefix and the file's identifier (`aad_file_unique`), concatenated, then the
-/// type of the module and its ordinals (`Encryption.md`, section 4.4). `page` is used only for data pages and their headers.
-/// `row_group` and `column` are used for all modules except the footer.
-pub fn module_aad(file_aad: &[u8], module: Module, row_group: i16, column: i16, page: i16) -> Vec<u8> {
-    let place = Place { row_group, column };
-    let file = FileAad::new(file_aad, &[]);
-    match module {
-        Module::Footer => file.footer(),
-        Module::DataPage | Module::DataPageHeader => file.page(module, place, page),
-        _ => file.column(module, place),
+/// Bytes of the identifier of a file (`aad_file_unique`).
+pub const FILE_UNIQUE: usize = 8;
+
+/// The associated data of a module: the AAD prefix (empty if there is none), the file's identifier (`aad_file_unique`), the type of the
+/// module and its ordinals (`Encryption.md`, section 4.4). `row_group` and `column` are used for all modules except the footer,
+/// `page` only for data pages and their headers.
+///
+/// The prefix is the one that the caller expects, not one that the file states. If the file states an identifier of another
+/// length than [`FILE_UNIQUE`], refuse the file.
+///
+/// # Errors
+/// [`Error::Ordinal`] if an ordinal is negative, or if an ordinal that is not used is not 0.
+pub fn module_aad(
+    prefix: &[u8],
+    file_unique: &[u8; FILE_UNIQUE],
+    module: Module,
+    row_group: i16,
+    column: i16,
+    page: i16,
+) -> Result<Vec<u8>> {
+    let ordinals = [row_group, column, page];
+    let (used, others) = ordinals.split_at(module.ordinals());
+    if used.iter().any(|ordinal| *ordinal < 0) || others.iter().any(|ordinal| *ordinal != 0) {
+        return Err(Error::Ordinal { module: module.name(), used: used.len(), row_group, column, page });
     }
+    Ok(FileAad::new(prefix, file_unique).with(module, used))
 }
 
 impl Module {
@@ -53,6 +91,15 @@ impl Module {
         Module::BloomFilterHeader,
         Module::BloomFilterBitset,
     ];
+
+    /// The number of its ordinals: none, or row group and column, or these and the page.
+    const fn ordinals(self) -> usize {
+        match self {
+            Module::Footer => 0,
+            Module::DataPage | Module::DataPageHeader => 3,
+            _ => 2,
+        }
+    }
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -78,7 +125,7 @@ pub(crate) struct FileAad {
 }
 
 impl FileAad {
-    pub(crate) fn new(prefix: &[u8], file_unique: &[u8]) -> FileAad {
+    pub(crate) fn new(prefix: &[u8], file_unique: &[u8; FILE_UNIQUE]) -> FileAad {
         FileAad { bytes: Some([prefix, file_unique].concat()) }
     }
 
@@ -106,6 +153,7 @@ impl FileAad {
     }
 
     fn with(&self, module: Module, ordinals: &[i16]) -> Vec<u8> {
+        debug_assert_eq!(ordinals.len(), module.ordinals());
         let Some(bytes) = &self.bytes else { return Vec::new() };
         let mut aad = Vec::with_capacity(bytes.len() + 7);
         aad.extend_from_slice(bytes);

@@ -54,8 +54,8 @@ pub enum Error {
         /// The columns of the file.
         known: String,
     },
-    /// A policy with a contradiction.
-    #[error("the policy is contradictory for column {column}: {what}")]
+    /// Keys or a policy with a contradiction.
+    #[error("the settings are contradictory for column {column}: {what}")]
     Contradiction {
         /// The path of the column.
         column: String,
@@ -66,8 +66,31 @@ pub enum Error {
     #[error("{what}")]
     AadPrefix {
         /// What is wrong, and what to do.
-        what: &'static str,
+        what: String,
     },
+    /// Ordinals that a module of this type does not have.
+    #[error(
+        "row group {row_group}, column {column} and page {page} are no place of a {module}: use ordinals from 0 to 32767 for {}, and 0 for all \
+         others", match .used { 0 => "none of them", 2 => "the row group and the column", _ => "all of them" }
+    )]
+    Ordinal {
+        /// The type of the module.
+        module: &'static str,
+        /// How many of the three ordinals a module of this type has.
+        used: usize,
+        /// The ordinal of the row group.
+        row_group: i16,
+        /// The ordinal of the column.
+        column: i16,
+        /// The ordinal of the page.
+        page: i16,
+    },
+    /// The footer is signed, and there is no footer key to check the signature.
+    #[error(
+        "there is no footer key, so that the signature of the footer cannot be checked, and names, types and plain columns can be changed \
+         without notice: give the footer key, or allow an unauthenticated footer if that is acceptable"
+    )]
+    UnauthenticatedFooter,
     /// The modules of the file have no associated data.
     #[error(
         "the modules of the file have no associated data, as in files of DuckDB, so that pages can be exchanged without notice: \
@@ -112,6 +135,10 @@ impl From<lockstep::hazmat::Error> for Error {
     fn from(error: lockstep::hazmat::Error) -> Error {
         Error::Library(error.into())
     }
+}
+
+pub(crate) fn aad_prefix(what: impl Into<String>) -> Error {
+    Error::AadPrefix { what: what.into() }
 }
 
 pub(crate) fn malformed(what: impl Into<String>) -> Error {

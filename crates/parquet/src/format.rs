@@ -1,7 +1,8 @@
 //! The structures of Parquet (`parquet.thrift`) that have fields for encryption, and the end of a file.
 
+use crate::aad::FILE_UNIQUE;
 use crate::error::{Error, Result, malformed};
-use crate::thrift::{Struct, Value, missing};
+use crate::thrift::{self, Struct, Value, missing};
 
 /// First and last bytes of a file whose footer is plain.
 pub(crate) const MAGIC: &[u8; 4] = b"PAR1";
@@ -9,13 +10,10 @@ pub(crate) const MAGIC: &[u8; 4] = b"PAR1";
 pub(crate) const MAGIC_ENCRYPTED: &[u8; 4] = b"PARE";
 /// Bytes after the footer: its length and the magic bytes.
 pub(crate) const TAIL: u64 = 8;
-/// Maximum length of a footer in bytes.
+/// Maximum length of a footer in bytes. `tests/memory.rs` checks how much memory a footer can take.
 pub(crate) const MAX_FOOTER: u64 = 256 << 20;
 /// Maximum length of a page header in bytes.
 pub(crate) const MAX_PAGE_HEADER: usize = 16 << 20;
-
-/// Maximum number of bytes of the paths of all columns: a path has the names of all groups around the column.
-const MAX_PATHS: usize = 64 << 20;
 
 /// Field numbers of `FileMetaData`.
 pub(crate) mod file {
@@ -156,7 +154,7 @@ pub(crate) struct Encryption {
     /// The AAD prefix that the file stores.
     pub(crate) aad_prefix: Option<Vec<u8>>,
     /// The identifier of the file.
-    pub(crate) file_unique: Option<Vec<u8>>,
+    pub(crate) file_unique: Option<[u8; FILE_UNIQUE]>,
     /// True if the reader must supply the prefix.
     pub(crate) needs_prefix: bool,
 }
@@ -167,15 +165,17 @@ impl Encryption {
     const SUPPLY_AAD_PREFIX: i16 = 3;
 
     pub(crate) fn from_struct(union: &Struct) -> Result<Encryption> {
-        let (algorithm, fields) = match (union.structure(1), union.structure(2)) {
+        let (algorithm, fields) = match (union.structure(1)?, union.structure(2)?) {
             (Some(fields), None) => (Algorithm::GcmV1, fields),
             (None, Some(fields)) => (Algorithm::GcmCtrV1, fields),
             _ => return Err(Error::Unsupported { what: "an unknown encryption algorithm".into() }),
         };
+        let file_unique = fields.binary(Self::AAD_FILE_UNIQUE).map(identifier).transpose()?;
         Ok(Encryption {
             algorithm,
-            aad_prefix: fields.binary(Self::AAD_PREFIX).map(<[u8]>::to_vec),
-            file_unique: fields.binary(Self::AAD_FILE_UNIQUE).map(<[u8]>::to_vec),
+            // An empty prefix is none.
+            aad_prefix: fields.binary(Self::AAD_PREFIX).filter(|it| !it.is_empty()).map(<[u8]>::to_vec),
+            file_unique,
             needs_prefix: fields.bool(Self::SUPPLY_AAD_PREFIX) == Some(true),
         })
     }
@@ -186,69 +186,22 @@ impl Encryption {
             fields.set(Self::AAD_PREFIX, Value::Binary(prefix.clone()));
         }
         if let Some(unique) = &self.file_unique {
-            fields.set(Self::AAD_FILE_UNIQUE, Value::Binary(unique.clone()));
+            fields.set(Self::AAD_FILE_UNIQUE, Value::Binary(unique.to_vec()));
         }
         if self.needs_prefix {
             fields.set(Self::SUPPLY_AAD_PREFIX, Value::Bool(true));
         }
         let mut union = Struct::new();
-        union.set(if self.algorithm == Algorithm::GcmV1 { 1 } else { 2 }, Value::Struct(fields));
+        union.set(if self.algorithm == Algorithm::GcmV1 { 1 } else { 2 }, thrift::structure(&fields));
         union
     }
 }
 
-/// A leaf of the schema: a column.
-#[derive(Debug, Clone)]
-pub(crate) struct Leaf {
-    /// The names from the root, joined by dots.
-    pub(crate) path: String,
-    pub(crate) names: Vec<String>,
-    pub(crate) physical_type: i32,
-}
-
-/// The columns of a file, in the order of the chunks of a row group.
-pub(crate) fn leaves(footer: &Struct) -> Result<Vec<Leaf>> {
-    let elements = footer.structs(file::SCHEMA).ok_or_else(|| missing("the schema"))?;
-    let mut leaves = Vec::new();
-    // For each open group: the number of children that are still to come, and its name.
-    let mut groups: Vec<(i64, String)> = Vec::new();
-    // The memory of all paths so far: their bytes, and 24 bytes for each name, which is a string.
-    let mut paths = 0;
-    for (index, element) in elements.iter().enumerate() {
-        while groups.last().is_some_and(|(left, _)| *left == 0) {
-            groups.pop();
-        }
-        let name = element.binary(schema::NAME).ok_or_else(|| missing("the name of a column"))?;
-        let name = String::from_utf8(name.to_vec()).map_err(|_| malformed("a column's name is not UTF-8"))?;
-        match groups.last_mut() {
-            Some((left, _)) => *left -= 1,
-            None if index > 0 => return Err(malformed("the schema has more elements than its groups state")),
-            None => {}
-        }
-        // The root is a group, even if it has no columns.
-        let children = element.int(schema::NUM_CHILDREN).unwrap_or(0);
-        if children > 0 || index == 0 {
-            if groups.len() > 256 {
-                return Err(malformed("the schema is too deep"));
-            }
-            groups.push((children.max(0), name));
-            continue;
-        }
-        paths += groups.iter().map(|(_, name)| name.len() + 24).sum::<usize>() + name.len();
-        if paths > MAX_PATHS {
-            return Err(Error::Unsupported {
-                what: "a schema whose column paths have more than 64 MiB".into(),
-            });
-        }
-        let names: Vec<String> =
-            groups.iter().skip(1).map(|(_, name)| name.clone()).chain(std::iter::once(name)).collect();
-        let physical_type = element.int(schema::TYPE).unwrap_or(0) as i32;
-        leaves.push(Leaf { path: names.join("."), names, physical_type });
-    }
-    if groups.iter().any(|(left, _)| *left > 0) {
-        return Err(malformed("the schema has fewer elements than its groups state"));
-    }
-    Ok(leaves)
+/// The identifier of a file, whose length is fixed: `aad` states why.
+fn identifier(bytes: &[u8]) -> Result<[u8; FILE_UNIQUE]> {
+    let what =
+        || format!("its identifier (aad_file_unique) has {} bytes instead of {FILE_UNIQUE}", bytes.len());
+    bytes.try_into().map_err(|_| malformed(what()))
 }
 
 /// The place of a column chunk's pages: offset and length in bytes.

@@ -9,19 +9,21 @@ use crate::error::{Error, Result};
 
 /// Finds the keys of a file.
 pub trait KeySource: Sync {
-    /// The footer key, of 16, 24 or 32 bytes. `key_metadata` is what the file states about the key.
-    ///
-    /// # Errors
-    /// Any error of the source; [`Error::MissingKey`] if there is no key.
-    fn footer_key(&self, key_metadata: Option<&[u8]>) -> Result<Zeroizing<Vec<u8>>>;
-
-    /// The key of a column, whose path is its names from the root joined by dots; None if the caller must not read the column.
+    /// The footer key, of 16, 24 or 32 bytes; None if there is none. `key_metadata` is what the file states about the key.
     ///
     /// # Errors
     /// Any error of the source.
-    fn column_key(&self, path: &str, key_metadata: Option<&[u8]>) -> Result<Option<Zeroizing<Vec<u8>>>>;
+    fn footer_key(&self, key_metadata: Option<&[u8]>) -> Result<Option<Zeroizing<Vec<u8>>>>;
 
-    /// The columns that must be encrypted with a key of their own: a file in which one of them is plain or missing is refused.
+    /// The key of a column; None if the caller must not read the column. `name` is the name in [`KeySource::expected_columns`] that stands
+    /// for the column. If there is none, `name` is the path of the column: its names from the root joined by dots.
+    ///
+    /// # Errors
+    /// Any error of the source.
+    fn column_key(&self, name: &str, key_metadata: Option<&[u8]>) -> Result<Option<Zeroizing<Vec<u8>>>>;
+
+    /// The columns that must be encrypted with a key of their own: a file in which one of them is plain or missing is refused. The
+    /// name of a group stands for all columns in it.
     fn expected_columns(&self) -> Vec<String> {
         Vec::new()
     }
@@ -46,20 +48,20 @@ impl Keys {
         self
     }
 
-    /// Adds the key of a column.
-    pub fn column(mut self, path: &str, key: &[u8]) -> Keys {
-        self.columns.insert(path.into(), Zeroizing::new(key.to_vec()));
+    /// Adds the key of a column: its names from the root joined by dots. The name of a group stands for all columns in it.
+    pub fn column(mut self, name: &str, key: &[u8]) -> Keys {
+        self.columns.insert(name.into(), Zeroizing::new(key.to_vec()));
         self
     }
 }
 
 impl KeySource for Keys {
-    fn footer_key(&self, _key_metadata: Option<&[u8]>) -> Result<Zeroizing<Vec<u8>>> {
-        self.footer.clone().ok_or_else(|| Error::MissingKey { what: "the footer".into() })
+    fn footer_key(&self, _key_metadata: Option<&[u8]>) -> Result<Option<Zeroizing<Vec<u8>>>> {
+        Ok(self.footer.clone())
     }
 
-    fn column_key(&self, path: &str, _key_metadata: Option<&[u8]>) -> Result<Option<Zeroizing<Vec<u8>>>> {
-        Ok(self.columns.get(path).cloned())
+    fn column_key(&self, name: &str, _key_metadata: Option<&[u8]>) -> Result<Option<Zeroizing<Vec<u8>>>> {
+        Ok(self.columns.get(name).cloned())
     }
 
     fn expected_columns(&self) -> Vec<String> {

@@ -7,8 +7,9 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `thrift` | Thrift's compact protocol as a tree of fields, so that unknown fields are kept |
+//! | `thrift` | Thrift's compact protocol, one structure at a time; unknown fields are kept |
 //! | `format` | the structures and field numbers of Parquet |
+//! | `columns` | the columns of a file, and the names of columns and groups |
 //! | `aad` | the associated data of modules |
 //! | `keys` | keys, and where they come from |
 //! | `modules` | batches of encrypted modules |
@@ -20,10 +21,16 @@
 //!
 //! No plaintext of a GCM module is released before its tag is checked. The pages of `AES_GCM_CTR_V1` have no tag, so changes
 //! of these pages are not detected. They are read only with [`ReadOptions::allows_unauthenticated_pages`].
+//!
+//! **Memory.** Before a footer is authenticated, it takes at most 2 bytes of memory for each of its bytes. Afterwards, and in
+//! [`encrypt`], it takes at most 32 bytes for each of its bytes. A constant of 4 MiB is added. A footer has at most 256 MiB. Other
+//! structures are decoded one after the other, and take memory in proportion to their length. All parsers take time in proportion to
+//! the length of their input, and limit the depth of nested values.
 #![forbid(unsafe_code)]
 
 mod aad;
 mod batch;
+mod columns;
 mod error;
 mod file;
 mod format;
@@ -36,7 +43,7 @@ mod tests;
 mod thrift;
 mod write;
 
-pub use aad::{Module, module_aad};
+pub use aad::{FILE_UNIQUE, Module, module_aad};
 pub use batch::{
     DeviceModule, EncryptedModule, HEAD, Protection, ciphertext, decrypt_modules, device_modules,
 };

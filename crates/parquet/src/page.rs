@@ -36,9 +36,9 @@ impl PageHeader {
         let size = i32::try_from(size).map_err(|_| malformed("a page is too long"))?;
         self.fields.set(page::COMPRESSED_SIZE, Value::I32(size));
         self.fields.remove(page::CRC);
-        // The field for padding needs a higher number.
-        if self.fields.sort() == i16::MAX {
-            return Err(malformed("a page header has a field number of 32767"));
+        // A view adds a field for padding, with a higher number.
+        if self.fields.sort() == i16::MAX || self.fields.is_full() {
+            return Err(malformed("a page header has no room for another field"));
         }
         Ok(self.fields)
     }

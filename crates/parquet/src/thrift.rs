@@ -1,17 +1,20 @@
-//! Thrift's compact protocol (Apache Thrift, `doc/specs/thrift-compact-protocol.md`), as a tree of fields.
+//! Thrift's compact protocol (Apache Thrift, `doc/specs/thrift-compact-protocol.md`), one structure at a time.
 //!
 //! The crate `thrift` is not used, because its generated structures drop unknown fields. A rewritten footer must keep these
 //! fields.
 //!
-//! Structures and lists of structures are trees. Other collections stay encoded, so that they are byte for byte what was read.
-//! Memory is limited by [`MAX_NODES`], the stack by [`MAX_DEPTH`].
+//! Booleans, integers and strings of a structure are decoded. Structures and collections in it stay encoded, byte for byte as they
+//! were read, until they are requested. Lists of structures are read and changed element by element. So a structure takes as much
+//! memory as its bytes, and at most [`MAX_FIELDS`] fields in addition. All bytes are scanned when a structure is read; this
+//! takes no memory, and a stack for [`MAX_DEPTH`] levels.
 
 use crate::error::{Error, Result, malformed};
 
 /// Maximum depth of nested values.
 const MAX_DEPTH: usize = 48;
-/// Maximum number of fields and structures of one structure that is read. Each takes up to about 40 bytes.
-const MAX_NODES: usize = 1 << 25;
+/// Maximum number of fields of a structure. A field takes 40 bytes and its value. The structures of Parquet have fewer than 20
+/// fields.
+const MAX_FIELDS: usize = 256;
 
 /// The types of the protocol.
 mod kind {
@@ -39,9 +42,6 @@ pub(crate) enum Value {
     I32(i32),
     I64(i64),
     Binary(Vec<u8>),
-    Struct(Struct),
-    /// A list of structures.
-    Structs(Vec<Struct>),
     /// A value of another type: the type and the encoding.
     Encoded(u8, Vec<u8>),
 }
@@ -59,11 +59,20 @@ impl Struct {
 
     /// Reads a structure at the start of the bytes; returns it and its length. None if the bytes end before the structure.
     pub(crate) fn read(bytes: &[u8]) -> Result<Option<(Struct, usize)>> {
-        let mut reader = Reader { bytes, at: 0, nodes: 0 };
-        match reader.structure(0) {
+        Struct::read_fields(bytes, |_| true)
+    }
+
+    /// Reads only the fields with these numbers, and skips all others.
+    pub(crate) fn read_only(bytes: &[u8], ids: &[i16]) -> Result<Option<(Struct, usize)>> {
+        Struct::read_fields(bytes, |id| ids.contains(&id))
+    }
+
+    fn read_fields(bytes: &[u8], keeps: impl Fn(i16) -> bool) -> Result<Option<(Struct, usize)>> {
+        let mut reader = Reader { bytes, at: 0 };
+        match reader.structure(keeps) {
             Ok(value) => Ok(Some((value, reader.at))),
             Err(Stop::End) => Ok(None),
-            Err(Stop::Bad(what)) => Err(malformed(format!("a structure is invalid ({what})"))),
+            Err(Stop::Bad(what)) => Err(invalid(what)),
         }
     }
 
@@ -104,10 +113,26 @@ impl Struct {
         }
     }
 
-    /// Removes a field and returns its value.
-    pub(crate) fn remove(&mut self, id: i16) -> Option<Value> {
-        let at = self.fields.iter().position(|(number, _)| *number == id)?;
-        Some(self.fields.remove(at).1)
+    /// Sets a field to a structure.
+    pub(crate) fn set_structure(&mut self, id: i16, value: &Struct) -> Result<()> {
+        value.check()?;
+        self.set(id, structure(value));
+        Ok(())
+    }
+
+    /// Fails if a reader would refuse the structure, because fields were added.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.fields.len() > MAX_FIELDS { Err(invalid("too many fields")) } else { Ok(()) }
+    }
+
+    /// True if a reader would refuse the structure with another field.
+    pub(crate) fn is_full(&self) -> bool {
+        self.fields.len() >= MAX_FIELDS
+    }
+
+    /// Removes a field.
+    pub(crate) fn remove(&mut self, id: i16) {
+        self.fields.retain(|(number, _)| *number != id);
     }
 
     /// Sorts the fields by their numbers; returns the highest one, or 0.
@@ -146,41 +171,50 @@ impl Struct {
         }
     }
 
-    pub(crate) fn structure(&self, id: i16) -> Option<&Struct> {
+    /// A structure. None if there is no such field, or if it has another type.
+    pub(crate) fn structure(&self, id: i16) -> Result<Option<Struct>> {
+        match self.get(id) {
+            Some(Value::Encoded(kind::STRUCT, bytes)) => Struct::read_whole(bytes, "structure").map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The elements of a list of structures. An empty list may have elements of any type.
+    pub(crate) fn structs(&self, id: i16) -> Option<Structs<'_>> {
         match self.get(id)? {
-            Value::Struct(value) => Some(value),
+            Value::Encoded(kind::LIST, bytes) => Structs::new(bytes),
             _ => None,
         }
     }
 
-    /// A list of structures. An empty list may have elements of any type.
-    pub(crate) fn structs(&self, id: i16) -> Option<&[Struct]> {
-        match self.get(id)? {
-            Value::Structs(value) => Some(value),
-            Value::Encoded(kind::LIST, bytes) if bytes.first().is_some_and(|first| first >> 4 == 0) => {
-                Some(&[])
-            }
-            _ => None,
+    /// Changes the elements of a list of structures, one after the other. `change` gets the index of the element and the element.
+    /// Does nothing if there is no such list.
+    pub(crate) fn rewrite(
+        &mut self,
+        id: i16,
+        mut change: impl FnMut(usize, &mut Struct) -> Result<()>,
+    ) -> Result<()> {
+        let list = self.fields.iter_mut().find(|(number, _)| *number == id);
+        let Some((_, Value::Encoded(kind::LIST, bytes))) = list else { return Ok(()) };
+        let Some(structs) = Structs::new(bytes).filter(|structs| structs.len() > 0) else { return Ok(()) };
+        let mut out = Vec::with_capacity(bytes.len());
+        write_list_header(&mut out, kind::STRUCT, structs.len());
+        for (index, element) in structs.enumerate() {
+            let mut element = element?;
+            change(index, &mut element)?;
+            element.check()?;
+            write_struct(&mut out, &element);
         }
+        *bytes = out;
+        Ok(())
     }
 
-    /// A list of structures, to change them.
-    pub(crate) fn structs_mut(&mut self, id: i16) -> &mut [Struct] {
-        match self.fields.iter_mut().find(|(number, _)| *number == id) {
-            Some((_, Value::Structs(value))) => value,
-            _ => &mut [],
-        }
-    }
-
-    /// A list of strings.
-    pub(crate) fn strings(&self, id: i16) -> Option<Vec<String>> {
-        let Value::Encoded(kind::LIST, bytes) = self.get(id)? else { return None };
-        let mut reader = Reader { bytes, at: 0, nodes: 0 };
-        let (element, count) = reader.list_header().ok()?;
-        if element != kind::BINARY && count > 0 {
-            return None;
-        }
-        (0..count).map(|_| String::from_utf8(reader.binary().ok()?.to_vec()).ok()).collect()
+    /// True if a field is a list of these strings.
+    pub(crate) fn has_strings(&self, id: i16, strings: &[String]) -> bool {
+        let Some(Value::Encoded(kind::LIST, bytes)) = self.get(id) else { return false };
+        let mut reader = Reader { bytes, at: 0 };
+        matches!(reader.list_header(), Ok((kind::BINARY, count)) if count == strings.len())
+            && strings.iter().all(|string| matches!(reader.binary(), Ok(bytes) if bytes == string.as_bytes()))
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -216,6 +250,61 @@ impl Struct {
     }
 }
 
+/// The elements of a list of structures, which are decoded one after the other.
+pub(crate) struct Structs<'a> {
+    reader: Reader<'a>,
+    /// The number of elements that are still to come.
+    left: usize,
+}
+
+impl<'a> Structs<'a> {
+    /// None if the list has elements of another type.
+    fn new(bytes: &'a [u8]) -> Option<Structs<'a>> {
+        let mut reader = Reader { bytes, at: 0 };
+        let (element, left) = reader.list_header().ok()?;
+        (element == kind::STRUCT || left == 0).then_some(Structs { reader, left })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.left
+    }
+
+    /// The length of the elements that are still to come, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.reader.bytes.len() - self.reader.at
+    }
+}
+
+impl Iterator for Structs<'_> {
+    type Item = Result<Struct>;
+
+    fn next(&mut self) -> Option<Result<Struct>> {
+        self.left = self.left.checked_sub(1)?;
+        Some(self.reader.structure(|_| true).map_err(|stop| match stop {
+            Stop::End => malformed("a list is cut off"),
+            Stop::Bad(what) => invalid(what),
+        }))
+    }
+}
+
+fn invalid(what: &str) -> Error {
+    malformed(format!("a structure is invalid ({what})"))
+}
+
+/// A structure in a field.
+pub(crate) fn structure(value: &Struct) -> Value {
+    Value::Encoded(kind::STRUCT, value.encode())
+}
+
+/// A list of structures.
+#[cfg(test)]
+pub(crate) fn structs(values: impl IntoIterator<Item = Struct, IntoIter: ExactSizeIterator>) -> Value {
+    let (mut out, values) = (Vec::new(), values.into_iter());
+    write_list_header(&mut out, kind::STRUCT, values.len());
+    values.for_each(|value| write_struct(&mut out, &value));
+    Value::Encoded(kind::LIST, out)
+}
+
 /// A list of strings.
 pub(crate) fn strings<'a>(strings: impl ExactSizeIterator<Item = &'a str>) -> Value {
     let mut out = Vec::new();
@@ -248,7 +337,6 @@ type Step<T> = std::result::Result<T, Stop>;
 struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
-    nodes: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -261,11 +349,6 @@ impl<'a> Reader<'a> {
 
     fn byte(&mut self) -> Step<u8> {
         Ok(self.take(1)?[0])
-    }
-
-    fn node(&mut self) -> Step<()> {
-        self.nodes += 1;
-        if self.nodes > MAX_NODES { Err(Stop::Bad("too many fields")) } else { Ok(()) }
     }
 
     fn varint(&mut self) -> Step<u64> {
@@ -310,11 +393,8 @@ impl<'a> Reader<'a> {
         Ok((first & 15, count))
     }
 
-    fn structure(&mut self, depth: usize) -> Step<Struct> {
-        if depth > MAX_DEPTH {
-            return Err(Stop::Bad("too deep"));
-        }
-        self.node()?;
+    /// Reads a structure. Fields for whose numbers `keeps` is false are skipped.
+    fn structure(&mut self, keeps: impl Fn(i16) -> bool) -> Step<Struct> {
         let mut fields = Vec::new();
         let mut last = 0i16;
         loop {
@@ -330,13 +410,19 @@ impl<'a> Reader<'a> {
                 0 => self.int()?,
                 delta => last.checked_add(delta.into()).ok_or(Stop::Bad("a field number is out of range"))?,
             };
-            self.node()?;
             last = id;
-            fields.push((id, self.value(first & 15, depth)?));
+            if !keeps(id) {
+                self.skip(first & 15, 0, false)?;
+                continue;
+            }
+            if fields.len() == MAX_FIELDS {
+                return Err(Stop::Bad("too many fields"));
+            }
+            fields.push((id, self.value(first & 15)?));
         }
     }
 
-    fn value(&mut self, kind: u8, depth: usize) -> Step<Value> {
+    fn value(&mut self, kind: u8) -> Step<Value> {
         Ok(match kind {
             kind::TRUE => Value::Bool(true),
             kind::FALSE => Value::Bool(false),
@@ -345,31 +431,12 @@ impl<'a> Reader<'a> {
             kind::I32 => Value::I32(self.int()?),
             kind::I64 => Value::I64(self.zigzag()?),
             kind::BINARY => Value::Binary(self.binary()?.to_vec()),
-            kind::STRUCT => Value::Struct(self.structure(depth + 1)?),
-            kind::LIST => {
+            kind => {
                 let start = self.at;
-                let (element, count) = self.list_header()?;
-                if element == kind::STRUCT {
-                    // The vector grows with the structures that are read, because the count that the file states may be too
-                    // large.
-                    let mut structs = Vec::new();
-                    for _ in 0..count {
-                        structs.push(self.structure(depth + 1)?);
-                    }
-                    Value::Structs(structs)
-                } else {
-                    self.at = start;
-                    self.encoded(kind, depth)?
-                }
+                self.skip(kind, 0, false)?;
+                Value::Encoded(kind, self.bytes[start..self.at].to_vec())
             }
-            kind => self.encoded(kind, depth)?,
         })
-    }
-
-    fn encoded(&mut self, kind: u8, depth: usize) -> Step<Value> {
-        let start = self.at;
-        self.skip(kind, depth, false)?;
-        Ok(Value::Encoded(kind, self.bytes[start..self.at].to_vec()))
     }
 
     /// Skips a value. As an element of a collection, a Boolean takes a byte.
@@ -486,8 +553,6 @@ fn write_fields(out: &mut Vec<u8>, value: &Struct) -> i16 {
             Value::I32(_) => kind::I32,
             Value::I64(_) => kind::I64,
             Value::Binary(_) => kind::BINARY,
-            Value::Struct(_) => kind::STRUCT,
-            Value::Structs(_) => kind::LIST,
             Value::Encoded(kind, _) => *kind,
         };
         write_field_header(out, kind, *id, last);
@@ -499,11 +564,6 @@ fn write_fields(out: &mut Vec<u8>, value: &Struct) -> i16 {
             Value::I32(value) => write_zigzag(out, (*value).into()),
             Value::I64(value) => write_zigzag(out, *value),
             Value::Binary(value) => write_binary(out, value),
-            Value::Struct(value) => write_struct(out, value),
-            Value::Structs(values) => {
-                write_list_header(out, kind::STRUCT, values.len());
-                values.iter().for_each(|value| write_struct(out, value));
-            }
             Value::Encoded(_, value) => out.extend_from_slice(value),
         }
     }

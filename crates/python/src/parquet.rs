@@ -16,8 +16,8 @@ use crate::error::from_parquet;
 use crate::forks::{Origin, detached};
 use crate::source::Source;
 
-/// A function of Python that finds keys: it is called with the path of a column, or None for the footer, and with the key metadata
-/// or None, and returns bytes, or None if there is no key.
+/// A function of Python that finds keys: it is called with a name (see [`KeySource::column_key`]), or None for the footer, and with
+/// the key metadata or None, and returns bytes, or None if there is no key.
 struct Resolver {
     function: Py<PyAny>,
     expected: Vec<String>,
@@ -44,17 +44,19 @@ impl Resolver {
 }
 
 impl KeySource for Resolver {
-    fn footer_key(&self, key_metadata: Option<&[u8]>) -> lockstep_parquet::Result<Zeroizing<Vec<u8>>> {
-        let key = self.call(None, key_metadata)?;
-        key.ok_or_else(|| Error::MissingKey { what: "the footer".into() })
+    fn footer_key(
+        &self,
+        key_metadata: Option<&[u8]>,
+    ) -> lockstep_parquet::Result<Option<Zeroizing<Vec<u8>>>> {
+        self.call(None, key_metadata)
     }
 
     fn column_key(
         &self,
-        path: &str,
+        name: &str,
         key_metadata: Option<&[u8]>,
     ) -> lockstep_parquet::Result<Option<Zeroizing<Vec<u8>>>> {
-        self.call(Some(path), key_metadata)
+        self.call(Some(name), key_metadata)
     }
 
     fn expected_columns(&self) -> Vec<String> {
@@ -74,6 +76,7 @@ pub(crate) struct NativeParquet {
 impl NativeParquet {
     /// Opens a file: a path, or a binary file object that can seek.
     #[new]
+    #[allow(clippy::too_many_arguments, reason = "the settings of a file")]
     fn new(
         py: Python<'_>,
         file: &Bound<'_, PyAny>,
@@ -82,12 +85,18 @@ impl NativeParquet {
         aad_prefix: Option<Vec<u8>>,
         allows_missing_aad: bool,
         allows_unauthenticated_pages: bool,
+        allows_unauthenticated_footer: bool,
     ) -> PyResult<NativeParquet> {
         let engine = engine::current(py)?;
         let source = Arc::new(Source::open(file)?);
         let keys = Resolver { function: resolve, expected };
         let aad_prefix = aad_prefix.as_deref();
-        let options = ReadOptions { aad_prefix, allows_missing_aad, allows_unauthenticated_pages };
+        let options = ReadOptions {
+            aad_prefix,
+            allows_missing_aad,
+            allows_unauthenticated_pages,
+            allows_unauthenticated_footer,
+        };
         let bytes = Arc::clone(&source);
         let view = detached(py, || PlainView::open(&engine, bytes, &keys, options)).map_err(from_parquet)?;
         Ok(NativeParquet { view, source, origin: Origin::new() })

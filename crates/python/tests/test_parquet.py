@@ -227,14 +227,114 @@ def test_aad_prefixes(tmp_path):
             assert read(file, {"footer": FOOTER}, aad_prefix=b"table 1").equals(TABLE)
             with pytest.raises(ValueError if store else lockstep.InvalidTag):
                 read(file, {"footer": FOOTER}, aad_prefix=b"table 2")
-            if store:
-                assert read(file, {"footer": FOOTER}).equals(TABLE)
-            else:
-                with pytest.raises(ValueError, match="does not store"):
-                    read(file, {"footer": FOOTER})
+            # A stored prefix is shown, and not used.
+            with pytest.raises(ValueError, match='the AAD prefix "table 1", .*pass it as aad_prefix' if store else "does not store"):
+                read(file, {"footer": FOOTER})
+            with pytest.raises(ValueError, match="aad_prefix"):
+                lockstep.parquet.decrypt(io.BytesIO(file), tmp_path / "plain.parquet", {"footer": FOOTER})
+            with pytest.raises(ValueError, match="prefix is empty"):
+                read(file, {"footer": FOOTER}, aad_prefix=b"")
+            assert not (tmp_path / "plain.parquet").exists()
     without = write(TABLE, encryption_properties=pe.create_encryption_properties(FOOTER))
     with pytest.raises(ValueError, match="written without one"):
         read(without, {"footer": FOOTER}, aad_prefix=b"table 1")
+
+
+def fail(*_arguments):
+    raise AssertionError("a key is requested")
+
+
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+def test_identifiers_and_prefixes_are_checked_before_keys_are_requested(plaintext_footer, tmp_path):
+    properties = pe.create_encryption_properties(FOOTER, plaintext_footer=plaintext_footer, aad_prefix=b"table 1")
+    stored = write(TABLE.slice(0, 10), encryption_properties=properties)
+    with pytest.raises(ValueError, match='"table 1"'):
+        read(stored, None, kms=fail)
+    # The identifier is a string of 8 bytes after the prefix.
+    start = stored.rindex(b"\x18\x07table 1") + 9
+    assert stored[start : start + 2] == b"\x18\x08"
+    everything = {"allow_missing_aad": True, "allow_unauthenticated_footer": True, "aad_prefix": b"table 1"}
+    for length in (0, 7, 9, 13):
+        identifier = bytes([0x18, length]) + bytes(length)
+        changed = bytearray(stored[:start] + identifier + stored[start + 10 : -8])
+        size = int.from_bytes(stored[-8:-4], "little") + length - 8
+        changed += size.to_bytes(4, "little") + stored[-4:]
+        for source in ({"kms": fail}, {"keys": {"footer": FOOTER}}, {"keys": {}}):
+            with pytest.raises(ValueError, match=f"{length} bytes instead of 8"):
+                lockstep.parquet.open(io.BytesIO(changed), **source, **everything)
+            with pytest.raises(ValueError, match=f"{length} bytes instead of 8"):
+                lockstep.parquet.decrypt(io.BytesIO(changed), tmp_path / "out", **source, **everything)
+    assert read(stored, {"footer": FOOTER}, **everything).num_rows == 10
+
+
+def test_plain_columns_without_a_footer_key(tmp_path):
+    path, footer = tmp_path / "file.parquet", {"allow_unauthenticated_footer": True}
+    lockstep.parquet.encrypt(
+        io.BytesIO(write(TABLE, row_group_size=1000, write_page_index=True)),
+        path,
+        footer_key=FOOTER,
+        columns={"point": COLUMN, "note": COLUMN[:16]},
+        plain_columns=["id", "list"],
+        plaintext_footer=True,
+        footer_key_metadata=material("footer", FOOTER),
+        column_key_metadata={"point": material("column", COLUMN), "note": material("footer", COLUMN[:16])},
+    )
+
+    def kms(master, wrapped):
+        return None if master == "footer" else unwrap(master, wrapped)
+
+    for source, names in (
+        ({"keys": {}}, ["id", "list"]),
+        ({"keys": {"columns": {"point": COLUMN}}}, ["id", "list", "point"]),
+        ({"kms": kms}, ["id", "list", "point"]),
+    ):
+        with pytest.raises(ValueError, match="no footer key, so that the signature of the footer cannot be checked"):
+            lockstep.parquet.open(path, **source)
+        with lockstep.parquet.open(path, **source, **footer) as file:
+            parquet = pq.ParquetFile(file)
+            assert parquet.schema_arrow.equals(TABLE.schema)
+            assert parquet.read(names).equals(TABLE.select(names))
+            for name, message in (("value", "column value, which is encrypted with the footer key"), ("note", "column note")):
+                with pytest.raises(ValueError, match=f"there is no key for {message}: give one"):
+                    parquet.read([name])
+        out = tmp_path / "out.parquet"
+        lockstep.parquet.decrypt(path, out, **source, **footer, overwrite=True)
+        assert pq.read_table(out, columns=names).equals(TABLE.select(names))
+    # With the footer key, the signature is checked.
+    changed = path.read_bytes()
+    at = changed.rindex(b"point")
+    changed = changed[:at] + b"paint" + changed[at + 5 :]
+    with pytest.raises((ValueError, lockstep.InvalidTag)):
+        read(changed, {"footer": FOOTER}, **footer)
+    # An encrypted footer needs its key.
+    lockstep.parquet.encrypt(io.BytesIO(write(TABLE)), path, footer_key=FOOTER, plain_columns=["id"], overwrite=True)
+    with pytest.raises(ValueError, match="no key for the footer"):
+        lockstep.parquet.open(path, {}, **footer)
+
+
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+def test_names_of_groups(plaintext_footer, tmp_path):
+    """open takes each name that encrypt takes."""
+    path = tmp_path / "file.parquet"
+    for columns in (
+        {"list": COLUMN, "point": COLUMN[:16], "map": FOOTER[:24]},
+        {"list.list": COLUMN, "point.y": COLUMN[:16], "map.key_value.key": FOOTER[:24], "value": COLUMN},
+    ):
+        lockstep.parquet.encrypt(
+            io.BytesIO(write(TABLE, row_group_size=1000)),
+            path,
+            footer_key=FOOTER,
+            columns=columns,
+            plaintext_footer=plaintext_footer,
+            overwrite=True,
+        )
+        assert read(path.read_bytes(), {"footer": FOOTER, "columns": columns}).equals(TABLE)
+    with pytest.raises(ValueError, match="column point.x: .* the file has encrypted it with the footer key"):
+        read(path.read_bytes(), {"footer": FOOTER, "columns": {"point": COLUMN[:16]}})
+    with pytest.raises(ValueError, match="column point.y.z: two keys"):
+        read(path.read_bytes(), {"footer": FOOTER, "columns": {**columns, "point.y.z": COLUMN}})
+    with pytest.raises(ValueError, match="no column lis"):
+        read(path.read_bytes(), {"footer": FOOTER, "columns": {**columns, "lis": COLUMN}})
 
 
 def test_empty_tables(tmp_path):
@@ -485,129 +585,3 @@ def test_reads_files_of_parquet_java(name, tmp_path):
     keys["footer"] = FOOTER
     with pytest.raises(lockstep.InvalidTag):
         lockstep.parquet.open(JAVA / f"{name}.parquet.encrypted", keys, **options)
-
-
-def sealed_module(key, plain, aad):
-    """A module of GCM, by its definition."""
-    nonce = data(12)
-    sealed = nonce + AESGCM(key).encrypt(nonce, plain, aad)
-    return len(sealed).to_bytes(4, "little") + sealed
-
-
-class Dlpack:
-    """An array with DLPack only, as tensors of PyTorch have it."""
-
-    def __init__(self, array):
-        self.array = array
-
-    def __dlpack__(self, **arguments):
-        return self.array.__dlpack__(**arguments)
-
-    def __dlpack_device__(self):
-        return self.array.__dlpack_device__()
-
-
-class TestModules:
-    KEYS = [data(32), data(16), data(24)]
-    PLAIN = [data(5000), b"", data(17)]
-    AADS = [lockstep.parquet.module_aad(b"file", "data_page", 1, 2, i) for i in range(3)]
-
-    def modules(self):
-        return [sealed_module(*parts) for parts in zip(self.KEYS, self.PLAIN, self.AADS, strict=True)]
-
-    def test_associated_data(self):
-        aad = lockstep.parquet.module_aad
-        assert aad(b"f", "footer", 1, 2, 3) == b"f\0"
-        assert aad(b"f", "offset_index", 0x102, 3, 9) == b"f\x07\x02\x01\x03\0"
-        assert aad(b"f", "data_page_header", 1, 2, 0x7FFF) == b"f\x04\x01\0\x02\0\xff\x7f"
-        with pytest.raises(ValueError, match="'page'"):
-            aad(b"f", "page")
-        with pytest.raises(ValueError, match="32767"):
-            aad(b"f", "data_page", 0, 0, 1 << 15)
-
-    def test_on_the_host(self):
-        numpy = pytest.importorskip("numpy")
-        modules = self.modules()
-        assert lockstep.parquet.decrypt_modules(modules, self.KEYS, self.AADS) == self.PLAIN
-        pages = [modules[0], numpy.frombuffer(modules[1], numpy.uint8), memoryview(modules[2])]
-        assert lockstep.parquet.decrypt_modules(pages, self.KEYS, self.AADS) == self.PLAIN
-        pages[1] = Dlpack(numpy.frombuffer(bytearray(modules[1]), numpy.uint8))
-        plain = lockstep.parquet.decrypt_modules(pages, self.KEYS, self.AADS)
-        assert [bytes(page) for page in plain] == self.PLAIN and isinstance(plain[1], numpy.ndarray)
-        same = [sealed_module(self.KEYS[0], *parts) for parts in zip(self.PLAIN, self.AADS, strict=True)]
-        assert lockstep.parquet.decrypt_modules(same, self.KEYS[0], self.AADS) == self.PLAIN
-        assert lockstep.parquet.decrypt_modules([], self.KEYS[0], []) == []
-
-    def test_pages_of_a_file(self, tmp_path):
-        """The first page header and page of a file of pyarrow, by both algorithms."""
-        table = pa.table({"a": pa.array(range(100), pa.int64())})
-        for algorithm in ALGORITHMS:
-            properties = pe.create_encryption_properties(FOOTER, encryption_algorithm=algorithm)
-            file = write(table, encryption_properties=properties, compression="none", use_dictionary=False, store_schema=False)
-            end = len(file) - 8 - int.from_bytes(file[-8:-4], "little")
-            header_end = 8 + int.from_bytes(file[4:8], "little")
-            page_end = header_end + 4 + int.from_bytes(file[header_end : header_end + 4], "little")
-            # The identifier of 8 bytes, after 4 bytes of the metadata.
-            aad = [
-                lockstep.parquet.module_aad(file[end + 4 : end + 12], module, 0, 0, 0) for module in ("data_page_header", "data_page")
-            ]
-            header = lockstep.parquet.decrypt_modules([file[4:header_end]], FOOTER, aad[:1])
-            cipher = "CTR" if "CTR" in algorithm else "GCM"
-            page = lockstep.parquet.decrypt_modules([file[header_end:page_end]], FOOTER, aad[1:], cipher=cipher)
-            assert header[0] is not None
-            assert page[0].endswith(b"".join(i.to_bytes(8, "little") for i in range(100)))
-
-    def test_changes(self):
-        modules = [bytearray(module) for module in self.modules()]
-        modules[0][100] ^= 1
-        modules[1][0] ^= 1
-        assert lockstep.parquet.decrypt_modules(modules, self.KEYS, self.AADS) == [None, None, self.PLAIN[2]]
-        # A module at another place.
-        aads = [self.AADS[1], *self.AADS[1:]]
-        assert lockstep.parquet.decrypt_modules(self.modules(), self.KEYS, aads) == [None, *self.PLAIN[1:]]
-
-    def test_wrong_arguments(self):
-        modules = self.modules()
-        with pytest.raises(ValueError, match="2 strings of associated data"):
-            lockstep.parquet.decrypt_modules(modules, self.KEYS, self.AADS[:2])
-        with pytest.raises(ValueError, match="2 keys"):
-            lockstep.parquet.decrypt_modules(modules, self.KEYS[:2], self.AADS)
-        with pytest.raises(ValueError, match="31 bytes"):
-            lockstep.parquet.decrypt_modules([bytes(31)], self.KEYS[0], [b""])
-        with pytest.raises(ValueError, match="'XTS'"):
-            lockstep.parquet.decrypt_modules(modules, self.KEYS, self.AADS, cipher="XTS")
-        with pytest.raises(TypeError):
-            lockstep.parquet.decrypt_modules(["text"], self.KEYS[0], [b""])
-        with pytest.raises(ValueError, match="key"):
-            lockstep.parquet.decrypt_modules(modules, bytes(15), self.AADS)
-
-    def test_on_a_device(self):
-        """The pages stay in the memory of the emulator, which has the path of a GPU."""
-        tensor = pytest.importorskip("lockstep.tensor")
-        try:
-            selection = lockstep.use("cuda:emu")
-        except ValueError:
-            pytest.skip("NOT TESTED: memory of devices, because the extension is built without the feature lab")
-
-        def on_device(module):
-            array = tensor.DeviceArray(len(module), "cuda:emu")
-            array.copy_from(module)
-            return array
-
-        with selection:
-            modules = self.modules()
-            plain = lockstep.parquet.decrypt_modules([on_device(module) for module in modules], self.KEYS, self.AADS)
-            assert all(isinstance(page, tensor.DeviceArray) for page in plain)
-            assert [page.tobytes() for page in plain] == self.PLAIN
-            modules[2] = modules[2][:-1] + bytes([modules[2][-1] ^ 1])
-            plain = lockstep.parquet.decrypt_modules([on_device(module) for module in modules], self.KEYS, self.AADS)
-            assert plain[2] is None and plain[0].tobytes() == self.PLAIN[0]
-            # Pages of CTR, which have no tag: the keystream is not that of GCM, so the plaintexts are not these.
-            pages = [(len(module) - 20).to_bytes(4, "little") + module[4:-16] for module in modules]
-            plain = lockstep.parquet.decrypt_modules(
-                [on_device(page) for page in pages], self.KEYS, [b""] * 3, cipher="CTR"
-            )
-            on_host = lockstep.parquet.decrypt_modules(pages, self.KEYS, [b""] * 3, cipher="CTR")
-            assert [page.tobytes() for page in plain] == on_host and on_host[0] != self.PLAIN[0]
-            with pytest.raises(ValueError, match="one device"):
-                lockstep.parquet.decrypt_modules([on_device(modules[0]), modules[1]], self.KEYS[0], self.AADS[:2])

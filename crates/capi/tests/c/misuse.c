@@ -128,9 +128,9 @@ static void texts(void)
     CHECK(offsetof(lockstep_stream_options, reserved) + sizeof(uint32_t) == sizeof(lockstep_stream_options));
     CHECK(offsetof(lockstep_file_options, reserved) + sizeof(uint32_t) == sizeof(lockstep_file_options));
     CHECK(offsetof(lockstep_device_table, status) + sizeof(lockstep_device_range) == sizeof(lockstep_device_table));
-    CHECK(offsetof(lockstep_parquet_read_options, allow_unauthenticated_pages) + sizeof(int) == sizeof(lockstep_parquet_read_options));
+    CHECK(offsetof(lockstep_parquet_read_options, reserved) + sizeof(uint32_t) == sizeof(lockstep_parquet_read_options));
     CHECK(offsetof(lockstep_parquet_policy, reserved) + sizeof(uint32_t) == sizeof(lockstep_parquet_policy));
-    CHECK(sizeof(lockstep_parquet_protection) == 3 * sizeof(void *) + 16);
+    CHECK(sizeof(lockstep_parquet_protection) == 3 * sizeof(void *) + 24);
     CHECK(sizeof(lockstep_parquet_module) == sizeof(lockstep_parquet_protection) + 5 * sizeof(void *));
     CHECK(sizeof(lockstep_parquet_device_module) == sizeof(lockstep_parquet_protection) + 7 * sizeof(void *));
     CHECK(sizeof(lockstep_parquet_column) == 5 * sizeof(void *));

@@ -33,7 +33,7 @@ int main(int argc, char **argv)
     OK(lockstep_key_new(LOCKSTEP_AEAD_GCM, bytes, 16, &key));
     std::vector<std::uint8_t> chunk;
     for (std::uint8_t i = 0; i < places.size(); i++) {
-        std::vector<std::uint8_t> aad = {'f', 'i', 'l', 'e'}, module(4 + 12 + 100 + i + 16, std::uint8_t(i + 1));
+        std::vector<std::uint8_t> aad = {'f', 'i', 'l', 'e', 1, 2, 3, 4, 5, 6, 7, 8}, module(4 + 12 + 100 + i + 16, std::uint8_t(i + 1));
         const std::size_t len = 100u + i;
         aad.insert(aad.end(), places[i].begin(), places[i].end());
         module[0] = std::uint8_t(module.size() - 4), module[1] = module[2] = module[3] = 0;
@@ -42,7 +42,8 @@ int main(int argc, char **argv)
     }
     lockstep_device_buffer *memory = nullptr;
     OK(lockstep_device_allocate(engine, nullptr, chunk.size(), &memory));
-    lockstep_parquet_protection place = {key, reinterpret_cast<const std::uint8_t *>("file"), 4, LOCKSTEP_PARQUET_AES_GCM_V1, 0, 3, 1, 0, 0};
+    lockstep_parquet_protection place = {key, reinterpret_cast<const std::uint8_t *>("file"), 4, {1, 2, 3, 4, 5, 6, 7, 8},
+                                         LOCKSTEP_PARQUET_AES_GCM_V1, 0, 3, 1, 0, 0};
     for (bool is_damaged : {false, true}) {
         std::vector<lockstep_parquet_device_module> modules;
         std::vector<std::uint8_t> plain(chunk.size());

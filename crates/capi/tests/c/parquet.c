@@ -144,6 +144,8 @@ static void keys(const lockstep_engine *engine, const char *encrypted)
     options.aad_prefix = (const uint8_t *)"x";
     options.aad_prefix_len = 1;
     FAILS(LOCKSTEP_ERROR_ARGUMENT, read_all(engine, &options, file, other, &got));
+    options.reserved = 1;
+    FAILS(LOCKSTEP_ERROR_ARGUMENT, read_all(engine, &options, file, other, &got));
     /* A changed byte of a page. */
     bytes[60] ^= 1;
     options = keys_of(&column, 1);
@@ -208,9 +210,62 @@ static void files(const lockstep_engine *engine, const char *folder)
     FAILS(LOCKSTEP_ERROR_PARQUET, read_all(engine, &options, (struct source){encrypted, len - 1}, decrypted, &got));
 }
 
+/* An AAD prefix that the file stores is not used. */
+static void prefixes(const lockstep_engine *engine, const char *folder)
+{
+    static uint8_t encrypted[ROOM], decrypted[ROOM];
+    const char *to = path_in(folder, "prefix.parquet");
+    lockstep_file_options force = {.size = sizeof force, .force = 1};
+    lockstep_parquet_policy policy = policy_of(NULL);
+    lockstep_parquet_read_options options = keys_of(NULL, 0);
+    size_t got;
+    policy.column_count = 0;
+    policy.aad_prefix = (const uint8_t *)"part \"1";
+    policy.aad_prefix_len = 7;
+    OK(lockstep_parquet_encrypt_file(engine, &policy, path_in(folder, "plain.parquet"), to, &force));
+    struct source file = {encrypted, read_file(to, encrypted)};
+    FAILS(LOCKSTEP_ERROR_ARGUMENT, read_all(engine, &options, file, decrypted, &got));
+    CHECK(strstr(lockstep_last_error_message(), "\"part \\\"1\"") && strstr(lockstep_last_error_message(), "aad_prefix"));
+    options.aad_prefix = (const uint8_t *)"part \"2";
+    options.aad_prefix_len = 7;
+    FAILS(LOCKSTEP_ERROR_ARGUMENT, read_all(engine, &options, file, decrypted, &got));
+    options.aad_prefix = policy.aad_prefix;
+    OK(read_all(engine, &options, file, decrypted, &got));
+    CHECK(has_values(decrypted, got));
+}
+
+/* The name of a group stands for its columns, and a file with a plaintext footer can be read without a footer key. */
+static void partial_keys(const lockstep_engine *engine, const char *folder)
+{
+    static uint8_t encrypted[ROOM], decrypted[ROOM];
+    const char *to = path_in(folder, "partial.parquet"), *b = "b";
+    const lockstep_parquet_column group = {"c", COLUMN_KEY, 16, NULL, 0};
+    lockstep_file_options force = {.size = sizeof force, .force = 1};
+    lockstep_parquet_policy policy = policy_of(&group);
+    size_t got;
+    policy.plain_columns = &b;
+    policy.plain_column_count = 1;
+    policy.plaintext_footer = 1;
+    OK(lockstep_parquet_encrypt_file(engine, &policy, path_in(folder, "plain.parquet"), to, &force));
+    struct source file = {encrypted, read_file(to, encrypted)};
+    lockstep_parquet_read_options options = keys_of(&group, 1);
+    OK(read_all(engine, &options, file, decrypted, &got));
+    CHECK(has_values(decrypted, got));
+    options.footer_key_len = 0;
+    FAILS(LOCKSTEP_ERROR_PROTECTION, read_all(engine, &options, file, decrypted, &got));
+    options.allow_unauthenticated_footer = 1;
+    OK(read_all(engine, &options, file, decrypted, &got));
+    CHECK(has_values(decrypted, got));
+    options.column_count = 0;
+    OK(read_all(engine, &options, file, decrypted, &got));
+    CHECK(has_values(decrypted, got));
+    options.allow_unauthenticated_footer = 0;
+    FAILS(LOCKSTEP_ERROR_ARGUMENT, read_all(engine, &options, file, decrypted, &got));
+}
+
 /* The page headers and pages of an encrypted file of one key, in the order of the file. */
 struct pages {
-    uint8_t bytes[ROOM], file_aad[8];
+    uint8_t bytes[ROOM];
     size_t starts[MODULES + 1];
     lockstep_parquet_protection protections[MODULES];
 };
@@ -224,13 +279,12 @@ static void find_pages(const char *path, lockstep_key *key, int algorithm, struc
     size_t len = read_file(path, pages->bytes), at = 4;
     const uint8_t *end = pages->bytes + len - 8;
     uint32_t footer_len = end[0] | end[1] << 8;
-    /* The identifier is in the crypto metadata, after 4 bytes of their encoding. */
-    memcpy(pages->file_aad, end - footer_len + 4, 8);
     for (int i = 0; i < MODULES; i++) {
         pages->protections[i] = (lockstep_parquet_protection){
-            .key = key, .file_aad = pages->file_aad, .file_aad_len = 8, .algorithm = algorithm, .module = types[i % 4],
-            .column = (int16_t)(i / 4),
+            .key = key, .algorithm = algorithm, .module = types[i % 4], .column = (int16_t)(i / 4),
         };
+        /* The identifier is in the crypto metadata, after 4 bytes of their encoding. */
+        memcpy(pages->protections[i].aad_file_unique, end - footer_len + 4, 8);
         pages->starts[i] = at;
         at += 4 + (pages->bytes[at] | (size_t)pages->bytes[at + 1] << 8);
     }
@@ -288,6 +342,13 @@ static void modules_on_host(const lockstep_engine *engine, const struct pages *p
     FAILS(LOCKSTEP_ERROR_OVERLAP, lockstep_parquet_decrypt_modules(engine, &one, 1));
     one = modules[0];
     one.protection.module = 10;
+    FAILS(LOCKSTEP_ERROR_ARGUMENT, lockstep_parquet_decrypt_modules(engine, &one, 1));
+    /* Ordinals that a header of a dictionary page does not have. */
+    one = modules[0];
+    one.protection.page = 1;
+    FAILS(LOCKSTEP_ERROR_ARGUMENT, lockstep_parquet_decrypt_modules(engine, &one, 1));
+    one = modules[0];
+    one.protection.column = -1;
     FAILS(LOCKSTEP_ERROR_ARGUMENT, lockstep_parquet_decrypt_modules(engine, &one, 1));
     one = modules[0];
     one.protection.key = NULL;
@@ -370,6 +431,8 @@ static void modules(const lockstep_engine *engine, const char *folder, void (*te
 void test_parquet(const lockstep_engine *engine, const char *folder)
 {
     files(engine, folder);
+    prefixes(engine, folder);
+    partial_keys(engine, folder);
     modules(engine, folder, modules_on_host);
 }
 

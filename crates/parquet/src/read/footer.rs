@@ -5,7 +5,7 @@ use subtle::ConstantTimeEq;
 
 use super::{ReadOptions, footer_range};
 use crate::aad::FileAad;
-use crate::error::{Error, Result, malformed, read};
+use crate::error::{Error, Result, aad_prefix, malformed, read};
 use crate::format::{Algorithm, Encryption, MAGIC, MAGIC_ENCRYPTED, TAIL, file, file_crypto};
 use crate::keys::{KeySource, ModuleKey};
 use crate::modules::{self, NONCE, TAG, module_len};
@@ -44,17 +44,19 @@ pub(crate) fn read_end(source: &impl ReadAt) -> Result<End> {
     Ok(End { is_encrypted, start, footer })
 }
 
-/// A footer that has been checked.
+/// A footer that has been checked, as far as the caller demands it.
 pub(super) struct Opened {
     pub(super) footer: Struct,
     /// The offset of the footer in the encrypted file.
     pub(super) start: u64,
     pub(super) encryption: Encryption,
     pub(super) aad: FileAad,
-    pub(super) key: ModuleKey,
+    /// The footer key. None if the footer is not authenticated.
+    pub(super) key: Option<ModuleKey>,
 }
 
-/// Reads the footer, and decrypts it or checks its signature.
+/// Reads the footer, and decrypts it or checks its signature. Until this has succeeded, only the fields that state how the file is
+/// encrypted are read from it.
 pub(super) fn open(
     engine: &Engine,
     source: &impl ReadAt,
@@ -62,14 +64,14 @@ pub(super) fn open(
     options: ReadOptions<'_>,
 ) -> Result<Opened> {
     let End { is_encrypted, start, footer: bytes } = read_end(source)?;
-    let what = if is_encrypted { "crypto metadata" } else { "footer" };
-    let (first, used) = Struct::read(&bytes)?.ok_or_else(|| malformed(format!("the {what} is cut off")))?;
-    let (algorithm, metadata) = match is_encrypted {
-        true => (file_crypto::ENCRYPTION_ALGORITHM, file_crypto::KEY_METADATA),
-        false => (file::ENCRYPTION_ALGORITHM, file::FOOTER_SIGNING_KEY_METADATA),
+    let (what, algorithm, metadata) = match is_encrypted {
+        true => ("crypto metadata", file_crypto::ENCRYPTION_ALGORITHM, file_crypto::KEY_METADATA),
+        false => ("footer", file::ENCRYPTION_ALGORITHM, file::FOOTER_SIGNING_KEY_METADATA),
     };
-    let encryption = match first.structure(algorithm) {
-        Some(union) => Encryption::from_struct(union)?,
+    let (first, used) = Struct::read_only(&bytes, &[algorithm, metadata])?
+        .ok_or_else(|| malformed(format!("the {what} is cut off")))?;
+    let encryption = match first.structure(algorithm)? {
+        Some(union) => Encryption::from_struct(&union)?,
         None if is_encrypted => return Err(missing("the encryption algorithm")),
         None => return Err(Error::NotEncrypted),
     };
@@ -77,41 +79,78 @@ pub(super) fn open(
     if encryption.algorithm == Algorithm::GcmCtrV1 && !options.allows_unauthenticated_pages {
         return Err(Error::UnauthenticatedPages);
     }
-    let prefix = prefix(&encryption, options.aad_prefix)?;
-    let aad = match &encryption.file_unique {
-        Some(unique) => FileAad::new(prefix, unique),
-        None if options.allows_missing_aad => FileAad::missing(),
-        None => return Err(Error::MissingAad),
-    };
-    let key = ModuleKey::new(&keys.footer_key(first.binary(metadata))?, "the footer")?;
-    let rest = &bytes[used..];
-    let footer = if is_encrypted {
-        if module_len(rest)? != rest.len() {
-            return Err(malformed("the encrypted footer does not end where the file states"));
+    let aad = file_aad(&encryption, options)?;
+    let key = keys.footer_key(first.binary(metadata))?;
+    let key = key.map(|key| ModuleKey::new(&key, "the footer")).transpose()?;
+    let (head, rest) = bytes.split_at(used);
+    let footer = match &key {
+        Some(key) if is_encrypted => {
+            if module_len(rest)? != rest.len() {
+                return Err(malformed("the encrypted footer does not end where the file states"));
+            }
+            let plain = modules::open_one(engine, key, aad.footer(), rest, "footer")?;
+            drop(bytes);
+            Struct::read_module(&plain, "footer")?
         }
-        let plain = modules::open_one(engine, &key, aad.footer(), rest, "footer")?;
-        Struct::read_module(&plain, "footer")?
-    } else {
-        check_signature(engine, &key, &aad, &bytes[..used], rest)?;
-        first
+        None if is_encrypted => return Err(Error::MissingKey { what: "the footer".into() }),
+        Some(key) => {
+            check_signature(engine, key, &aad, head, rest)?;
+            Struct::read_whole(head, "footer")?
+        }
+        None if !options.allows_unauthenticated_footer => return Err(Error::UnauthenticatedFooter),
+        None => Struct::read_whole(head, "footer")?,
     };
     Ok(Opened { footer, start, encryption, aad, key })
 }
 
-/// The AAD prefix: the one that is supplied, or the one in the file.
-fn prefix<'a>(encryption: &'a Encryption, supplied: Option<&'a [u8]>) -> Result<&'a [u8]> {
+/// The associated data of the file. The prefix is always that of the caller: `aad` states why.
+fn file_aad(encryption: &Encryption, options: ReadOptions<'_>) -> Result<FileAad> {
+    let supplied = options.aad_prefix;
     match (&encryption.aad_prefix, supplied) {
-        (Some(stored), Some(supplied)) if stored != supplied => Err(Error::AadPrefix {
-            what: "the file has another AAD prefix than the one that was given: it is not the file that you expect",
-        }),
-        (Some(stored), _) => Ok(stored),
-        (None, None) if encryption.needs_prefix => Err(Error::AadPrefix {
-            what: "the file was written with an AAD prefix that it does not store: give the prefix",
-        }),
-        (None, Some(_)) if !encryption.needs_prefix => Err(Error::AadPrefix {
-            what: "an AAD prefix was given, and the file was written without one: it is not the file that you expect",
-        }),
-        (None, supplied) => Ok(supplied.unwrap_or_default()),
+        (_, Some([])) => return Err(aad_prefix("the AAD prefix is empty: give none or the one of the file")),
+        (Some(stored), None) => {
+            return Err(aad_prefix(format!(
+                "the file states the AAD prefix {}, which is not used unless you give it too: pass it as aad_prefix if it is the one that \
+                 you expect",
+                quoted(stored)
+            )));
+        }
+        (Some(stored), Some(supplied)) if stored != supplied => {
+            return Err(aad_prefix(
+                "the file has another AAD prefix than the one that was given: it is not the file that you expect",
+            ));
+        }
+        (None, None) if encryption.needs_prefix => {
+            return Err(aad_prefix(
+                "the file was written with an AAD prefix that it does not store: pass the prefix as aad_prefix",
+            ));
+        }
+        (None, Some(_)) if !encryption.needs_prefix => {
+            return Err(aad_prefix(
+                "an AAD prefix was given, and the file was written without one: it is not the file that you expect",
+            ));
+        }
+        _ => {}
+    }
+    match &encryption.file_unique {
+        Some(unique) => Ok(FileAad::new(supplied.unwrap_or_default(), unique)),
+        None if !options.allows_missing_aad => Err(Error::MissingAad),
+        None if supplied.is_some() => Err(aad_prefix(
+            "an AAD prefix was given, and the modules of the file have no associated data, so that it cannot be checked: do not give one",
+        )),
+        None => Ok(FileAad::missing()),
+    }
+}
+
+/// Bytes as they are written in a string of Python or Rust. Long ones are cut off.
+fn quoted(bytes: &[u8]) -> String {
+    /// Maximum number of bytes that are shown.
+    const SHOWN: usize = 64;
+    match bytes.get(..SHOWN) {
+        Some(first) if bytes.len() > SHOWN => {
+            format!("\"{}...\" ({} bytes)", first.escape_ascii(), bytes.len())
+        }
+        _ => format!("\"{}\"", bytes.escape_ascii()),
     }
 }
 

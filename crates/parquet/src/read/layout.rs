@@ -8,9 +8,10 @@ use lockstep::{Engine, ReadAt};
 use super::chunk::Chunk;
 use super::footer::Opened;
 use crate::aad::{FileAad, Module, Place};
+use crate::columns::{Leaf, check_name, key_of, leaves};
 use crate::error::{Error, Result, malformed, read};
 use crate::format::{
-    self, Encryption, Leaf, MAGIC, chunk, chunk_range, column, column_crypto, column_key, file, row_group,
+    self, Encryption, MAGIC, chunk, chunk_range, column, column_crypto, column_key, file, row_group,
 };
 use crate::keys::{KeySource, ModuleKey};
 use crate::modules::{self, Kind, LENGTH, module_len};
@@ -35,8 +36,8 @@ pub(super) enum Content {
     Plain,
     Chunk(Box<Chunk>),
     Modules(Box<Modules>),
-    /// A column for which there is no key.
-    Hidden(Arc<str>),
+    /// A column for which there is no key: its description for the error.
+    Hidden(Box<str>),
 }
 
 /// Modules that follow each other: an index or a Bloom filter.
@@ -104,26 +105,19 @@ pub(super) fn plan(
     opened: Opened,
 ) -> Result<Layout> {
     let Opened { mut footer, start, encryption, aad, key } = opened;
-    let leaves = format::leaves(&footer)?;
-    let expected: BTreeSet<String> = keys.expected_columns().into_iter().collect();
-    if let Some(name) = expected.iter().find(|name| leaves.iter().all(|leaf| leaf.path != **name)) {
-        let known = leaves.iter().map(|leaf| &*leaf.path).collect::<Vec<_>>().join(", ");
-        return Err(Error::UnknownColumn { name: name.clone(), known });
-    }
-    let footer_key = Arc::new(key);
+    let columns = columns(&footer, keys.expected_columns())?;
     let Encryption { algorithm, .. } = encryption;
     // arrow-rs (60.1) does not encrypt the Bloom filters of encrypted columns, against the format.
     let has_plain_filters =
         footer.binary(file::CREATED_BY).is_some_and(|writer| writer.starts_with(b"parquet-rs "));
-    let found = BTreeMap::new();
     let mut planner = Planner {
         engine,
         source,
         keys,
         aad: &aad,
-        footer_key,
-        found,
-        expected,
+        footer_key: key.map(Arc::new),
+        found: BTreeMap::new(),
+        ordinals: BTreeSet::new(),
         has_plain_filters,
         regions: Vec::new(),
         limit: start,
@@ -132,9 +126,7 @@ pub(super) fn plan(
     if footer.structs(file::ROW_GROUPS).is_none() {
         return Err(missing("the list of row groups"));
     }
-    for (index, group) in footer.structs_mut(file::ROW_GROUPS).iter_mut().enumerate() {
-        planner.group(index, group, &leaves)?;
-    }
+    footer.rewrite(file::ROW_GROUPS, |index, group| planner.group(index, group, &columns))?;
     footer.remove(file::ENCRYPTION_ALGORITHM);
     footer.remove(file::FOOTER_SIGNING_KEY_METADATA);
     let Planner { mut regions, hidden, .. } = planner;
@@ -146,18 +138,39 @@ pub(super) fn plan(
     Ok(Layout { footer, regions, end, aad, pages: Kind::of_pages(algorithm) })
 }
 
-/// The path of a column, and its key metadata.
-type KeyName = (String, Option<Vec<u8>>);
+/// A column, and what the caller expects of it.
+struct Column {
+    leaf: Leaf,
+    /// The name for which the caller has given a key. The column must be encrypted with it.
+    expected: Option<Arc<str>>,
+}
+
+/// The columns of a file, with the names for which the caller has given keys.
+fn columns(footer: &Struct, expected: Vec<String>) -> Result<Vec<Column>> {
+    let leaves = leaves(footer)?;
+    expected.iter().try_for_each(|name| check_name(&leaves, name))?;
+    let expected: Vec<Arc<str>> = expected.into_iter().map(Into::into).collect();
+    let with_name = leaves.into_iter().map(|leaf| {
+        let index = key_of(&leaf, expected.iter().map(|name| &**name))?;
+        Ok(Column { leaf, expected: index.map(|index| Arc::clone(&expected[index])) })
+    });
+    with_name.collect()
+}
+
+/// The name of a column or a group, and the key metadata.
+type KeyName = (Arc<str>, Option<Vec<u8>>);
 
 struct Planner<'a, S> {
     engine: &'a Engine,
     source: &'a S,
     keys: &'a dyn KeySource,
     aad: &'a FileAad,
-    footer_key: Arc<ModuleKey>,
-    /// The keys of columns found so far, by path and key metadata.
+    /// None if the footer is not authenticated.
+    footer_key: Option<Arc<ModuleKey>>,
+    /// The keys of columns found so far, by name and key metadata.
     found: BTreeMap<KeyName, Option<Arc<ModuleKey>>>,
-    expected: BTreeSet<String>,
+    /// The ordinals of the row groups so far.
+    ordinals: BTreeSet<i64>,
     /// True if the Bloom filters of encrypted columns may be plain.
     has_plain_filters: bool,
     regions: Vec<Region>,
@@ -168,47 +181,55 @@ struct Planner<'a, S> {
 }
 
 impl<S: ReadAt> Planner<'_, S> {
-    fn group(&mut self, index: usize, group: &mut Struct, leaves: &[Leaf]) -> Result<()> {
+    fn group(&mut self, index: usize, group: &mut Struct, columns: &[Column]) -> Result<()> {
         let ordinal = group.int(row_group::ORDINAL).unwrap_or(index as i64);
+        // Otherwise, modules of two row groups could have the same associated data.
+        if !self.ordinals.insert(ordinal) && !self.aad.is_missing() {
+            return Err(malformed("two row groups have the same ordinal"));
+        }
         let rows = group.int(row_group::NUM_ROWS).unwrap_or(0);
         let chunks =
             group.structs(row_group::COLUMNS).ok_or_else(|| missing("the list of columns of a row group"))?;
-        if chunks.len() != leaves.len() {
+        if chunks.len() != columns.len() {
             return Err(malformed("a row group has another number of columns than the schema"));
         }
-        for (number, (chunk, leaf)) in
-            group.structs_mut(row_group::COLUMNS).iter_mut().zip(leaves).enumerate()
-        {
+        group.rewrite(row_group::COLUMNS, |number, chunk| {
+            let column = &columns[number];
             if chunk.binary(chunk::FILE_PATH).is_some_and(|path| !path.is_empty()) {
-                return Err(Error::Unsupported { what: format!("column {} in another file", leaf.path) });
+                return Err(Error::Unsupported {
+                    what: format!("column {} in another file", column.leaf.path),
+                });
             }
-            match chunk.remove(chunk::CRYPTO_METADATA) {
+            let has_crypto = chunk.has(chunk::CRYPTO_METADATA);
+            let crypto = chunk.structure(chunk::CRYPTO_METADATA)?;
+            chunk.remove(chunk::CRYPTO_METADATA);
+            match crypto {
                 // DuckDB encrypts all columns with the footer key, but the file does not state this.
-                None if self.aad.is_missing() => {
+                None if self.aad.is_missing() && !has_crypto => {
                     let mut crypto = Struct::new();
-                    crypto.set(column_crypto::WITH_FOOTER_KEY, Value::Struct(Struct::new()));
+                    crypto.set(column_crypto::WITH_FOOTER_KEY, thrift::structure(&Struct::new()));
                     let place = Place { row_group: 0, column: 0 };
-                    self.encrypted_chunk(chunk, leaf, &crypto, place, rows)?;
+                    self.encrypted_chunk(chunk, column, &crypto, place, rows)
                 }
-                None => self.plain_chunk(chunk, leaf)?,
-                Some(Value::Struct(crypto)) => {
+                None if has_crypto => Err(malformed("the crypto metadata of a column is invalid")),
+                None => self.plain_chunk(chunk, column),
+                Some(crypto) => {
                     let place = Place::new(ordinal, number);
                     let place =
                         place.ok_or_else(|| malformed("a row group or column has no valid ordinal"))?;
-                    self.encrypted_chunk(chunk, leaf, &crypto, place, rows)?;
+                    self.encrypted_chunk(chunk, column, &crypto, place, rows)
                 }
-                Some(_) => return Err(malformed("the crypto metadata of a column is invalid")),
             }
-        }
-        Ok(())
+        })
     }
 
-    fn plain_chunk(&mut self, chunk: &mut Struct, leaf: &Leaf) -> Result<()> {
-        if self.expected.contains(&leaf.path) {
-            return Err(Error::PlainColumn { column: leaf.path.clone() });
+    fn plain_chunk(&mut self, chunk: &mut Struct, column: &Column) -> Result<()> {
+        if column.expected.is_some() {
+            return Err(Error::PlainColumn { column: (*column.leaf.path).into() });
         }
-        let meta = chunk.structure(chunk::META_DATA).ok_or_else(|| missing("the metadata of a column"))?;
-        let (start, len) = chunk_range(meta)?;
+        let mut meta =
+            chunk.structure(chunk::META_DATA)?.ok_or_else(|| missing("the metadata of a column"))?;
+        let (start, len) = chunk_range(&meta)?;
         self.add(start, len, Content::Plain)?;
         for (start, len) in indexes(chunk).map(|(_, start, len)| (start, len)) {
             self.add(start, len, Content::Plain)?;
@@ -217,9 +238,8 @@ impl<S: ReadAt> Planner<'_, S> {
             (Some(start), Some(len)) => self.add(start as u64, len as u64, Content::Plain),
             (Some(_), None) => {
                 // The filter is removed, because its end is not known. Readers do not need it.
-                let mut meta = meta.clone();
                 meta.remove(column::BLOOM_FILTER_OFFSET);
-                chunk.set(chunk::META_DATA, Value::Struct(meta));
+                chunk.set_structure(chunk::META_DATA, &meta)?;
                 Ok(())
             }
             _ => Ok(()),
@@ -229,28 +249,41 @@ impl<S: ReadAt> Planner<'_, S> {
     fn encrypted_chunk(
         &mut self,
         chunk: &mut Struct,
-        leaf: &Leaf,
+        column: &Column,
         crypto: &Struct,
         place: Place,
         rows: i64,
     ) -> Result<()> {
-        let column: Arc<str> = leaf.path.as_str().into();
-        let sealed_meta = chunk.remove(chunk::ENCRYPTED_COLUMN_METADATA);
-        let Some(key) = self.key(leaf, crypto)? else {
-            return self.hidden_chunk(chunk, leaf, rows);
+        let leaf = &column.leaf;
+        let Some(key) = self.key(column, crypto)? else {
+            return self.hidden_chunk(chunk, leaf, crypto, rows);
         };
-        let meta = match (sealed_meta, chunk.remove(chunk::META_DATA)) {
-            (Some(Value::Binary(sealed)), _) => {
-                let what = format!("metadata of column {column}");
+        let meta = match (chunk.binary(chunk::ENCRYPTED_COLUMN_METADATA), chunk.structure(chunk::META_DATA)?)
+        {
+            (Some(sealed), _) => {
+                let what = format!("metadata of column {}", leaf.path);
                 // DuckDB and arrow store the module with its length.
                 let aad = self.aad.column(Module::ColumnMetaData, place);
-                let plain = modules::open_one(self.engine, &key, aad, &sealed, &what)?;
-                Struct::read_module(&plain, &what)?
+                let plain = modules::open_one(self.engine, &key, aad, sealed, &what)?;
+                let meta = Struct::read_module(&plain, &what)?;
+                self.check_metadata(&meta, leaf)?;
+                meta
             }
-            (None, Some(Value::Struct(meta))) if crypto.has(column_crypto::WITH_FOOTER_KEY) => meta,
-            _ => return Err(missing(&format!("the metadata of column {column}"))),
+            (None, Some(meta)) if crypto.has(column_crypto::WITH_FOOTER_KEY) => meta,
+            _ => return Err(missing(&format!("the metadata of column {}", leaf.path))),
         };
-        self.encrypted_parts(chunk, meta, key, place, column)
+        chunk.remove(chunk::ENCRYPTED_COLUMN_METADATA);
+        self.encrypted_parts(chunk, meta, key, place, Arc::clone(&leaf.path))
+    }
+
+    /// If nothing authenticates the schema, the authentic metadata of a column must be those of a column of this name and type.
+    fn check_metadata(&self, meta: &Struct, leaf: &Leaf) -> Result<()> {
+        let is_same = meta.has_strings(column::PATH_IN_SCHEMA, &leaf.names)
+            && meta.int(column::TYPE) == Some(leaf.physical_type.into());
+        if self.footer_key.is_none() && !is_same {
+            return Err(Error::NotAuthentic { module: format!("name or type of column {}", leaf.path) });
+        }
+        Ok(())
     }
 
     /// Adds the parts of a column chunk, and sets its metadata.
@@ -298,7 +331,7 @@ impl<S: ReadAt> Planner<'_, S> {
             self.add(start, len, Content::Modules(Box::new(modules)))?;
             meta.set(column::BLOOM_FILTER_LENGTH, Value::I32(shorter(len, 2)?));
         }
-        chunk.set(chunk::META_DATA, Value::Struct(meta));
+        chunk.set_structure(chunk::META_DATA, &meta)?;
         Ok(())
     }
 
@@ -319,33 +352,33 @@ impl<S: ReadAt> Planner<'_, S> {
     }
 
     /// The key of a column; None if the caller has none.
-    fn key(&mut self, leaf: &Leaf, crypto: &Struct) -> Result<Option<Arc<ModuleKey>>> {
+    fn key(&mut self, column: &Column, crypto: &Struct) -> Result<Option<Arc<ModuleKey>>> {
+        let Column { leaf, expected } = column;
         if crypto.has(column_crypto::WITH_FOOTER_KEY) {
-            if self.expected.contains(&leaf.path) {
+            if expected.is_some() {
                 return Err(Error::Contradiction {
-                    column: leaf.path.clone(),
+                    column: (*leaf.path).into(),
                     what: "a key for the column was given, but the file has encrypted it with the footer key",
                 });
             }
-            return Ok(Some(Arc::clone(&self.footer_key)));
+            return Ok(self.footer_key.clone());
         }
-        let with_key = crypto.structure(column_crypto::WITH_COLUMN_KEY);
+        let with_key = crypto.structure(column_crypto::WITH_COLUMN_KEY)?;
         let with_key =
             with_key.ok_or_else(|| missing(&format!("the crypto metadata of column {}", leaf.path)))?;
-        let names = with_key.strings(column_key::PATH_IN_SCHEMA);
-        if names.as_ref() != Some(&leaf.names) {
+        if !with_key.has_strings(column_key::PATH_IN_SCHEMA, &leaf.names) {
             return Err(malformed(format!(
                 "the crypto metadata of column {} names another column",
                 leaf.path
             )));
         }
         let metadata = with_key.binary(column_key::KEY_METADATA).map(<[u8]>::to_vec);
-        let entry = (leaf.path.clone(), metadata);
+        let entry = (Arc::clone(expected.as_ref().unwrap_or(&leaf.path)), metadata);
         if let Some(key) = self.found.get(&entry) {
             return Ok(key.clone());
         }
-        let key = match self.keys.column_key(&leaf.path, entry.1.as_deref())? {
-            Some(bytes) => Some(Arc::new(ModuleKey::new(&bytes, &format!("column {}", leaf.path))?)),
+        let key = match self.keys.column_key(&entry.0, entry.1.as_deref())? {
+            Some(bytes) => Some(Arc::new(ModuleKey::new(&bytes, &format!("column {}", entry.0))?)),
             None => None,
         };
         self.found.insert(entry, key.clone());
@@ -353,19 +386,28 @@ impl<S: ReadAt> Planner<'_, S> {
     }
 
     /// A column without a key: the footer gets metadata that lead to an error when the column is read.
-    fn hidden_chunk(&mut self, chunk: &mut Struct, leaf: &Leaf, rows: i64) -> Result<()> {
+    fn hidden_chunk(&mut self, chunk: &mut Struct, leaf: &Leaf, crypto: &Struct, rows: i64) -> Result<()> {
+        let mut what = format!("column {}", leaf.path);
+        if crypto.has(column_crypto::WITH_FOOTER_KEY) {
+            what.push_str(", which is encrypted with the footer key");
+            // Without a footer key, the visible metadata must name the column. So the names that are written below are in the file as often.
+            let visible = chunk.structure(chunk::META_DATA)?;
+            if !visible.is_some_and(|meta| meta.has_strings(column::PATH_IN_SCHEMA, &leaf.names)) {
+                return Err(malformed(format!("the metadata of column {} name another column", leaf.path)));
+            }
+        }
         for field in [
             chunk::OFFSET_INDEX_OFFSET,
             chunk::OFFSET_INDEX_LENGTH,
             chunk::COLUMN_INDEX_OFFSET,
             chunk::COLUMN_INDEX_LENGTH,
+            chunk::ENCRYPTED_COLUMN_METADATA,
         ] {
             chunk.remove(field);
         }
         let start = self.limit + HIDDEN_GAP + self.hidden * HIDDEN;
         self.hidden += 1;
-        let content = Content::Hidden(leaf.path.as_str().into());
-        self.regions.push(Region { start, end: start + HIDDEN, content });
+        self.regions.push(Region { start, end: start + HIDDEN, content: Content::Hidden(what.into()) });
         let mut meta = Struct::new();
         meta.set(column::TYPE, Value::I32(leaf.physical_type));
         meta.set(column::ENCODINGS, thrift::ints(&[0, 3]));
@@ -375,7 +417,7 @@ impl<S: ReadAt> Planner<'_, S> {
         meta.set(column::TOTAL_UNCOMPRESSED_SIZE, Value::I64(HIDDEN as i64));
         meta.set(column::TOTAL_COMPRESSED_SIZE, Value::I64(HIDDEN as i64));
         meta.set(column::DATA_PAGE_OFFSET, Value::I64(start as i64));
-        chunk.set(chunk::META_DATA, Value::Struct(meta));
+        chunk.set_structure(chunk::META_DATA, &meta)?;
         Ok(())
     }
 

@@ -31,7 +31,8 @@ const COPIED: u64 = 16 << 20;
 /// Options for reading.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReadOptions<'a> {
-    /// The AAD prefix: required if the file was written with one and does not store it. If the file stores one, the two must be equal.
+    /// The AAD prefix: required if the file was written with one. A prefix that the file stores is not used; if there is one, the two
+    /// must be equal.
     pub aad_prefix: Option<&'a [u8]>,
     /// Read files whose modules have no associated data, as DuckDB writes them, against the format. In such a file, an
     /// exchange of pages or columns that are encrypted with the same key is not detected. All columns of such a file are
@@ -44,6 +45,13 @@ pub struct ReadOptions<'a> {
     /// [`Algorithm::GcmV1`]: crate::Algorithm::GcmV1
     /// [`Algorithm::GcmCtrV1`]: crate::Algorithm::GcmCtrV1
     pub allows_unauthenticated_pages: bool,
+    /// Read a file with a plaintext footer if there is no footer key. The signature of the footer is then not checked. Changes of
+    /// names, types, other metadata, and columns without a key are not detected, and neither are row groups that are missing or in another
+    /// order. The values of a column with a given key are still authentic: its name, its physical type and its pages are bound
+    /// to each other, to the identifier of the file, and to the ordinals of the row group and the column. If the source of keys has no
+    /// [`KeySource::expected_columns`], every column may have been replaced by a plain one. If there is a footer key, the signature is
+    /// always checked.
+    pub allows_unauthenticated_footer: bool,
 }
 
 /// An encrypted Parquet file as a plain one. Threads can read it at the same time.
@@ -72,7 +80,8 @@ impl<S: ReadAt> PlainView<S> {
     /// # Errors
     /// [`Error::Malformed`], [`Error::NotAuthentic`], [`Error::NotEncrypted`], [`Error::PlainColumn`], [`Error::UnknownColumn`],
     /// [`Error::MissingKey`], [`Error::KeyLength`], [`Error::AadPrefix`], [`Error::MissingAad`], [`Error::UnauthenticatedPages`],
-    /// [`Error::Unsupported`]; errors of the source of keys and of reading.
+    /// [`Error::UnauthenticatedFooter`], [`Error::Contradiction`] for keys of columns, [`Error::Unsupported`]; errors of the source of
+    /// keys and of reading.
     pub fn open(
         engine: &Engine,
         source: S,
@@ -155,8 +164,8 @@ impl<S: ReadAt> PlainView<S> {
             let count = (end - offset).min(buffer.len() as u64) as usize;
             let (part, rest) = buffer.split_at_mut(count);
             match region {
-                Some(Region { content: Content::Hidden(column), start, .. }) if begin == Some(*start) => {
-                    return Err(Error::MissingKey { what: format!("column {column}") });
+                Some(Region { content: Content::Hidden(what), start, .. }) if begin == Some(*start) => {
+                    return Err(Error::MissingKey { what: (**what).into() });
                 }
                 Some(region) => {
                     self.read_region(region, offset, part)?;

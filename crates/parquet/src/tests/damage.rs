@@ -83,10 +83,9 @@ fn damaged_plain_files_are_refused_or_encrypted() {
 /// A file whose footer is exchanged for another one that is authentic.
 fn with_footer(engine: &Engine, file: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let range = footer_range(file);
-    let (crypto, used) = Struct::read(&file[range.clone()]).unwrap().unwrap();
-    let encryption = crypto.structure(file_crypto::ENCRYPTION_ALGORITHM).unwrap();
-    let unique = encryption.structure(1).unwrap().binary(2).unwrap();
-    let (key, aad) = (ModuleKey::new(FOOTER, "the footer").unwrap(), FileAad::new(b"", unique).footer());
+    let (_, used) = Struct::read(&file[range.clone()]).unwrap().unwrap();
+    let unique = encryption(file, file_crypto::ENCRYPTION_ALGORITHM).binary(2).unwrap().try_into().unwrap();
+    let (key, aad) = (ModuleKey::new(FOOTER, "the footer").unwrap(), FileAad::new(b"", &unique).footer());
     let sealed = &file[range.start + used..range.end];
     let mut plain = modules::open_one(engine, &key, aad.clone(), sealed, "footer").unwrap();
     change(&mut plain);
@@ -128,6 +127,30 @@ fn authentic_footers_may_have_any_content() {
     assert!(read > 0 && refused > len / 2, "{read} read, {refused} refused");
 }
 
+#[test]
+fn row_groups_have_different_ordinals() {
+    let engine = Engine::new().unwrap();
+    let file = encrypted(&engine, &Policy::uniform(FOOTER));
+    for ordinal in 0..=2 {
+        let changed = with_footer(&engine, &file, |footer| {
+            let mut fields = Struct::read_whole(footer, "footer").unwrap();
+            let change = |index, group: &mut Struct| {
+                if index == 1 {
+                    group.set(row_group::ORDINAL, Value::I16(ordinal));
+                }
+                Ok(())
+            };
+            fields.rewrite(file::ROW_GROUPS, change).unwrap();
+            *footer = fields.encode();
+        });
+        let opened = PlainView::open(&engine, changed, &Keys::new().footer(FOOTER), ReadOptions::default());
+        match opened {
+            Ok(_) => assert!(ordinal > 0),
+            Err(error) => assert!(ordinal == 0 && error.to_string().contains("same ordinal"), "{error}"),
+        }
+    }
+}
+
 /// arrow-rs leaves Bloom filters plain, so they are left out of the view of its files.
 #[test]
 fn bloom_filters_of_arrow_rs_are_left_out() {
@@ -141,9 +164,9 @@ fn bloom_filters_of_arrow_rs_are_left_out() {
         });
         let plain = read_all(&engine, changed, &Keys::new().footer(FOOTER)).unwrap();
         let footer = Struct::read_whole(&plain[footer_range(&plain)], "footer").unwrap();
-        let chunks = footer.structs(file::ROW_GROUPS).unwrap()[0].structs(row_group::COLUMNS).unwrap();
+        let chunks = list(&list(&footer, file::ROW_GROUPS)[0], row_group::COLUMNS);
         for chunk in chunks {
-            let meta = chunk.structure(chunk::META_DATA).unwrap();
+            let meta = chunk.structure(chunk::META_DATA).unwrap().unwrap();
             assert_eq!(meta.has(column::BLOOM_FILTER_OFFSET), has_filters, "{writer}");
         }
         let filter = bits(0, 0);

@@ -76,8 +76,8 @@ fn stated_lengths_do_not_determine_buffers() {
 fn file_with_schema(elements: Vec<Struct>) -> Vec<u8> {
     let footer = fields(&[
         (1, Value::I32(1)),
-        (file::SCHEMA, Value::Structs(elements)),
-        (file::ROW_GROUPS, Value::Structs(Vec::new())),
+        (file::SCHEMA, thrift::structs(elements)),
+        (file::ROW_GROUPS, thrift::structs(Vec::new())),
     ]);
     let footer = footer.encode();
     let mut out = b"PAR1".to_vec();
@@ -104,9 +104,12 @@ fn paths_of_columns_are_limited() {
         elements.resize(leaves + 2, leaf);
         file_with_schema(elements)
     };
-    let refused = encrypt(&engine, &schema(40_000, 40_000), Vec::new(), &Policy::uniform(FOOTER));
-    assert!(matches!(refused, Err(Error::Unsupported { .. })), "{refused:?}");
-    for (name_len, leaves) in [(40_000, 10), (10, 40_000)] {
+    // Too long paths, and too many columns.
+    for (name_len, leaves) in [(40_000, 40_000), (10, 32_769)] {
+        let refused = encrypt(&engine, &schema(name_len, leaves), Vec::new(), &Policy::uniform(FOOTER));
+        assert!(matches!(refused, Err(Error::Unsupported { .. })), "{refused:?}");
+    }
+    for (name_len, leaves) in [(40_000, 10), (10, 32_768)] {
         let mut out = Vec::new();
         encrypt(&engine, &schema(name_len, leaves), &mut out, &Policy::uniform(FOOTER)).unwrap();
         read_all(&engine, out, &Keys::new().footer(FOOTER)).unwrap();

@@ -1,10 +1,12 @@
 //! Tests with small files that are made here: the content of a view of an encrypted file, and the refusal of every changed
 //! file. Whole tables are compared with other implementations by the tests of `crates/python`.
 
+mod aad;
 mod batch;
 mod damage;
 mod java;
 mod limits;
+mod partial_keys;
 
 use lockstep::{Engine, ReadAt};
 use zeroize::Zeroizing;
@@ -66,7 +68,7 @@ fn plain_file_with(
                 let len = Value::I32(body.len() as i32);
                 // Field 2 is the size before compression, field 7 or 5 the header of the type.
                 let of_type = if index == 0 { 7 } else { 5 };
-                let inner = Value::Struct(fields(&[(1, Value::I32(1)), (9, Value::Bool(true))]));
+                let inner = thrift::structure(&fields(&[(1, Value::I32(1)), (9, Value::Bool(true))]));
                 let crc = Value::I32(-5);
                 let mut header = fields(&[
                     (1, Value::I32(kind as i32)),
@@ -95,7 +97,7 @@ fn plain_file_with(
                 (column::TOTAL_COMPRESSED_SIZE, Value::I64(size as i64)),
                 (column::DATA_PAGE_OFFSET, Value::I64(starts[1] as i64)),
                 (column::DICTIONARY_PAGE_OFFSET, Value::I64(start as i64)),
-                (STATISTICS, Value::Struct(fields(&[(1, Value::Binary(b"secret minimum".to_vec()))]))),
+                (STATISTICS, thrift::structure(&fields(&[(1, Value::Binary(b"secret minimum".to_vec()))]))),
                 (UNKNOWN, Value::Binary(b"unknown of column".to_vec())),
             ]);
             let mut ends = starts[1..].to_vec();
@@ -104,14 +106,14 @@ fn plain_file_with(
                 let size = (pair[1] - pair[0]) as i32;
                 fields(&[(1, Value::I64(pair[0] as i64)), (2, Value::I32(size)), (3, Value::I64(0))])
             });
-            let index = fields(&[(1, Value::Structs(locations.collect()))]).encode();
+            let index = fields(&[(1, thrift::structs(locations))]).encode();
             let column_index = fields(&[(4, Value::I32(1))]).encode();
             out.extend(&column_index);
             chunks.push(fields(&[
                 (chunk::COLUMN_INDEX_OFFSET, Value::I64((out.len() - column_index.len()) as i64)),
                 (chunk::COLUMN_INDEX_LENGTH, Value::I32(column_index.len() as i32)),
                 (chunk::FILE_OFFSET, Value::I64(0)),
-                (chunk::META_DATA, Value::Struct(meta)),
+                (chunk::META_DATA, thrift::structure(&meta)),
                 (chunk::OFFSET_INDEX_OFFSET, Value::I64(out.len() as i64)),
                 (chunk::OFFSET_INDEX_LENGTH, Value::I32(index.len() as i32)),
                 (UNKNOWN, Value::Binary(b"unknown of chunk".to_vec())),
@@ -119,7 +121,7 @@ fn plain_file_with(
             out.extend(index);
         }
         groups.push(fields(&[
-            (row_group::COLUMNS, Value::Structs(chunks)),
+            (row_group::COLUMNS, thrift::structs(chunks)),
             (2, Value::I64(1)),
             (row_group::NUM_ROWS, Value::I64(1)),
         ]));
@@ -130,9 +132,9 @@ fn plain_file_with(
     elements.extend(COLUMNS.iter().map(|column| fields(&[(schema::TYPE, Value::I32(1)), name(column)])));
     let footer = fields(&[
         (1, Value::I32(1)),
-        (file::SCHEMA, Value::Structs(elements)),
+        (file::SCHEMA, thrift::structs(elements)),
         (3, Value::I64(2)),
-        (file::ROW_GROUPS, Value::Structs(groups)),
+        (file::ROW_GROUPS, thrift::structs(groups)),
         // An unknown field is kept.
         (99, Value::Binary(b"unknown".to_vec())),
     ]);
@@ -168,8 +170,12 @@ fn read_all(engine: &Engine, file: impl ReadAt, keys: &Keys) -> crate::Result<Ve
 }
 
 /// Files of both algorithms are read.
-const ANY: ReadOptions<'static> =
-    ReadOptions { aad_prefix: None, allows_missing_aad: false, allows_unauthenticated_pages: true };
+const ANY: ReadOptions<'static> = ReadOptions {
+    aad_prefix: None,
+    allows_missing_aad: false,
+    allows_unauthenticated_pages: true,
+    allows_unauthenticated_footer: false,
+};
 
 fn read_with(
     engine: &Engine,
@@ -190,13 +196,25 @@ fn footer_range(file: &[u8]) -> std::ops::Range<usize> {
     end - len..end
 }
 
+/// The structures of a list.
+fn list(of: &Struct, id: i16) -> Vec<Struct> {
+    of.structs(id).unwrap().collect::<crate::Result<_>>().unwrap()
+}
+
+/// The union of the algorithm, and its fields: the prefix (1) and the identifier (2).
+fn encryption(file: &[u8], id: i16) -> Struct {
+    let (holder, _) = Struct::read(&file[footer_range(file)]).unwrap().unwrap();
+    let union = holder.structure(id).unwrap().unwrap();
+    [1, 2].iter().find_map(|id| union.structure(*id).unwrap()).unwrap()
+}
+
 /// Compares the pages, page locations and filters of a plain form with those of the plain file.
 fn check(plain: &[u8], plain_column: Option<usize>) {
     let footer = Struct::read_whole(&plain[footer_range(plain)], "footer").unwrap();
     assert_eq!(footer.binary(99), Some(&b"unknown"[..]));
-    for (group, chunks) in footer.structs(file::ROW_GROUPS).unwrap().iter().enumerate() {
-        for (number, chunk) in chunks.structs(row_group::COLUMNS).unwrap().iter().enumerate() {
-            let meta = chunk.structure(chunk::META_DATA).unwrap();
+    for (group, chunks) in list(&footer, file::ROW_GROUPS).iter().enumerate() {
+        for (number, chunk) in list(chunks, row_group::COLUMNS).iter().enumerate() {
+            let meta = chunk.structure(chunk::META_DATA).unwrap().unwrap();
             assert!(meta.has(STATISTICS));
             assert_eq!(meta.binary(UNKNOWN), Some(&b"unknown of column"[..]));
             let start = meta.int(column::DICTIONARY_PAGE_OFFSET).unwrap() as usize;
@@ -217,8 +235,9 @@ fn check(plain: &[u8], plain_column: Option<usize>) {
             let at = chunk.int(chunk::OFFSET_INDEX_OFFSET).unwrap() as usize;
             let len = chunk.int(chunk::OFFSET_INDEX_LENGTH).unwrap() as usize;
             let index = Struct::read_whole(&plain[at..at + len], "offset index").unwrap();
-            let locations = index.structs(offset_index::PAGE_LOCATIONS).unwrap().iter();
-            let locations: Vec<_> = locations.map(|it| (it.int(1).unwrap(), it.int(2).unwrap())).collect();
+            let locations = list(&index, offset_index::PAGE_LOCATIONS);
+            let locations: Vec<_> =
+                locations.iter().map(|it| (it.int(1).unwrap(), it.int(2).unwrap())).collect();
             assert_eq!(locations, starts[1..]);
             let at = meta.int(column::BLOOM_FILTER_OFFSET).unwrap() as usize;
             let (_, used) = Struct::read(&plain[at..]).unwrap().unwrap();
@@ -344,8 +363,8 @@ fn a_column_without_a_key_is_hidden() {
     view.read_at(0, &mut plain).unwrap();
     assert!(!plain.windows(5).any(|window| window == &bodies(0, 1)[2][..5]));
     let footer = Struct::read_whole(&plain[footer_range(&plain)], "footer").unwrap();
-    let group = &footer.structs(file::ROW_GROUPS).unwrap()[0];
-    let meta = group.structs(row_group::COLUMNS).unwrap()[1].structure(chunk::META_DATA).unwrap();
+    let group = &list(&footer, file::ROW_GROUPS)[0];
+    let meta = list(group, row_group::COLUMNS)[1].structure(chunk::META_DATA).unwrap().unwrap();
     let offset = meta.int(column::DATA_PAGE_OFFSET).unwrap() as u64;
     let refused = view.read_at(offset, &mut [0; 10]);
     assert!(matches!(refused, Err(Error::MissingKey { what }) if what == "column b"));
@@ -364,6 +383,9 @@ fn a_structure_of_thrift_survives_and_has_limits() {
     for len in 0..bytes.len() {
         assert!(Struct::read(&bytes[..len]).unwrap().is_none(), "{len}");
     }
+    // A part of the fields can be read.
+    let (part, len) = Struct::read_only(bytes, &[file::SCHEMA, 99]).unwrap().unwrap();
+    assert_eq!((part.has(file::SCHEMA), part.has(file::ROW_GROUPS), len), (true, false, bytes.len()));
     // Structures within structures, lists of lists, and a list that states more elements than there are bytes.
     assert!(Struct::read(&vec![0x1c; 10_000]).is_err());
     assert!(Struct::read(&[&[0x19][..], &vec![0x19; 10_000]].concat()).is_err());
@@ -376,7 +398,7 @@ fn a_structure_of_thrift_survives_and_has_limits() {
 
 #[test]
 fn padding_fills_any_length_that_a_header_needs() {
-    let header = fields(&[(1, Value::I32(0)), (3, Value::I32(1000)), (8, Value::Struct(Struct::new()))]);
+    let header = fields(&[(1, Value::I32(0)), (3, Value::I32(1000)), (8, thrift::structure(&Struct::new()))]);
     let len = header.encode().len();
     for padded in len..len + 120 {
         let bytes = header.encode_padded(padded);
@@ -427,9 +449,9 @@ fn file_with_page(page: &[u8]) -> Vec<u8> {
         (column::TOTAL_COMPRESSED_SIZE, Value::I64(page.len() as i64)),
         (column::DATA_PAGE_OFFSET, Value::I64(4)),
     ]);
-    let chunk = fields(&[(chunk::FILE_OFFSET, Value::I64(0)), (chunk::META_DATA, Value::Struct(meta))]);
+    let chunk = fields(&[(chunk::FILE_OFFSET, Value::I64(0)), (chunk::META_DATA, thrift::structure(&meta))]);
     let group =
-        fields(&[(row_group::COLUMNS, Value::Structs(vec![chunk])), (row_group::NUM_ROWS, Value::I64(1))]);
+        fields(&[(row_group::COLUMNS, thrift::structs(vec![chunk])), (row_group::NUM_ROWS, Value::I64(1))]);
     let name = |name: &str| (schema::NAME, Value::Binary(name.into()));
     let elements = vec![
         fields(&[name("root"), (schema::NUM_CHILDREN, Value::I32(1))]),
@@ -437,8 +459,8 @@ fn file_with_page(page: &[u8]) -> Vec<u8> {
     ];
     let footer = fields(&[
         (1, Value::I32(1)),
-        (file::SCHEMA, Value::Structs(elements)),
-        (file::ROW_GROUPS, Value::Structs(vec![group])),
+        (file::SCHEMA, thrift::structs(elements)),
+        (file::ROW_GROUPS, thrift::structs(vec![group])),
     ]);
     let footer = footer.encode();
     [&b"PAR1"[..], page, &footer, &(footer.len() as u32).to_le_bytes(), b"PAR1"].concat()

@@ -13,7 +13,7 @@ use crate::format::{
     file_crypto, row_group,
 };
 use crate::modules::{self, Kind, NONCE, Sealing, seal};
-use crate::thrift::{self, Struct, Value};
+use crate::thrift::{self, Struct, Value, missing};
 
 impl<S: ReadAt, W: Write> Writer<'_, S, W> {
     /// Writes the footer and what follows it.
@@ -24,13 +24,13 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
         policy: &Policy,
         encryption: &Encryption,
     ) -> Result<()> {
-        for (index, group) in footer.structs_mut(file::ROW_GROUPS).iter_mut().enumerate() {
-            for (number, chunk) in group.structs_mut(row_group::COLUMNS).iter_mut().enumerate() {
+        footer.rewrite(file::ROW_GROUPS, |index, group| {
+            group.rewrite(row_group::COLUMNS, |number, chunk| {
                 let place = Place { row_group: index as i16, column: number as i16 };
-                self.protect_metadata(chunk, &plan.treatments[number], place, policy.plaintext_footer)?;
-            }
-        }
-        let union = Value::Struct(encryption.to_struct());
+                self.protect_metadata(chunk, &plan.treatments[number], place, policy.plaintext_footer)
+            })
+        })?;
+        let union = thrift::structure(&encryption.to_struct());
         let metadata = policy.footer_key_metadata.clone().map(Value::Binary);
         let start = self.at;
         if policy.plaintext_footer {
@@ -38,6 +38,7 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
             if let Some(metadata) = metadata {
                 footer.set(file::FOOTER_SIGNING_KEY_METADATA, metadata);
             }
+            footer.check()?;
             let bytes = footer.encode();
             let mut nonce = [0; NONCE];
             let random = |error: getrandom::Error| lockstep::Error::Random { reason: error.to_string() };
@@ -81,7 +82,7 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
         let key = match &treatment.protection {
             Protection::Plain => return Ok(()),
             Protection::FooterKey(key) => {
-                crypto.set(column_crypto::WITH_FOOTER_KEY, Value::Struct(Struct::new()));
+                crypto.set(column_crypto::WITH_FOOTER_KEY, thrift::structure(&Struct::new()));
                 key
             }
             Protection::ColumnKey(key, metadata) => {
@@ -91,26 +92,31 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
                     thrift::strings(treatment.names.iter().map(String::as_str)),
                 );
                 if let Some(metadata) = metadata {
-                    fields.set(column_key::KEY_METADATA, Value::Binary(metadata.clone()));
+                    fields.set(column_key::KEY_METADATA, Value::Binary(metadata.to_vec()));
                 }
-                crypto.set(column_crypto::WITH_COLUMN_KEY, Value::Struct(fields));
+                crypto.set(column_crypto::WITH_COLUMN_KEY, thrift::structure(&fields));
                 key
             }
         };
         let has_own_key = matches!(treatment.protection, Protection::ColumnKey(..));
-        chunk.set(chunk::CRYPTO_METADATA, Value::Struct(crypto));
+        chunk.set(chunk::CRYPTO_METADATA, thrift::structure(&crypto));
         if !has_own_key && !has_plain_footer {
             return Ok(());
         }
-        let Some(Value::Struct(mut meta)) = chunk.remove(chunk::META_DATA) else { return Ok(()) };
+        let Some(mut meta) = chunk.structure(chunk::META_DATA)? else { return Ok(()) };
+        if !meta.has(column::PATH_IN_SCHEMA) {
+            // A reader without the key finds the column by its path.
+            return Err(missing(&format!("the path in the metadata of column {}", treatment.column)));
+        }
         let aad = self.aad.column(Module::ColumnMetaData, place);
         let mut sealed = Vec::new();
         seal(self.engine, &[Sealing { key, kind: Kind::Gcm, aad, plain: &meta.encode() }], &mut sealed)?;
         chunk.set(chunk::ENCRYPTED_COLUMN_METADATA, Value::Binary(sealed));
+        chunk.remove(chunk::META_DATA);
         chunk.keep_only(&chunk::VISIBLE);
         if has_plain_footer {
             meta.keep_only(&column::VISIBLE);
-            chunk.set(chunk::META_DATA, Value::Struct(meta));
+            chunk.set_structure(chunk::META_DATA, &meta)?;
         }
         Ok(())
     }

@@ -9,9 +9,10 @@ use std::io::Write;
 
 use lockstep::{Engine, ReadAt};
 
-use crate::aad::{FileAad, Place};
-use crate::error::{Error, Result, malformed, write};
-use crate::format::{self, Encryption, MAGIC, MAGIC_ENCRYPTED, chunk, column, file, row_group};
+use crate::aad::{FILE_UNIQUE, FileAad, Place};
+use crate::columns::leaves;
+use crate::error::{Error, Result, aad_prefix, malformed, write};
+use crate::format::{Encryption, MAGIC, MAGIC_ENCRYPTED, chunk, column, file, row_group};
 use crate::modules::Kind;
 use crate::read::{End, read_end};
 use crate::thrift::{Struct, Value, missing};
@@ -19,9 +20,6 @@ use pages::Placement;
 use policy::{Plan, Treatment};
 
 pub use policy::{ColumnKey, Policy};
-
-/// Bytes of the random identifier of a file.
-const FILE_UNIQUE: usize = 8;
 
 /// Encrypts a plain Parquet file by a policy. The output is complete only if the call succeeds: write it to an
 /// [`lockstep::OutputFile`], and commit the file afterwards.
@@ -35,19 +33,18 @@ pub fn encrypt(engine: &Engine, source: &impl ReadAt, output: impl Write, policy
     if is_encrypted {
         return Err(Error::AlreadyEncrypted);
     }
-    let mut footer = Struct::read_whole(&bytes, "footer").or_else(|error| match Struct::read(&bytes)? {
-        // A signature follows the footer.
-        Some((footer, _)) if footer.has(file::ENCRYPTION_ALGORITHM) => Err(Error::AlreadyEncrypted),
-        _ => Err(error),
-    })?;
-    if footer.has(file::ENCRYPTION_ALGORITHM) {
+    // A signature may follow the footer.
+    if Struct::read_only(&bytes, &[file::ENCRYPTION_ALGORITHM])?
+        .is_some_and(|(footer, _)| footer.has(file::ENCRYPTION_ALGORITHM))
+    {
         return Err(Error::AlreadyEncrypted);
     }
-    let leaves = format::leaves(&footer)?;
-    let plan = policy::plan(policy, &leaves)?;
-    let encryption = encryption(policy)?;
-    let prefix = policy.aad_prefix.as_deref().unwrap_or_default();
-    let aad = FileAad::new(prefix, encryption.file_unique.as_deref().unwrap_or_default());
+    let mut footer = Struct::read_whole(&bytes, "footer")?;
+    drop(bytes);
+    let plan = policy::plan(policy, &leaves(&footer)?)?;
+    let file_unique = random_identifier()?;
+    let encryption = encryption(policy, file_unique)?;
+    let aad = FileAad::new(policy.aad_prefix.as_deref().unwrap_or_default(), &file_unique);
     let pages = Kind::of_pages(policy.algorithm);
     let mut writer = Writer { engine, source, output, at: 0, limit: start, used: 0, aad, pages };
     writer.put(if policy.plaintext_footer { MAGIC } else { MAGIC_ENCRYPTED })?;
@@ -57,14 +54,16 @@ pub fn encrypt(engine: &Engine, source: &impl ReadAt, output: impl Write, policy
     writer.output.flush().map_err(write)
 }
 
-fn encryption(policy: &Policy) -> Result<Encryption> {
-    let mut file_unique = vec![0; FILE_UNIQUE];
+fn random_identifier() -> Result<[u8; FILE_UNIQUE]> {
+    let mut file_unique = [0; FILE_UNIQUE];
     let random = |error: getrandom::Error| lockstep::Error::Random { reason: error.to_string() };
     getrandom::fill(&mut file_unique).map_err(random)?;
+    Ok(file_unique)
+}
+
+fn encryption(policy: &Policy, file_unique: [u8; FILE_UNIQUE]) -> Result<Encryption> {
     if policy.aad_prefix.as_ref().is_some_and(Vec::is_empty) {
-        return Err(Error::AadPrefix {
-            what: "the AAD prefix is empty: give none or one that identifies the file",
-        });
+        return Err(aad_prefix("the AAD prefix is empty: give none or one that identifies the file"));
     }
     let (aad_prefix, needs_prefix) = match (&policy.aad_prefix, policy.stores_aad_prefix) {
         (None, _) => (None, false),
@@ -103,27 +102,28 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
             return Err(missing("the list of row groups"));
         }
         let mut placements = Vec::new();
-        for (index, group) in footer.structs_mut(file::ROW_GROUPS).iter_mut().enumerate() {
-            let columns = group.structs(row_group::COLUMNS).map_or(0, <[Struct]>::len);
+        footer.rewrite(file::ROW_GROUPS, |index, group| {
+            let columns = group.structs(row_group::COLUMNS).map_or(0, |columns| columns.len());
             if columns != plan.treatments.len() {
                 return Err(malformed("a row group has another number of columns than the schema"));
             }
             let (start, mut size) = (self.at, 0);
             let mut of_group = Vec::with_capacity(columns);
-            for (number, treatment) in plan.treatments.iter().enumerate() {
+            group.rewrite(row_group::COLUMNS, |number, chunk| {
                 let place = Place::new(index as i64, number);
                 let what = "more than 32768 row groups or columns";
                 let place = place.ok_or_else(|| Error::Unsupported { what: what.into() })?;
-                let chunk = &mut group.structs_mut(row_group::COLUMNS)[number];
-                let (placement, len) = self.column_chunk(chunk, treatment, place)?;
+                let (placement, len) = self.column_chunk(chunk, &plan.treatments[number], place)?;
                 of_group.push(placement);
                 size += len;
-            }
+                Ok(())
+            })?;
             group.set(row_group::FILE_OFFSET, Value::I64(start as i64));
             group.set(row_group::TOTAL_COMPRESSED_SIZE, Value::I64(size as i64));
             group.set(row_group::ORDINAL, Value::I16(index as i16));
             placements.push(of_group);
-        }
+            Ok(())
+        })?;
         Ok(placements)
     }
 
@@ -139,18 +139,17 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
         if chunk.has(chunk::CRYPTO_METADATA) || chunk.has(chunk::ENCRYPTED_COLUMN_METADATA) {
             return Err(Error::AlreadyEncrypted);
         }
-        let Some(Value::Struct(mut meta)) = chunk.remove(chunk::META_DATA) else {
-            return Err(missing("the metadata of a column"));
-        };
+        let mut meta =
+            chunk.structure(chunk::META_DATA)?.ok_or_else(|| missing("the metadata of a column"))?;
         // The policy is applied by the position of a column in the schema, but some readers find columns by this path.
-        if meta.strings(column::PATH_IN_SCHEMA).is_some_and(|names| names != treatment.names) {
+        if meta.has(column::PATH_IN_SCHEMA) && !meta.has_strings(column::PATH_IN_SCHEMA, &treatment.names) {
             let what =
                 format!("the column chunk in the place of column {} is of another column", treatment.column);
             return Err(malformed(what));
         }
         let start = self.at;
         let placement = self.pages(&mut meta, treatment, place)?;
-        chunk.set(chunk::META_DATA, Value::Struct(meta));
+        chunk.set_structure(chunk::META_DATA, &meta)?;
         chunk.set(chunk::FILE_OFFSET, Value::I64(0));
         Ok((placement, self.at - start))
     }

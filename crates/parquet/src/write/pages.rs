@@ -17,6 +17,8 @@ use crate::thrift::{Struct, Value};
 
 /// Bytes that are read and encrypted at once: they stay in a cache of the processor.
 const PIECE: usize = 4 << 20;
+/// Maximum number of pages that are encrypted at once. It limits the memory for small pages.
+const MAX_PAGES: usize = 4096;
 
 /// Where the pages of a chunk are in the output.
 pub(super) enum Placement {
@@ -76,7 +78,7 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
         meta.set(column::DATA_PAGE_OFFSET, Value::I64(pages.data.unwrap_or(0)));
         match pages.dictionary {
             Some(offset) => meta.set(column::DICTIONARY_PAGE_OFFSET, Value::I64(offset)),
-            None => drop(meta.remove(column::DICTIONARY_PAGE_OFFSET)),
+            None => meta.remove(column::DICTIONARY_PAGE_OFFSET),
         }
         meta.set(column::TOTAL_COMPRESSED_SIZE, Value::I64((self.at - begin) as i64));
         if let Some(size) = meta.int(column::TOTAL_UNCOMPRESSED_SIZE) {
@@ -197,6 +199,9 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
 fn pages_in(buffer: &[u8], kind: Kind) -> Result<(Vec<Page>, usize)> {
     let (mut pages, mut start) = (Vec::new(), 0);
     loop {
+        if pages.len() == MAX_PAGES {
+            return Ok((pages, 0));
+        }
         let rest = &buffer[start..];
         let Some((fields, used)) = (if rest.is_empty() { None } else { Struct::read(rest)? }) else {
             if rest.len() > MAX_PAGE_HEADER {

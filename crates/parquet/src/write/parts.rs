@@ -30,12 +30,12 @@ impl<'w, S: ReadAt, W: Write> Writer<'w, S, W> {
     ) -> Result<()> {
         let kinds: [WritePart<'w, S, W>; 3] = [Self::bloom_filter, Self::column_index, Self::offset_index];
         for write in kinds {
-            for (index, group) in footer.structs_mut(file::ROW_GROUPS).iter_mut().enumerate() {
-                for (number, chunk) in group.structs_mut(row_group::COLUMNS).iter_mut().enumerate() {
+            footer.rewrite(file::ROW_GROUPS, |index, group| {
+                group.rewrite(row_group::COLUMNS, |number, chunk| {
                     let place = Place { row_group: index as i16, column: number as i16 };
-                    write(self, chunk, &plan.treatments[number], place, &placements[index][number])?;
-                }
-            }
+                    write(self, chunk, &plan.treatments[number], place, &placements[index][number])
+                })
+            })?;
         }
         Ok(())
     }
@@ -47,7 +47,7 @@ impl<'w, S: ReadAt, W: Write> Writer<'w, S, W> {
         place: Place,
         _placement: &Placement,
     ) -> Result<()> {
-        let Some(Value::Struct(mut meta)) = chunk.remove(chunk::META_DATA) else { return Ok(()) };
+        let Some(mut meta) = chunk.structure(chunk::META_DATA)? else { return Ok(()) };
         if let Some(offset) = meta.int(column::BLOOM_FILTER_OFFSET) {
             let (header, bitset) =
                 self.read_bloom_filter(offset as u64, meta.int(column::BLOOM_FILTER_LENGTH))?;
@@ -75,8 +75,8 @@ impl<'w, S: ReadAt, W: Write> Writer<'w, S, W> {
             }
             meta.set(column::BLOOM_FILTER_OFFSET, Value::I64(start as i64));
             meta.set(column::BLOOM_FILTER_LENGTH, Value::I32(length(self.at - start)?));
+            chunk.set_structure(chunk::META_DATA, &meta)?;
         }
-        chunk.set(chunk::META_DATA, Value::Struct(meta));
         Ok(())
     }
 
@@ -119,7 +119,7 @@ impl<'w, S: ReadAt, W: Write> Writer<'w, S, W> {
         let Some(index) = self.read_index(chunk, fields)? else { return Ok(()) };
         // The plain form of a file of parquet-java has bytes after its indexes.
         let mut index = Struct::read_module(&index, "offset index")?;
-        for location in index.structs_mut(offset_index::PAGE_LOCATIONS) {
+        index.rewrite(offset_index::PAGE_LOCATIONS, |_, location| {
             let offset = location.int(offset_index::OFFSET).unwrap_or(-1);
             match placement {
                 Placement::Moved(by) => {
@@ -134,7 +134,8 @@ impl<'w, S: ReadAt, W: Write> Writer<'w, S, W> {
                     location.set(offset_index::COMPRESSED_PAGE_SIZE, Value::I32(*size));
                 }
             }
-        }
+            Ok(())
+        })?;
         self.put_index(chunk, fields, treatment, place, Module::OffsetIndex, &index.encode())
     }
 

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
+use crate::columns::{Leaf, check_name, key_of};
 use crate::error::{Error, Result};
-use crate::format::{Algorithm, Leaf};
+use crate::format::Algorithm;
 use crate::keys::ModuleKey;
 
 /// The key of a column.
@@ -68,8 +69,8 @@ pub(super) struct Plan {
 }
 
 pub(super) struct Treatment {
-    pub(super) column: String,
-    pub(super) names: Vec<String>,
+    pub(super) column: Arc<str>,
+    pub(super) names: Arc<[String]>,
     pub(super) protection: Protection,
 }
 
@@ -77,7 +78,7 @@ pub(super) enum Protection {
     Plain,
     FooterKey(Arc<ModuleKey>),
     /// A key and its metadata.
-    ColumnKey(Arc<ModuleKey>, Option<Vec<u8>>),
+    ColumnKey(Arc<ModuleKey>, Option<Arc<[u8]>>),
 }
 
 impl Treatment {
@@ -95,55 +96,30 @@ pub(super) fn plan(policy: &Policy, leaves: &[Leaf]) -> Result<Plan> {
     let mut columns = Vec::with_capacity(policy.columns.len());
     for column in &policy.columns {
         let key = ModuleKey::new(&column.key, &format!("column {}", column.path))?;
-        columns.push((&*column.path, Arc::new(key), &column.key_metadata));
+        let metadata: Option<Arc<[u8]>> = column.key_metadata.as_deref().map(Into::into);
+        columns.push((&*column.path, Arc::new(key), metadata));
     }
-    let names = columns.iter().map(|(path, ..)| *path).chain(policy.plain_columns.iter().map(String::as_str));
-    for name in names {
-        let mut named = leaves.iter().filter_map(|leaf| named_part(leaf, name));
-        let Some(first) = named.next() else {
-            let known = leaves.iter().map(|leaf| &*leaf.path).collect::<Vec<_>>().join(", ");
-            return Err(Error::UnknownColumn { name: name.into(), known });
-        };
-        if named.any(|other| other != first) {
-            let what = "two columns or groups have this name, because a name has dots";
-            return Err(Error::Contradiction { column: name.into(), what });
-        }
-    }
+    let mut names =
+        columns.iter().map(|(path, ..)| *path).chain(policy.plain_columns.iter().map(String::as_str));
+    names.try_for_each(|name| check_name(leaves, name))?;
     let mut treatments = Vec::with_capacity(leaves.len());
     for leaf in leaves {
-        let contradiction = |what| Error::Contradiction { column: leaf.path.clone(), what };
-        let mut keys = columns.iter().filter(|(path, ..)| is_in(leaf, path));
-        let key = keys.next();
-        if keys.next().is_some() {
-            return Err(contradiction("two keys are given for it"));
-        }
-        let is_plain = policy.plain_columns.iter().any(|name| is_in(leaf, name));
+        let key = key_of(leaf, columns.iter().map(|(path, ..)| *path))?.map(|index| &columns[index]);
+        let is_plain = policy.plain_columns.iter().any(|name| leaf.is_in(name));
         let protection = match key {
-            Some(_) if is_plain => return Err(contradiction("it has a key and is named as plain")),
-            Some((_, key, metadata)) => Protection::ColumnKey(Arc::clone(key), (*metadata).clone()),
+            Some(_) if is_plain => {
+                let what = "it has a key and is named as plain";
+                return Err(Error::Contradiction { column: (*leaf.path).into(), what });
+            }
+            Some((_, key, metadata)) => Protection::ColumnKey(Arc::clone(key), metadata.clone()),
             None if is_plain => Protection::Plain,
             None => Protection::FooterKey(Arc::clone(&footer_key)),
         };
-        treatments.push(Treatment { column: leaf.path.clone(), names: leaf.names.clone(), protection });
+        treatments.push(Treatment {
+            column: Arc::clone(&leaf.path),
+            names: Arc::clone(&leaf.names),
+            protection,
+        });
     }
     Ok(Plan { footer_key, treatments })
-}
-
-/// The part of a column's path that a name of a policy stands for: all of it, or a group that the column is in. None if the name
-/// stands for something else. A dot in the name of a column does not make a group.
-fn named_part<'l>(leaf: &'l Leaf, name: &str) -> Option<&'l [String]> {
-    let mut rest = name;
-    for (index, part) in leaf.names.iter().enumerate() {
-        rest = rest.strip_prefix(&**part)?;
-        if rest.is_empty() {
-            return Some(&leaf.names[..=index]);
-        }
-        rest = rest.strip_prefix('.')?;
-    }
-    None
-}
-
-/// True if a name is that of the column or of a group that it is in.
-fn is_in(leaf: &Leaf, name: &str) -> bool {
-    named_part(leaf, name).is_some()
 }

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ._native import Buffer, Tensor
 
     Path = str | os.PathLike[str]
-    Kms = Callable[[str, str], bytes]
+    Kms = Callable[[str, str], bytes | None]
 
 __all__ = ["PlainFile", "decrypt", "decrypt_modules", "encrypt", "module_aad", "open"]
 
@@ -43,6 +43,9 @@ _Module = Literal[
 
 # By their numbers in the format (Encryption.md, section 4.4.2), which are those of the list above.
 _MODULES: tuple[str, ...] = get_args(_Module)
+
+# Bytes of the identifier of a file.
+_FILE_UNIQUE = 8
 
 
 class PlainFile(io.RawIOBase):
@@ -147,7 +150,10 @@ class _KeyMaterial:
             return self._kms(master, wrapped)
         kek = self._keks.get(kek_id)
         if kek is None:
-            kek = self._keks[kek_id] = bytes(self._kms(master, wrapped_kek))
+            unwrapped = self._kms(master, wrapped_kek)
+            if unwrapped is None:
+                return None
+            kek = self._keks[kek_id] = bytes(unwrapped)
         return _unwrap_locally(kek, kek_id, wrapped)
 
 
@@ -171,6 +177,7 @@ def open(
     aad_prefix: bytes | None = None,
     allow_missing_aad: bool = False,
     allow_unauthenticated_pages: bool = False,
+    allow_unauthenticated_footer: bool = False,
 ) -> PlainFile:
     """Opens an encrypted Parquet file; returns a file object with the same table as a plain Parquet file.
 
@@ -179,18 +186,22 @@ def open(
 
     file: a path, or a binary file object that can seek. It is not closed, and nothing else may use it meanwhile.
     keys: {"footer": key, "columns": {path: key}}, each key 16, 24 or 32 bytes. A path is the names of a column from the root, joined
-    by dots. kms: instead of keys, a function of a master key's identifier and a wrapped key that returns the key; it is called for
-    the key material that pyarrow and parquet-java store in the file. aad_prefix: required if the file was written with one and does
-    not store it; if the file stores one, the two must be equal. allow_missing_aad: read files of DuckDB, whose modules have no
-    associated data, so that an exchange of pages or columns of the file is not detected. allow_unauthenticated_pages: read files with
-    AES_GCM_CTR_V1, whose pages have no tags, so that changes in them are not detected. An attacker can also change a file with
-    AES_GCM_V1 into such a file, because the format does not authenticate the algorithm in files with an encrypted footer.
+    by dots; the name of a group stands for all columns in it. kms: instead of keys, a function of a master key's identifier and a
+    wrapped key that returns the key, or None if there is no key; it is called for the key material that pyarrow and parquet-java store
+    in the file. aad_prefix: required if the file was written with one. A prefix that the file stores is not used; if there is one, the
+    two must be equal. allow_missing_aad: read files of DuckDB, whose modules have no associated data, so that an exchange of pages or
+    columns of the file is not detected. allow_unauthenticated_pages: read files with AES_GCM_CTR_V1, whose pages have no tags, so that
+    changes in them are not detected. An attacker can also change a file with AES_GCM_V1 into such a file, because the format does not
+    authenticate the algorithm in files with an encrypted footer. allow_unauthenticated_footer: read a file with a plaintext footer
+    without a footer key. The signature of the footer is then not checked. Changes of names, types, other metadata, and columns without
+    a key are not detected, and neither are row groups that are missing or in another order. The values of a column in keys are still
+    authentic. With kms, every column may have been replaced by a plain one.
 
     Columns whose key is not given are in the schema, but cannot be read: a read raises ValueError.
 
     Raises InvalidTag for data that are not authentic (a wrong key, a wrong prefix, a damaged or changed file); ValueError for a file
     that is not Parquet or not encrypted, for a column with a key that the file does not have or has not encrypted, for missing keys,
-    and for files that need one of the arguments allow_...; OSError; and any exception of kms.
+    for a missing or different aad_prefix, and for files that need one of the arguments allow_...; OSError; and any exception of kms.
     """
     if (keys is None) == (kms is None):
         raise TypeError("give either keys or kms")
@@ -212,7 +223,9 @@ def open(
         def resolve(column: str | None, metadata: bytes | None) -> bytes | None:
             return footer if column is None else columns.get(column)
 
-    native = _native.NativeParquet(file, resolve, expected, aad_prefix, allow_missing_aad, allow_unauthenticated_pages)
+    native = _native.NativeParquet(
+        file, resolve, expected, aad_prefix, allow_missing_aad, allow_unauthenticated_pages, allow_unauthenticated_footer
+    )
     return PlainFile(native)
 
 
@@ -238,7 +251,8 @@ def encrypt(
     a key are encrypted with the footer key, except plain_columns, which are not encrypted. algorithm: "AES_GCM_V1", or
     "AES_GCM_CTR_V1", whose pages are not authenticated, so that `open` needs allow_unauthenticated_pages. plaintext_footer: leave
     the footer readable, and sign it. aad_prefix: identifies the file, so that it cannot be exchanged for another one.
-    store_aad_prefix: write it to the file; otherwise readers must know it. footer_key_metadata, column_key_metadata: what readers
+    store_aad_prefix: write it to the file, where everyone can read it. `open` needs the prefix in both cases; other readers may use the
+    stored one. footer_key_metadata, column_key_metadata: what readers
     need to find the keys.
 
     Raises ValueError for a name that is no column, for contradictory settings, and for a file that is not plain Parquet or cannot
@@ -274,6 +288,7 @@ def decrypt(
     aad_prefix: bytes | None = None,
     allow_missing_aad: bool = False,
     allow_unauthenticated_pages: bool = False,
+    allow_unauthenticated_footer: bool = False,
     overwrite: bool = False,
 ) -> None:
     """Writes the plain form of an encrypted Parquet file to a path. The output appears complete or not at all.
@@ -288,23 +303,40 @@ def decrypt(
         aad_prefix=aad_prefix,
         allow_missing_aad=allow_missing_aad,
         allow_unauthenticated_pages=allow_unauthenticated_pages,
+        allow_unauthenticated_footer=allow_unauthenticated_footer,
     ) as plain:
         plain._native.save(output, overwrite)
 
 
-def module_aad(file_aad: bytes, module: _Module, row_group: int = 0, column: int = 0, page: int = 0) -> bytes:
+def module_aad(
+    aad_file_unique: bytes,
+    module: _Module,
+    row_group: int = 0,
+    column: int = 0,
+    page: int = 0,
+    *,
+    aad_prefix: bytes = b"",
+) -> bytes:
     """The associated data of a module, for decrypt_modules.
 
-    file_aad: the AAD prefix and the file's identifier (aad_file_unique in its metadata), concatenated. module: its type. row_group,
-    column, page: ordinals from 0; the dictionary page is not counted. The page is used for data pages and their headers, row group
-    and column for all modules except the footer.
+    aad_file_unique: the file's identifier in its metadata, 8 bytes. module: its type. row_group, column, page: ordinals from 0; the
+    dictionary page is not counted. All modules except the footer have a row group and a column, and data pages and their headers also
+    have a page; other ordinals must be 0. aad_prefix: the AAD prefix that is expected, not one that the file states.
+
+    Raises ValueError for an identifier of another length, an unknown type, and ordinals that the type does not have.
     """
+    if len(aad_file_unique) != _FILE_UNIQUE:
+        raise ValueError(f"the identifier of a file (aad_file_unique) has {_FILE_UNIQUE} bytes, not {len(aad_file_unique)}: refuse the file")
     if module not in _MODULES:
         raise ValueError(f"{module!r} is not a type of modules: it must be one of {', '.join(_MODULES)}")
-    ordinals = (row_group, column, page)[: {"footer": 0, "data_page": 3, "data_page_header": 3}.get(module, 2)]
-    if any(not 0 <= ordinal < 1 << 15 for ordinal in ordinals):
-        raise ValueError(f"the ordinals {ordinals} must be from 0 to 32767")
-    return file_aad + bytes([_MODULES.index(module)]) + struct.pack(f"<{len(ordinals)}h", *ordinals)
+    ordinals = (row_group, column, page)
+    count = {"footer": 0, "data_page": 3, "data_page_header": 3}.get(module, 2)
+    if any(not 0 <= ordinal < 1 << 15 for ordinal in ordinals[:count]):
+        raise ValueError(f"the ordinals {ordinals[:count]} must be from 0 to 32767")
+    if any(ordinals[count:]):
+        raise ValueError(f"a module of the type {module!r} has only {count} of the ordinals {ordinals}: the others must be 0")
+    place = struct.pack(f"<B{count}h", _MODULES.index(module), *ordinals[:count])
+    return b"".join((aad_prefix, aad_file_unique, place))
 
 
 def decrypt_modules(

@@ -1,0 +1,168 @@
+//! The memory that footers of many small values take, by the bytes that are allocated.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use lockstep::Engine;
+use lockstep_parquet::{ColumnKey, Keys, PlainView, Policy, ReadOptions, encrypt};
+
+/// Counts the bytes that are allocated.
+struct Counting;
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+fn add(len: usize) {
+    MOST.fetch_max(NOW.fetch_add(len, Relaxed) + len, Relaxed);
+}
+
+// SAFETY: the calls are passed to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        add(layout.size());
+        // SAFETY: as the caller guarantees.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: as the caller guarantees.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The most bytes that were allocated at the same time during a call.
+fn most<T>(call: impl FnOnce() -> T) -> (T, usize) {
+    let before = NOW.load(Relaxed);
+    MOST.store(before, Relaxed);
+    let result = call();
+    (result, MOST.load(Relaxed) - before)
+}
+
+/// Bytes of each footer.
+const LEN: usize = 1 << 18;
+/// The limits: bytes for each byte of the footer, and bytes in addition.
+const BEFORE_AUTHENTICATION: (usize, usize) = (2, 256 << 10);
+const AFTERWARDS: (usize, usize) = (32, 4 << 20);
+
+fn varint(mut value: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+    out
+}
+
+/// A field with a list of this many elements: `header` is that of the field, `kind` the type of the elements.
+fn list(header: u8, kind: u8, element: &[u8], count: usize) -> Vec<u8> {
+    [&[header, 0xf0 | kind][..], &varint(count), &element.repeat(count)].concat()
+}
+
+/// `FileMetaData` with a list of elements that fill it, for each kind of small elements.
+fn footers() -> Vec<(String, Vec<u8>)> {
+    // The schema has a root and a column `a`. The list of row groups follows.
+    let schema = [0x29, 0x2c, 0x48, 1, b'r', 0x15, 2, 0, 0x15, 2, 0x38, 1, b'a', 0];
+    let elements: [(&str, &[u8]); 6] = [
+        ("empty structures", &[0]),
+        ("structures with a Boolean", &[0x11, 0]),
+        ("structures with Booleans", &[0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0]),
+        ("structures with an empty string", &[0x18, 0, 0]),
+        ("structures within structures", &[0x1c, 0x1c, 0x1c, 0, 0, 0, 0]),
+        ("lists within structures", &[0x19, 0x1c, 0, 0]),
+    ];
+    // A row group, a chunk and its metadata: the path, the size 0, and the offset of the data pages.
+    let meta = [0x3c, 0x39, 0x18, 1, b'a', 0x46, 0, 0x26, 8, 0];
+    let no_column = [0x19, 0x0c, 0x26, 0, 0];
+    let group = [&[0x19, 0x1c][..], &meta, &[0, 0x26, 0, 0]].concat();
+    // The same chunk, encrypted with the footer key.
+    let encrypted = [&[0x19, 0x1c][..], &meta, &[0x5c, 0x1c, 0, 0, 0, 0x26, 0, 0]].concat();
+    let mut footers = Vec::new();
+    for (name, element) in elements {
+        let count = LEN / element.len();
+        footers
+            .push((format!("row groups: {name}"), [&schema[..], &list(0x29, 12, element, count)].concat()));
+        footers.push((
+            format!("an unknown field: {name}"),
+            [&list(0x19, 12, element, count)[..], &schema].concat(),
+        ));
+        footers.push((format!("the schema: {name}"), list(0x29, 12, element, count)));
+    }
+    for (name, group) in [("chunks", &group[..]), ("encrypted", &encrypted), ("no columns", &no_column)] {
+        // Fewer than 32768, which is the number of ordinals.
+        let groups = list(0x29, 12, group, LEN / group.len());
+        footers.push((format!("row groups: {name}"), [&schema[..], &groups].concat()));
+    }
+    let chunks = list(0x19, 12, &[&meta[..], &[0]].concat(), LEN / 11);
+    footers.push(("chunks of a row group".into(), [&schema[..], &[0x29, 0x1c], &chunks, &[0]].concat()));
+    let leaf = [0x15, 2, 0x38, 0, 0];
+    let count = (LEN / leaf.len()).min(32_767);
+    let root = [&[0x48, 0, 0x15][..], &varint(2 * count), &[0]].concat();
+    let leaves = [&[0x29, 0xfc][..], &varint(count + 1), &root, &leaf.repeat(count), &[0x29, 0x0c]].concat();
+    footers.push(("columns".into(), leaves));
+    // A group with a long name and with columns, for whose paths there is just enough room.
+    for (name_len, count) in [(LEN, 8), (10_000, 120), (100, 30_000)] {
+        let root = [0x48, 0, 0x15, 2, 0];
+        let group =
+            [&[0x48][..], &varint(name_len), &vec![b'g'; name_len], &[0x15], &varint(2 * count), &[0]];
+        let leaves = [&group.concat(), &leaf.repeat(count)[..]].concat();
+        let schema = [&[0x29, 0xfc][..], &varint(count + 2), &root, &leaves, &[0x29, 0x0c]].concat();
+        footers.push((format!("columns in a group with a name of {name_len} bytes"), schema));
+    }
+    footers.push(("Booleans".into(), vec![0x11; LEN]));
+    footers.push(("a string".into(), [&[0x18][..], &varint(LEN), &vec![1; LEN]].concat()));
+    footers.push(("nested structures".into(), vec![0x1c; LEN]));
+    footers.push(("nested lists".into(), [&[0x19][..], &vec![0x19; LEN]].concat()));
+    footers
+}
+
+/// A file with this footer. The fields that state the encryption, and 28 bytes in place of a signature, follow if it is to be read.
+fn file(footer: &[u8], magic: &[u8; 4], is_encrypted: bool) -> Vec<u8> {
+    // Field 8, after any other: AES_GCM_V1 with an identifier.
+    let algorithm = [&[0x0c, 16, 0x1c, 0x28, 8][..], &[7; 8], &[0, 0]].concat();
+    let mut footer = footer.to_vec();
+    if is_encrypted {
+        footer.extend(algorithm);
+    }
+    footer.push(0);
+    if is_encrypted {
+        footer.extend([0; 28]);
+    }
+    [magic, &footer[..], &(footer.len() as u32).to_le_bytes(), magic].concat()
+}
+
+/// One test, because other threads would be counted too.
+#[test]
+fn footers_take_memory_in_proportion_to_their_length() {
+    let engine = Engine::builder().threads(1).build().unwrap();
+    let keys = Keys::new().footer(&[7; 32]);
+    let unsigned = ReadOptions { allows_unauthenticated_footer: true, ..ReadOptions::default() };
+    let check = |name: &str, len: usize, most: usize, (factor, base): (usize, usize)| {
+        let limit = factor * len + base;
+        assert!(most <= limit, "{name}: {most} bytes, {:.1} for each of {len}", most as f64 / len as f64);
+    };
+    // The kernels are tested and the buffers of the engine are made at the first call.
+    let _ = PlainView::open(&engine, file(&[], b"PAR1", true), &keys, ReadOptions::default());
+    for (name, footer) in footers() {
+        for magic in [b"PAR1", b"PARE"] {
+            let signed = file(&footer, magic, true);
+            let (view, bytes) = most(|| PlainView::open(&engine, &signed, &keys, ReadOptions::default()));
+            assert!(view.is_err(), "{name}");
+            check(&format!("{name}, before authentication"), footer.len(), bytes, BEFORE_AUTHENTICATION);
+        }
+        let signed = file(&footer, b"PAR1", true);
+        let (read, bytes) = most(|| PlainView::open(&engine, &signed, &Keys::new(), unsigned).map(drop));
+        check(&format!("{name}, without a key: {read:?}"), footer.len(), bytes, AFTERWARDS);
+        let plain = file(&footer, b"PAR1", false);
+        let key = ColumnKey { path: "a".into(), key: vec![9; 16].into(), key_metadata: None };
+        for columns in [vec![], vec![key]] {
+            let policy = Policy { columns, ..Policy::uniform(&[7; 32]) };
+            let (written, bytes) = most(|| encrypt(&engine, &plain, std::io::sink(), &policy));
+            check(&format!("{name}, encryption: {written:?}"), footer.len(), bytes, AFTERWARDS);
+        }
+    }
+}
