@@ -93,6 +93,7 @@ pub struct ParquetReadOptions {
 // SAFETY: the structure is `repr(C)`, its first member is a `usize`, and zeros are valid.
 unsafe impl ffi::Options for ParquetReadOptions {
     const NAME: &'static str = "lockstep_parquet_read_options";
+    const ENDS: &'static [usize] = ffi::member_ends!(ParquetReadOptions: size footer_key footer_key_len columns column_count find_key find_key_user aad_prefix aad_prefix_len allow_missing_aad allow_unauthenticated_pages);
 }
 
 /// What is encrypted, and how. Columns that are named neither in `columns` nor in `plain_columns` are encrypted with the footer key.
@@ -134,6 +135,7 @@ pub struct ParquetPolicy {
 // SAFETY: the structure is `repr(C)`, its first member is a `usize`, and zeros are valid.
 unsafe impl ffi::Options for ParquetPolicy {
     const NAME: &'static str = "lockstep_parquet_policy";
+    const ENDS: &'static [usize] = ffi::member_ends!(ParquetPolicy: size footer_key footer_key_len footer_key_metadata footer_key_metadata_len columns column_count plain_columns plain_column_count aad_prefix aad_prefix_len algorithm plaintext_footer omit_aad_prefix reserved);
 
     fn reserved(&self) -> u32 {
         self.reserved
