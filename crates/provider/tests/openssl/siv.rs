@@ -153,7 +153,7 @@ fn each_init_of_a_siv_context_begins_a_message() {
                 &decrypt[..3],
                 slice::from_ref(&to_encrypt),
                 &encrypt[..1],
-                &[none.clone()],
+                slice::from_ref(&none),
                 &encrypt,
             ]
             .concat();

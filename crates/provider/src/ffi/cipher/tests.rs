@@ -14,7 +14,7 @@ const METHODS: [&str; 8] = ["init", "update", "aad", "set_message_len", "finish"
 /// A cipher with values that own memory. It panics in one method, after it has taken the values out.
 struct Faulty {
     panics_in: &'static str,
-    values: Option<Box<Arc<()>>>,
+    values: Option<Arc<()>>,
 }
 
 impl Faulty {
@@ -85,7 +85,7 @@ impl Cipher for Faulty {
 fn faulty(panics_in: &'static str) -> (*mut c_void, Arc<()>) {
     let instance = Instance::new(Core::none(), |_| None).unwrap();
     let value = Arc::new(());
-    let cipher = Faulty { panics_in, values: Some(Box::new(Arc::clone(&value))) };
+    let cipher = Faulty { panics_in, values: Some(Arc::clone(&value)) };
     let context = Context { cipher, instance, algorithm: &ALGORITHMS[0], traced: false, broken: false };
     (allocate(context), value)
 }
