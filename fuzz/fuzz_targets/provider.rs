@@ -161,7 +161,7 @@ fn script(u: &mut Unstructured<'_>) -> Result<()> {
         if let Err(reason) = outcome {
             let text =
                 provider.reason(reason).expect("a reason of the provider's list").to_str().expect("UTF-8");
-            for never in ["report it", "memory", "device", "self-test"] {
+            for never in ["internal error", "memory", "device", "self test"] {
                 assert!(!text.contains(never), "{text}");
             }
         }
@@ -589,8 +589,9 @@ fn round_trip(u: &mut Unstructured<'_>) -> Result<()> {
         let at = u.choose_index(16)?;
         tag[at] ^= 1 << u.int_in_range(0..=7u8)?;
         let refused = message.run(first, cipher, false, &sealed, &cuts, Some(&mut tag), u)?;
-        let text = first.reason(refused.expect_err("the tag is wrong")).expect("a reason of the list");
-        assert!(text.to_str().expect("UTF-8").starts_with("tag mismatch"), "{text:?}");
+        // As in OpenSSL's default provider, the end of GCM leaves no reason, and the update of CCM a reason of OpenSSL.
+        let Refused(reason) = refused.expect_err("the tag is wrong");
+        assert_eq!(reason, if mode == "GCM" { 0 } else { 57 << 23 | 102 });
     }
     Ok(())
 }

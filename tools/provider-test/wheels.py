@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Tests packages of PyPI that contain an OpenSSL library of their own on our provider: cryptography (pyca) and pyarrow.
+"""Tests programs that contain an OpenSSL library of their own on our provider: the packages cryptography (pyca) and pyarrow of PyPI, and
+Node, if it is installed.
 
     tools/provider-test/wheels.py LOCKSTEP_SO
 
 Only OPENSSL_CONF selects our provider. What one process encrypts on our provider, another decrypts on the OpenSSL of the package
-alone, and the reverse: AESGCM and Cobblestone of pyca, and encrypted Parquet files of pyarrow. A trace of our provider proves that
-it did the work. The packages are those of tools/python_venv.py; if they cannot be installed, this fails.
+alone, and the reverse: AESGCM and Cobblestone of pyca, and encrypted Parquet files of pyarrow. pyca reports forged messages of every
+authenticated mode as it does on its own OpenSSL, and errors of Node have the same codes. A trace of our provider proves that it did
+the work. The packages are those of tools/python_venv.py; if they cannot be installed, this fails.
 
 LOCKSTEP_TEST_SUBJECT=default checks this script: it runs the same tests on the default provider alone, without checks of traces.
 """
@@ -16,6 +18,7 @@ sys.dont_write_bytecode = True
 
 import os
 import random
+import shutil
 import subprocess
 
 # The same data in each run; they are not secret.
@@ -24,6 +27,7 @@ KEYS = {bits: RANDOM.randbytes(bits // 8) for bits in (128, 192, 256)}
 NONCE, AAD = RANDOM.randbytes(12), b"associated data"
 SIZES = (0, 1, 1000, 100_000)
 CONTEXT = b"backups/monday"
+FORGED_MODES = ("GCM", "CCM", "OCB", "GCM-SIV", "SIV")
 ROWS = 50_000
 ALGORITHMS = ("AES_GCM_V1", "AES_GCM_CTR_V1")
 # The bytes that a process must have passed to our provider: those of all messages with one key length, or of a file.
@@ -42,7 +46,46 @@ def main():
         for package in ("pyca", "pyarrow"):
             for writes, reads in ((True, False), (False, True), (True, True)):
                 exchange(test, python, package, writes, reads)
+        node(test)
         return test.finish()
+
+
+NODE = """
+const crypto = require("node:crypto");
+const tries = {
+    "AES-256-GCM": ["aes-256-gcm", 12, {}, 3], "AES-256-CCM": ["aes-256-ccm", 12, { authTagLength: 16 }, 3],
+    "AES-256-OCB": ["aes-256-ocb", 12, { authTagLength: 16 }, 3], "AES-256-CBC": ["aes-256-cbc", 16, {}, 17],
+    "padding": ["aes-256-cbc", 16, {}, 32],
+};
+for (const [name, [cipher, ivBytes, options, bytes]] of Object.entries(tries)) {
+    const decipher = crypto.createDecipheriv(cipher, Buffer.alloc(32, 1), Buffer.alloc(ivBytes, 2), options);
+    try {
+        if (decipher.setAuthTag && cipher !== "aes-256-cbc") decipher.setAuthTag(Buffer.alloc(16));
+        decipher.update(Buffer.alloc(bytes));
+        decipher.final();
+        console.log(name, "accepted");
+    } catch (error) {
+        console.log(name, error.code, error.message);
+    }
+}
+"""
+
+
+def node(test):
+    """The codes of errors of Node for forged messages and wrong lengths are those of its own OpenSSL."""
+    if not shutil.which("node"):
+        print("NOT TESTED: errors of Node: node is not installed")
+        return
+    outputs = {}
+    for is_ours, configuration in ((False, test.default_conf), (True, test.subject_conf)):
+        trace = test.trace()
+        name = f"node: forged messages on {'our provider' if is_ours else 'its own OpenSSL'}"
+        options = ("--openssl-shared-config", f"--openssl-config={configuration}")
+        done = test.run("node", *options, "-e", NODE, subject=is_ours, trace=trace)
+        outputs[is_ours] = test.ran(done, name)
+        for mode in ("GCM", "CCM", "OCB", "CBC") if is_ours else ():
+            test.proved(trace, f"AES-256-{mode}", "decrypt", name)
+    test.check(outputs[False] == outputs[True], "node: the same errors on both providers", outputs)
 
 
 def exchange(test, python, package, writer_is_ours, reader_is_ours):
@@ -59,6 +102,8 @@ def exchange(test, python, package, writer_is_ours, reader_is_ours):
         if package == "pyca":
             for bits in KEYS:
                 test.proved(trace, f"AES-{bits}-GCM", step, name, at_least=PYCA_BYTES)
+            for mode in FORGED_MODES if step == "decrypt" else ():
+                test.proved(trace, f"AES-256-{mode}", step, name, at_least=1)
         else:
             for bits in KEYS:
                 test.proved(trace, f"AES-{bits}-GCM", step, name, at_least=PYARROW_BYTES)
@@ -114,9 +159,35 @@ def pyca_messages():
             )
 
 
+def forged_messages():
+    """Functions that decrypt a forged message: all kinds of pyca, and its incremental GCM."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, aead, algorithms, modes
+
+    key = KEYS[256]
+    for kind in (aead.AESGCM, aead.AESCCM, aead.AESOCB3, aead.AESGCMSIV):
+        cipher = kind(key)
+        for plain in (b"abc", bytes(1000)):
+            message = changed(cipher.encrypt(NONCE, plain, AAD))
+            yield lambda cipher=cipher, message=message: cipher.decrypt(NONCE, message, AAD)
+    siv = aead.AESSIV(key + KEYS[256][::-1])
+    message = changed(siv.encrypt(b"abc", [AAD, NONCE]))
+    yield lambda: siv.decrypt(message, [AAD, NONCE])
+
+    def incremental(tag):
+        decryptor = Cipher(algorithms.AES(key), modes.GCM(bytes(12), tag)).decryptor()
+        decryptor.update(b"abc")
+        return decryptor.finalize() if tag else decryptor.finalize_with_tag(bytes(16))
+
+    yield lambda: incremental(bytes(16))
+    yield lambda: incremental(None)
+
+
 def pyca(step, folder):
     from cryptography.exceptions import InvalidTag
 
+    if step == "decrypt":
+        for decrypt in forged_messages():
+            refuses(decrypt, InvalidTag)
     for name, plain, encrypt, decrypt in pyca_messages():
         path = os.path.join(folder, name)
         if step == "encrypt":

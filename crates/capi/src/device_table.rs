@@ -53,6 +53,7 @@ pub struct DeviceTable {
 // SAFETY: the structure is `repr(C)`, its first member is a `usize`, and zeros are valid.
 unsafe impl ffi::Options for DeviceTable {
     const NAME: &'static str = "lockstep_device_table";
+    const ENDS: &'static [usize] = ffi::member_ends!(DeviceTable: size messages key_len longest keys states offsets lengths from to tags status);
 }
 
 /// Work on a device that was started. It may be used only by the thread that started it.

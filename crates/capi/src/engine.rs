@@ -50,6 +50,7 @@ pub struct EngineOptions {
 // SAFETY: the structure is `repr(C)`, its first member is a `usize`, and zeros are valid.
 unsafe impl ffi::Options for EngineOptions {
     const NAME: &'static str = "lockstep_engine_options";
+    const ENDS: &'static [usize] = ffi::member_ends!(EngineOptions: size device kernel threads verify);
 }
 
 /// Makes an engine. The options may be NULL. If the options name a device or a kernel, this call opens the drivers of its

@@ -18,8 +18,10 @@ use crate::error::{
 
 /// Runs the body of a function of the interface, and returns its code. A panic becomes [`LOCKSTEP_ERROR_INTERNAL`].
 ///
-/// After a panic an object may be partly changed. This is sound because objects consist of plain values and of types of the
-/// library that keep their invariants during unwinding.
+/// After a panic, the objects of the call are still whole. Calls only have shared references to objects. What changes in a
+/// shared object is the list of devices of an engine, and caches inside of the library. They are behind locks, and change by
+/// single operations on collections. An object that the body makes, and a completion that it consumes, belong to the body,
+/// and unwinding drops them. The output of the call may be written in part.
 pub(crate) fn guarded(body: impl FnOnce() -> Outcome<()>) -> c_int {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => LOCKSTEP_OK,
@@ -52,7 +54,8 @@ fn wipe_stack() {
     area.zeroize();
 }
 
-/// Drops an object that C frees. Does nothing if the pointer is null. A panic in the drop is not reported.
+/// Drops an object that C frees. Does nothing if the pointer is null. If the drop panics, the rest of the object is leaked, which
+/// is not reported.
 ///
 /// # Safety
 /// The pointer is null, or [`produce`] has made it, and it is not used again.
@@ -237,15 +240,52 @@ pub(crate) unsafe fn text<'a>(text: *const c_char, name: &str) -> Outcome<Option
 /// defaults.
 ///
 /// # Safety
-/// The type is a `repr(C)` structure whose first member is a `usize`, and for which zero bytes are valid.
+/// The type is a `repr(C)` structure whose first member is a `usize`, and for which zero bytes are valid. Any bytes are valid for its
+/// members, except that a member that is a callback is null or a function of its type.
 pub(crate) unsafe trait Options: Copy {
     /// The name in messages.
     const NAME: &'static str;
+
+    /// Where the members end, from [`member_ends`].
+    const ENDS: &'static [usize];
 
     /// The member that fills the end of the structure, if there is one. It must be zero, so that a later version can give it
     /// a meaning.
     fn reserved(&self) -> u32 {
         0
+    }
+}
+
+/// Where the members of a structure of options end. All members are listed, in order. The list does not compile if a member
+/// is missing, or if there is padding.
+macro_rules! member_ends {
+    ($options:ty: $($member:ident)*) => {
+        {
+            const fn end<S, M>(start: usize, _member: fn(&S) -> &M) -> usize {
+                start + size_of::<M>()
+            }
+            let starts = [$(std::mem::offset_of!($options, $member)),*];
+            let ends = [$(end(std::mem::offset_of!($options, $member), |options: &$options| &options.$member)),*];
+            let mut i = 0;
+            while i < ends.len() {
+                let next = if i + 1 < ends.len() { starts[i + 1] } else { size_of::<$options>() };
+                assert!(ends[i] == next, "a member is missing, or there is padding");
+                i += 1;
+            }
+            &{ ends }
+        }
+    };
+}
+pub(crate) use member_ends;
+
+/// True if a structure may have this size. A structure of an older header ends where a member ends: a pointer, a number or a
+/// callback that is cut in two would be completed with zeros to another value. The size of each structure is a multiple of its
+/// alignment.
+fn is_size_of_options<T: Options>(size: usize) -> bool {
+    match size {
+        0..=MAX_OPTIONS if size < size_of::<T>() => T::ENDS.contains(&size),
+        0..=MAX_OPTIONS => size.is_multiple_of(align_of::<T>()),
+        _ => false,
     }
 }
 
@@ -264,7 +304,7 @@ pub(crate) unsafe fn options<T: Options>(pointer: *const T) -> Outcome<T> {
     }
     // SAFETY: the first member is the size.
     let size = unsafe { pointer.cast::<usize>().read_unaligned() };
-    if size < size_of::<usize>() || size > MAX_OPTIONS {
+    if !is_size_of_options::<T>(size) {
         let name = T::NAME;
         return Err(Failure::argument(format!(
             "the member `size` of {name} is {size}: set it to sizeof({name})"
@@ -277,7 +317,7 @@ pub(crate) unsafe fn options<T: Options>(pointer: *const T) -> Outcome<T> {
     // SAFETY: the source has `size` bytes.
     let unknown = unsafe { slice::from_raw_parts(pointer.cast::<u8>().add(shared), size - shared) };
     let has_unknown = unknown.iter().any(|byte| *byte != 0);
-    // SAFETY: bytes of the caller's structure, or zeros, are valid for the type.
+    // SAFETY: `known` has whole members of the caller's structure, and zeros for the others. Both are valid for the type.
     let known = unsafe { known.assume_init() };
     if has_unknown || known.reserved() != 0 {
         let name = T::NAME;
@@ -357,12 +397,14 @@ mod tests {
     struct Sample {
         size: usize,
         one: u32,
-        two: u64,
+        two: u32,
+        three: u64,
     }
 
-    // SAFETY: it is `repr(C)`, its first member is a `usize`, and zeros are valid.
+    // SAFETY: it is `repr(C)`, its first member is a `usize`, and any bytes are valid.
     unsafe impl Options for Sample {
         const NAME: &'static str = "sample";
+        const ENDS: &'static [usize] = member_ends!(Sample: size one two three);
     }
 
     #[test]
@@ -370,21 +412,33 @@ mod tests {
         #[repr(C)]
         struct Newer {
             sample: Sample,
-            three: u64,
+            four: u64,
         }
-        let sample = |size| Sample { size, one: 1, two: 2 };
+        let sample = |size| Sample { size, one: 1, two: 2, three: 3 };
         // SAFETY: the sizes are those of the structures, or refused.
         let read = |sample: *const Sample| unsafe { options(sample) };
-        assert_eq!(read(ptr::null()).unwrap(), Sample { size: 0, one: 0, two: 0 });
-        assert_eq!(read(&sample(size_of::<Sample>())).unwrap().two, 2);
-        assert_eq!(read(&sample(16)).unwrap().two, 0, "an older structure");
-        for wrong in [0, 1, 7, 5000, usize::MAX] {
+        assert_eq!(read(ptr::null()).unwrap(), Sample { size: 0, one: 0, two: 0, three: 0 });
+        assert_eq!(read(&sample(size_of::<Sample>())).unwrap().three, 3);
+        for wrong in [5000, usize::MAX] {
             assert!(read(&sample(wrong)).is_err());
         }
-        let mut newer = Newer { sample: sample(size_of::<Newer>()), three: 0 };
-        assert_eq!(read(ptr::from_ref(&newer).cast()).unwrap().two, 2);
-        newer.three = 1;
+        // Older structures end with a member.
+        for size in 0..size_of::<Sample>() {
+            let got = read(&sample(size)).ok().map(|options| (options.one, options.two, options.three));
+            let expected = match size {
+                8 => Some((0, 0, 0)),
+                12 => Some((1, 0, 0)),
+                16 => Some((1, 2, 0)),
+                _ => None,
+            };
+            assert_eq!(got, expected, "{size} bytes");
+        }
+        let mut newer = Newer { sample: sample(size_of::<Newer>()), four: 0 };
+        assert_eq!(read(ptr::from_ref(&newer).cast()).unwrap().three, 3);
+        newer.four = 1;
         assert!(read(ptr::from_ref(&newer).cast()).is_err());
+        (newer.sample.size, newer.four) = (size_of::<Newer>() - 4, 0);
+        assert!(read(ptr::from_ref(&newer).cast()).is_err(), "no structure has this size");
     }
 
     #[test]

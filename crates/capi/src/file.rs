@@ -33,6 +33,8 @@ pub struct FileOptions {
 // SAFETY: the structure is `repr(C)`, its first member is a `usize`, and zeros are valid.
 unsafe impl ffi::Options for FileOptions {
     const NAME: &'static str = "lockstep_file_options";
+    const ENDS: &'static [usize] =
+        ffi::member_ends!(FileOptions: size progress progress_user threads force sync reserved);
 
     fn reserved(&self) -> u32 {
         self.reserved

@@ -101,6 +101,7 @@ pub struct ParquetReadOptions {
 // SAFETY: the structure is `repr(C)`, its first member is a `usize`, and zeros are valid.
 unsafe impl ffi::Options for ParquetReadOptions {
     const NAME: &'static str = "lockstep_parquet_read_options";
+    const ENDS: &'static [usize] = ffi::member_ends!(ParquetReadOptions: size footer_key footer_key_len columns column_count find_key find_key_user aad_prefix aad_prefix_len allow_missing_aad allow_unauthenticated_pages allow_unauthenticated_footer reserved);
 
     fn reserved(&self) -> u32 {
         self.reserved
@@ -146,6 +147,7 @@ pub struct ParquetPolicy {
 // SAFETY: the structure is `repr(C)`, its first member is a `usize`, and zeros are valid.
 unsafe impl ffi::Options for ParquetPolicy {
     const NAME: &'static str = "lockstep_parquet_policy";
+    const ENDS: &'static [usize] = ffi::member_ends!(ParquetPolicy: size footer_key footer_key_len footer_key_metadata footer_key_metadata_len columns column_count plain_columns plain_column_count aad_prefix aad_prefix_len algorithm plaintext_footer omit_aad_prefix reserved);
 
     fn reserved(&self) -> u32 {
         self.reserved

@@ -46,6 +46,8 @@ pub struct StreamOptions {
 // SAFETY: the structure is `repr(C)`, its first member is a `usize`, and zeros are valid.
 unsafe impl ffi::Options for StreamOptions {
     const NAME: &'static str = "lockstep_stream_options";
+    const ENDS: &'static [usize] =
+        ffi::member_ends!(StreamOptions: size progress progress_user threads reserved);
 
     fn reserved(&self) -> u32 {
         self.reserved

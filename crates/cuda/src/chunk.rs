@@ -1,5 +1,6 @@
 //! Execution of a call as chunks. Each chunk is a launch sequence on one stream: it copies descriptions, keys and data
 //! to the device, runs the kernels, copies the results back, and wipes the device memory that it used.
+#![allow(unsafe_code)]
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -100,11 +101,15 @@ impl Task {
     }
 
     /// Queues the kernels.
-    fn run(&self, description: &Description, stream: &crate::gpu::Stream) -> Result<()> {
+    ///
+    /// # Safety
+    /// The requirements of [`Description::batch`].
+    unsafe fn run(&self, description: &Description, stream: &crate::gpu::Stream) -> Result<()> {
         let Some(family) = self.family else { return Ok(()) };
-        let batch = description.batch(self, family, stream);
+        // SAFETY: guaranteed by the caller.
+        let batch = unsafe { description.batch(self, family, stream) };
         if self.kind() != Kind::Polyval {
-            batch.expand(description.keys.0, description.keys.1)?;
+            batch.expand()?;
         }
         batch.run(self.kind())
     }
@@ -210,7 +215,10 @@ impl Pipeline for Task {
             gpu.copy_in_slice(&stream, from, device, *at)?;
         }
 
-        self.run(&staged, &stream)?;
+        // SAFETY: the staging buffer has been copied above. It is used again only after the event that is recorded below, and its
+        // drop waits for the machine. The caller's device memory is held by this task, and its pinned memory records
+        // the stream.
+        unsafe { self.run(&staged, &stream)? };
 
         let mut copy_back =
             |range: Range<usize>| gpu.copy_out(&stream, device, range.start, host, range.clone());

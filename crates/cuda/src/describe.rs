@@ -1,5 +1,6 @@
 //! The layout of a chunk on the device: the place of each part in a staging buffer, and the descriptions that kernels
 //! read.
+#![allow(unsafe_code)]
 
 use std::ops::Range;
 
@@ -14,7 +15,9 @@ use crate::chunk::Task;
 use crate::gpu::Stream;
 use crate::kernel::{Family, GHASH_MATRICES_BYTES, GHASH_ROWS, OCB_MASKS, Tiling};
 use crate::launch;
-use crate::passes::{Aead, AuxiliaryBlocks, Batch, Extra, Hashing, Level, Levels, Ocb, Tiled, chain_scratch};
+use crate::passes::{
+    Aead, AuxiliaryBlocks, Batch, Extra, Hashing, Level, Levels, Ocb, Parts, Tiled, chain_scratch,
+};
 use crate::staging::{Layout, Staging};
 
 /// Places in a staging buffer, in bytes. The parts that the host fills come first.
@@ -68,31 +71,40 @@ pub(crate) struct Description {
     ocb: Option<Ocb>,
     bytes: u64,
     /// The address and the number of the raw keys.
-    pub(crate) keys: (u64, u32),
+    keys: (u64, u32),
 }
 
 impl Description {
     /// The launches of the chunk.
-    pub(crate) fn batch<'a>(
+    ///
+    /// # Safety
+    /// The staging buffer that [`Work::describe`] has filled is copied to the device on the same stream before the launches. The
+    /// staging buffer and the data of the pieces stay allocated until an event that is recorded after the launches has passed,
+    /// or until the machine has been synchronised.
+    pub(crate) unsafe fn batch<'a>(
         &'a self,
         task: &'a Task,
         family: &'static Family,
         stream: &'a Stream,
     ) -> Batch<'a> {
-        Batch {
+        let parts = Parts {
             gpu: task.gpu(),
             stream,
             family,
             size: task.size,
             work: self.work,
             auxiliary: self.auxiliary,
+            keys: self.keys,
             schedules: self.schedules,
             scratch: self.scratch,
             hashing: self.hashing.as_ref(),
             aead: self.aead,
             ocb: self.ocb,
             bytes: self.bytes,
-        }
+        };
+        // SAFETY: `Work` has made the addresses and the descriptions. They are those of sections of the staging buffer, which
+        // `places` makes large enough, and of the data of the pieces. The caller guarantees the rest.
+        unsafe { Batch::new(parts) }
     }
 }
 

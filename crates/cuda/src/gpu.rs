@@ -313,10 +313,12 @@ impl Gpu {
 
     /// Queues a launch that works on `bytes` bytes of data.
     ///
-    /// This function is safe because of a rule of this crate: the addresses in the parameters, and in the memory that
-    /// they point to, belong to buffers and held slices. The buffers and slices outlive an event that is recorded after
-    /// the launch.
-    pub(crate) fn launch(
+    /// # Safety
+    /// The parameters are those of the entry point. The memory that the kernel accesses, by addresses in the parameters and
+    /// in the memory that they point to, is memory of this device. It stays allocated until an event that is recorded
+    /// on the stream after the launch has passed, or until the machine has been synchronised, as on drop of a
+    /// [`Buffer`].
+    pub(crate) unsafe fn launch(
         &self,
         stream: &Stream,
         entry: Entry,
@@ -324,7 +326,7 @@ impl Gpu {
         parameters: &[u8],
         bytes: u64,
     ) -> Result<()> {
-        // SAFETY: see above.
+        // SAFETY: guaranteed by the caller.
         self.call(|machine| unsafe { machine.launch(stream.handle(), entry, shape, parameters) })?;
         let mut counters = lock(&self.counters);
         let counter =

@@ -1,4 +1,5 @@
 //! Device memory and pinned memory that callers allocate.
+#![allow(unsafe_code)]
 
 use std::sync::Arc;
 
@@ -70,7 +71,10 @@ impl DeviceMemory for Memory {
         let shape = one_each(32 * from.len() as u64);
         let shape = shape.ok_or_else(|| self.gpu().failed("too many parts for one fetch"))?;
         if shape.grid > 0 {
-            self.gpu().launch(&stream, helper::GATHER, shape, parameters.bytes(), total as u64)?;
+            // SAFETY: the kernel reads the described parts, which are the caller's memory and are held until the result
+            // is dropped. It writes `total` bytes to the staging buffer, which has space for them, and whose drop waits
+            // for the machine.
+            unsafe { self.gpu().launch(&stream, helper::GATHER, shape, parameters.bytes(), total as u64)? };
         }
         if total > 0 {
             self.gpu().copy_out(&stream, &staging.device, parts, &mut staging.host, parts..parts + total)?;

@@ -1,4 +1,10 @@
 //! The launches of each operation, in order.
+//!
+//! All addresses and counts that the launches of this module and its submodules pass to kernels are fields of a [`Batch`], or
+//! are computed from them. Whoever makes a batch guarantees that they are valid.
+#![allow(unsafe_code)]
+
+use std::ops::Deref;
 
 use lockstep_core::{Error, KeySize, Result};
 use lockstep_gpu_host::Kind;
@@ -41,14 +47,16 @@ pub(crate) struct AuxiliaryBlocks {
     pub(crate) blocks: u64,
 }
 
-/// Work that is described on the device and ready to be launched.
-pub(crate) struct Batch<'a> {
+/// Work that is described on the device.
+pub(crate) struct Parts<'a> {
     pub(crate) gpu: &'a Gpu,
     pub(crate) stream: &'a Stream,
     pub(crate) family: &'static Family,
     pub(crate) size: KeySize,
     pub(crate) work: Tiled,
     pub(crate) auxiliary: Option<AuxiliaryBlocks>,
+    /// The address of the consecutive raw keys, and their number.
+    pub(crate) keys: (u64, u32),
     /// The address of the expanded keys, each for both directions.
     pub(crate) schedules: u64,
     /// The address of scratch memory. If tiles read the block before them, and for OCB3, it has 16 bytes for each tile. For
@@ -64,7 +72,27 @@ pub(crate) struct Batch<'a> {
     pub(crate) bytes: u64,
 }
 
-impl Batch<'_> {
+/// Work that is described on the device, with valid descriptions.
+pub(crate) struct Batch<'a>(Parts<'a>);
+
+impl<'a> Deref for Batch<'a> {
+    type Target = Parts<'a>;
+
+    fn deref(&self) -> &Parts<'a> {
+        &self.0
+    }
+}
+
+impl<'a> Batch<'a> {
+    /// # Safety
+    /// The addresses are those of memory of the device, which has the size that the counts and the operation require. The same
+    /// is true for the addresses and counts of the descriptions that are in this memory when the kernels run. The
+    /// memory stays allocated until an event that is recorded on the stream after the last launch has passed, or until the
+    /// machine has been synchronised.
+    pub(crate) unsafe fn new(parts: Parts<'a>) -> Batch<'a> {
+        Batch(parts)
+    }
+
     /// Queues all launches of an operation, after [`Batch::expand`].
     pub(crate) fn run(&self, kind: Kind) -> Result<()> {
         match kind {
@@ -89,8 +117,9 @@ impl Batch<'_> {
         }
     }
 
-    /// Expands consecutive raw keys.
-    pub(crate) fn expand(&self, keys: u64, count: u32) -> Result<()> {
+    /// Expands the raw keys.
+    pub(crate) fn expand(&self) -> Result<()> {
+        let (keys, count) = self.keys;
         let parameters = Parameters::default().long(keys).long(self.schedules).word(count);
         self.launch(self.family.expand(self.size), one_each(count.into()), &parameters, 0)
     }
@@ -140,7 +169,18 @@ impl Batch<'_> {
             .failed("the work was queued without a description that its operation needs: please report this")
     }
 
-    pub(crate) fn launch(
+    /// Launches a kernel with parameters of this batch.
+    fn launch(&self, entry: Entry, shape: Option<Shape>, parameters: &Parameters, bytes: u64) -> Result<()> {
+        // SAFETY: only this module and its submodules call this function, and they make the parameters from the fields of
+        // the batch, which are valid.
+        unsafe { self.launch_with(entry, shape, parameters, bytes) }
+    }
+
+    /// Launches a kernel with other parameters.
+    ///
+    /// # Safety
+    /// The requirements of [`Gpu::launch`].
+    pub(crate) unsafe fn launch_with(
         &self,
         entry: Entry,
         shape: Option<Shape>,
@@ -152,6 +192,7 @@ impl Batch<'_> {
         if shape.grid == 0 {
             return Ok(());
         }
-        self.gpu.launch(self.stream, entry, shape, parameters.bytes(), bytes)
+        // SAFETY: guaranteed by the caller.
+        unsafe { self.gpu.launch(self.stream, entry, shape, parameters.bytes(), bytes) }
     }
 }

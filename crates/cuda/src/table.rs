@@ -1,5 +1,6 @@
 //! Tables: messages that are described by arrays in device memory. Kernels make the segments of the messages in device
 //! memory, on the caller's stream.
+#![allow(unsafe_code)]
 
 use lockstep_core::Result;
 use lockstep_core::backend::{Completion, Pending};
@@ -13,7 +14,9 @@ use crate::gpu::{Event, Gpu, Stream};
 use crate::kernel::{Family, GHASH_MATRICES_BYTES, GHASH_ROWS, GHASH_TILE_BLOCKS, Tiling, helper, one_each};
 use crate::launch::{Parameters, Segment};
 use crate::machine::{Hold, Limits};
-use crate::passes::{Aead, AuxiliaryBlocks, Batch, Extra, Hashing, Level, Tiled, by_messages, chain_scratch};
+use crate::passes::{
+    Aead, AuxiliaryBlocks, Batch, Extra, Hashing, Level, Parts, Tiled, by_messages, chain_scratch,
+};
 use crate::staging::{Layout, Staging};
 
 /// A table in flight.
@@ -95,7 +98,9 @@ pub(crate) fn submit<'w>(task: &Task, table: &Table) -> Result<Completion<'w>> {
     let outputs: Vec<DeviceSlice> = outputs.cloned().collect();
     // After a failure some messages may be complete. All of the output is zeroed, including bytes that belong to no
     // message.
-    let launched = shape.launch(&staging, &places, &stream);
+    // SAFETY: the staging buffer has been described and its copy queued. It is used again only after the event, and its drop waits
+    // for the machine; the memory of the table is held until the event has passed or its outputs have been zeroed.
+    let launched = unsafe { shape.launch(&staging, &places, &stream) };
     let event = launched.inspect_err(|_| gpu.zero_outputs(&stream, &outputs))?;
     staging.host.settle(&stream, &event);
     let work = InFlight::new(&task.pool, staging, event);
@@ -207,7 +212,11 @@ impl<'t> Shape<'t> {
         self.task.gpu().copy_in(stream, &mut staging.host, 0..places.described, &staging.device, 0)
     }
 
-    fn batch<'a>(
+    /// # Safety
+    /// The staging buffer has the places, the described part of it is copied to the device on the same stream before the
+    /// launches, and [`Shape::segments`] is launched first. The staging buffer and the table's memory stay allocated until
+    /// an event that is recorded after the launches has passed, or until the machine has been synchronised.
+    unsafe fn batch<'a>(
         &'a self,
         hashing: Option<&'a Hashing>,
         places: &Places,
@@ -215,7 +224,7 @@ impl<'t> Shape<'t> {
         stream: &'a Stream,
     ) -> Batch<'a> {
         let at = |place: usize| base + place as u64;
-        Batch {
+        let parts = Parts {
             gpu: self.task.gpu(),
             stream,
             family: self.family,
@@ -237,6 +246,7 @@ impl<'t> Shape<'t> {
                 },
                 blocks: at(places.states),
             }),
+            keys: (self.table.keys.offset(), self.keys as u32),
             schedules: at(places.schedules),
             scratch: at(places.scratch),
             hashing,
@@ -244,11 +254,18 @@ impl<'t> Shape<'t> {
             ocb: None,
             // The number of bytes is only available on the device.
             bytes: 0,
-        }
+        };
+        // SAFETY: the addresses are those of the table, and of places that `places` makes large enough for its messages. The
+        // kernels that write the descriptions check each message against the length of the data. The caller guarantees
+        // the rest.
+        unsafe { Batch::new(parts) }
     }
 
     /// Queues all launches, and the wiping of the staging buffer's device memory.
-    fn launch(&self, staging: &Staging, places: &Places, stream: &Stream) -> Result<Event> {
+    ///
+    /// # Safety
+    /// The requirements of [`Shape::batch`].
+    unsafe fn launch(&self, staging: &Staging, places: &Places, stream: &Stream) -> Result<Event> {
         let (gpu, table) = (self.task.gpu(), self.table);
         let base = staging.device.address();
         let at = |place: usize| base + place as u64;
@@ -268,15 +285,16 @@ impl<'t> Shape<'t> {
             polyval: is_polyval,
             carry_less: self.task.is_carry_less(),
         });
-        let batch = self.batch(hashing.as_ref(), places, base, stream);
-        batch.launch(
-            helper::TABLE_SEGMENTS,
-            one_each(u64::from(self.count) + 1),
-            &self.segments(places, base),
-            0,
-        )?;
+        // SAFETY: guaranteed by the caller.
+        let batch = unsafe { self.batch(hashing.as_ref(), places, base, stream) };
+        let launch = |entry, threads, parameters: &Parameters| {
+            // SAFETY: the parameters below have addresses of the table and of places of the staging buffer, with the number of
+            // messages for which both are large enough. The caller guarantees that this memory stays allocated.
+            unsafe { batch.launch_with(entry, one_each(threads), parameters, 0) }
+        };
+        launch(helper::TABLE_SEGMENTS, u64::from(self.count) + 1, &self.segments(places, base))?;
         if !is_polyval {
-            batch.expand(table.keys.offset(), self.keys as u32)?;
+            batch.expand()?;
         }
         if let Kind::Gcm { opens } = self.task.kind() {
             let pairs = |place: usize| if self.arrays.shared { 0 } else { at(place) };
@@ -289,14 +307,14 @@ impl<'t> Shape<'t> {
                 .long(self.arrays.tags.map_or(0, DeviceSlice::offset))
                 .word(self.count)
                 .word(opens.into());
-            batch.launch(helper::GCM_MESSAGES, one_each(u64::from(self.count) + 1), &messages, 0)?;
+            launch(helper::GCM_MESSAGES, u64::from(self.count) + 1, &messages)?;
         } else if self.hashes && !is_polyval {
             // GHASH needs zero blocks here. The previous kernel may have written chaining states, which only XTS needs.
             gpu.zero(stream, &staging.device, places.states..places.states + 16 * self.blocks)?;
         }
         for (&each, &(first_tile, _)) in self.levels.iter().zip(&places.levels) {
             let uniform = Parameters::default().long(at(first_tile)).long(each).word(self.count);
-            batch.launch(helper::UNIFORM_TILES, one_each(u64::from(self.count) + 1), &uniform, 0)?;
+            launch(helper::UNIFORM_TILES, u64::from(self.count) + 1, &uniform)?;
         }
         batch.run(self.task.kind())?;
         if !self.gcm {
@@ -306,7 +324,7 @@ impl<'t> Shape<'t> {
                 .long(table.status.offset())
                 .word(self.count)
                 .word(self.task.chaining() as u32);
-            batch.launch(helper::TABLE_RESULTS, one_each(self.count.into()), &results, 0)?;
+            launch(helper::TABLE_RESULTS, self.count.into(), &results)?;
         }
         gpu.zero(stream, &staging.device, 0..places.len)?;
         gpu.record(stream)

@@ -199,7 +199,7 @@ impl KeystreamJob {
 
     /// Computes a claimed segment: through the planner if `planned` and large enough, else inline. Returns `None` if an
     /// allocation or the device has failed, and also after a panic, because a thread that waits for the segment must be
-    /// notified in every case.
+    /// notified in every case. The computation changes nothing but the segment, which a panic drops.
     fn make(&self, number: u64, spare: Option<Keystream>, planned: bool) -> Option<Keystream> {
         catch_unwind(AssertUnwindSafe(|| {
             let mut keystream = match spare {

@@ -28,5 +28,6 @@ mod instance;
 mod key;
 mod message;
 mod reason;
+mod report;
 mod settings;
 mod trace;

@@ -8,7 +8,7 @@ use lockstep::hazmat::Error;
 pub(crate) type Outcome<T> = Result<T, Reason>;
 
 macro_rules! reasons {
-    ($($(#[$doc:meta])* $name:ident $(= $text:literal)? $(as $number:literal: $advice:literal)?,)*) => {
+    ($($(#[$doc:meta])* $name:ident $(= $own:literal)? $(as $number:literal $shared:literal)? $(: $advice:literal)?,)*) => {
         /// A reason. Its number and text are put on OpenSSL's error stack.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u32)]
@@ -21,107 +21,132 @@ macro_rules! reasons {
 
         impl Reason {
             /// The reasons of this provider, with their texts.
-            pub(crate) const OWN: &'static [(Reason, &'static CStr)] = &[$($((Reason::$name, $text),)?)*];
+            pub(crate) const OWN: &'static [(Reason, &'static CStr)] = &[$($((Reason::$name, $own),)?)*];
 
-            /// For a reason that OpenSSL's own providers have: its number, which programs may check, and the detail
-            /// that this provider adds. `None` for other reasons.
-            pub(crate) fn shared(self) -> Option<(u32, &'static CStr)> {
+            /// The number, if OpenSSL's own providers have this reason. Programs may check it.
+            pub(crate) fn shared(self) -> Option<u32> {
                 match self {
-                    $($(Reason::$name => Some(($number, $advice)),)?)*
+                    $($(Reason::$name => Some($number),)?)*
                     _ => None,
+                }
+            }
+
+            /// The remedy, or more about the cause; empty if the text of the reason suffices.
+            pub(crate) fn advice(self) -> &'static CStr {
+                match self {
+                    $($(Reason::$name => $advice,)?)*
+                    _ => c"",
+                }
+            }
+
+            /// The text.
+            pub(crate) fn text(self) -> &'static CStr {
+                match self {
+                    $($(Reason::$name => $own,)? $(Reason::$name => $shared,)?)*
+                    Reason::None => c"",
                 }
             }
         }
     };
 }
 
-// Reasons with a number are `PROV_R_*` of openssl/proverr.h: OpenSSL has the text, and programs may check the number.
+// Reasons with a number are `PROV_R_*` of openssl/proverr.h, with OpenSSL's texts. Programs may check the number. The
+// texts of the other reasons are words and spaces only, as OpenSSL's are, because programs make error codes of them. The advice
+// after the colon is data of the entry, which has no such rule.
 reasons! {
     /// A bug in this provider.
-    Internal = c"internal error in lockstep: please report it",
+    Internal = c"internal error in lockstep": c"please report it",
     /// Out of memory.
     OutOfMemory = c"out of memory",
     /// A bad setting in the configuration or the environment.
     Setting = c"bad setting",
     /// The kernel failed its known-answer test.
-    SelfTest = c"the kernel failed its self-test on this machine",
+    SelfTest = c"self test failure": c"the kernel returned wrong results on this machine",
     /// A device or kernel has failed.
-    Device = c"a device failed",
+    Device = c"device failure",
     /// The operating system returned no random bytes.
     Random = c"no random bytes from the operating system",
 
     /// A key of the wrong length.
-    KeyLength as 105: c"",
+    KeyLength as 105 c"invalid key length",
     /// An IV of a length that the mode does not support.
-    IvLength as 109: c"",
+    IvLength as 109 c"invalid iv length",
     /// Update before a key was set.
-    NoKey as 114: c"",
+    NoKey as 114 c"no key set",
     /// Update before an IV was set, or after the end of the message.
     NoIv = c"no iv set for this message",
     /// Both halves of an XTS key are equal.
-    XtsEqualKeys as 149: c"both halves of the key are equal",
+    XtsEqualKeys as 149 c"xts duplicated keys": c"both halves of the key are equal",
     /// A CBC-CTS message of less than a block.
-    CtsTooShort = c"cbc-cts: message shorter than 16 bytes",
+    CtsTooShort = c"message shorter than 16 bytes",
     /// CBC-CTS requires the whole message in one update.
-    CtsSecondUpdate = c"cbc-cts: the message has ended: call init for another one",
+    CtsSecondUpdate = c"cts message has ended": c"call init for another one",
+    /// A variant of CBC-CTS that does not exist.
+    CtsMode = c"unknown cts mode": c"there are CS1, CS2 and CS3",
     /// SIV requires the whole message in one update.
-    SivSecondUpdate = c"siv: the message has ended: call init with a key for another one",
+    SivSecondUpdate = c"siv message has ended": c"call init for another one",
     /// SIV has no message without an update.
-    SivNoUpdate = c"siv: there was no successful update",
+    SivNoUpdate = c"no successful update of the siv message",
     /// More strings of additional data than RFC 5297 allows.
-    SivStrings = c"siv: more than 126 strings of additional data",
+    SivStrings = c"more than 126 strings of additional data",
     /// A length that key wrap does not accept.
-    WrapLength as 230: c"key wrap takes whole semiblocks of 8 bytes, at least two; key wrap with padding wraps any length",
+    WrapLength as 230 c"invalid input length": c"key wrap takes whole semiblocks of 8 bytes, at least two; key wrap with padding wraps any length",
+    /// A length of whole semiblocks that is too short.
+    WrapShort as 102 c"cipher operation failed": c"key wrap takes at least two semiblocks of 8 bytes, and unwrapping one more",
     /// The wrapped key is not authentic: wrong key or changed data.
-    Unwrap as 102: c"wrong key, or the data were changed",
+    Unwrap as 102 c"cipher operation failed": c"wrong key, or the data were changed",
     /// An XTS data unit of less than a block.
-    XtsTooShort = c"xts: data unit shorter than 16 bytes",
+    XtsTooShort = c"data unit shorter than 16 bytes",
     /// An XTS data unit of more than 2^20 blocks.
-    XtsTooLong as 148: c"at most 2^20 blocks of 16 bytes",
+    XtsTooLong as 148 c"xts data unit is too large": c"at most 2^20 blocks of 16 bytes",
 
     /// A null pointer with a length other than 0.
     NullBuffer = c"null buffer",
     /// A length that exceeds the address space.
     Length = c"impossible length",
     /// The output buffer is too small.
-    OutputTooSmall as 106: c"",
+    OutputTooSmall as 106 c"output buffer too small",
     /// A TLS record must be processed in place.
     NotInPlace = c"tls records must be processed in place",
 
     /// The data end with a partial block and padding is off.
-    WrongFinalBlockLength as 107: c"the data are not a multiple of 16 bytes",
+    WrongFinalBlockLength as 107 c"wrong final block length": c"the data are not a multiple of 16 bytes",
     /// The padding is wrong: wrong key or changed data.
-    BadDecrypt as 100: c"wrong key, or the data were changed",
+    BadDecrypt as 100 c"bad decrypt": c"wrong key, or the data were changed",
     /// The tag is wrong: wrong key or changed data.
-    TagMismatch = c"tag mismatch: wrong key, or the data were changed",
+    TagMismatch = c"tag mismatch": c"wrong key, or the data were changed",
     /// The tag to compare with has not been set.
-    TagNotSet as 119: c"",
+    TagNotSet as 119 c"tag not set",
     /// The tag was requested before the end of an encryption, or during decryption.
-    NoTag = c"there is no tag: it is computed at the end of encryption",
+    NoTag = c"there is no tag": c"it is computed at the end of encryption",
     /// A tag was set for encryption, which computes the tag itself.
-    TagNotNeeded as 120: c"encryption computes it",
+    TagNotNeeded as 120 c"tag not needed": c"encryption computes it",
     /// A tag length that the mode does not support.
-    TagLength as 118: c"",
+    TagLength as 118 c"invalid tag length",
+    /// A tag without bytes.
+    TagEmpty as 110 c"invalid tag",
     /// Additional data must come before the data.
     AadAfterData = c"additional data after the data have begun",
     /// CCM requires all additional data in one update.
-    SecondAad = c"ccm: additional data in more than one piece",
+    SecondAad = c"additional data in more than one piece",
     /// CCM requires the length of the message before its additional data.
-    NoLength = c"ccm: message length not set before additional data",
+    NoLength = c"message length not set before additional data",
     /// CCM requires all data in one update, of the length that was set.
-    WrongLength = c"ccm: the data have another length than the one that was set",
+    WrongLength = c"data of another length than the one that was set",
     /// A message longer than the limit of the mode.
     MessageTooLong = c"message too long for its mode or iv",
     /// The message has ended.
-    Finished = c"the message has ended: set a new iv",
+    Finished = c"message has ended": c"set a new iv",
     /// Additional data of a TLS record that are not 13 bytes long or contradict the record.
-    TlsAad as 108: c"additional data of a tls record",
+    TlsAad as 108 c"invalid aad": c"additional data of a tls record",
     /// A TLS record of an impossible length.
     TlsRecord = c"tls record of an impossible length",
     /// Invalid parts of an IV for TLS.
     TlsIv = c"invalid iv parts for tls",
+    /// A fixed part of the IVs of TLS records that is too short or too long.
+    TlsFixedIv = c"invalid fixed part of the iv for tls",
     /// More records than allowed for one key.
-    TooManyRecords as 126: c"",
+    TooManyRecords as 126 c"too many records",
 
     /// A parameter of the wrong type or with a value out of range.
     ParameterType = c"parameter of the wrong type or out of range",
@@ -137,7 +162,7 @@ impl From<Error> for Reason {
             Error::Padding => Reason::BadDecrypt,
             Error::OutputLength { .. } => Reason::OutputTooSmall,
             Error::AuthenticationFailed => Reason::Unwrap,
-            Error::DataLength { .. } => Reason::WrapLength,
+            Error::DataLength { .. } => Reason::WrapShort,
             _ => Reason::Device,
         }
     }
@@ -147,20 +172,30 @@ impl From<Error> for Reason {
 mod tests {
     use super::*;
 
+    /// Node.js and others make error codes of the texts: upper case, with `_` in place of spaces.
+    fn error_code(text: &str) -> String {
+        let code = text.chars().map(|c| if c == ' ' { '_' } else { c.to_ascii_uppercase() });
+        format!("ERR_OSSL_{}", code.collect::<String>())
+    }
+
     #[test]
-    fn texts_are_distinct_and_contain_no_percent_signs() {
+    fn texts_are_distinct_and_become_error_codes_of_letters_digits_and_underscores() {
         for (i, (reason, text)) in Reason::OWN.iter().enumerate() {
             assert!(reason.shared().is_none());
-            assert!(!text.to_str().unwrap().contains('%'), "texts are used as format strings");
-            assert!(Reason::OWN[..i].iter().all(|(_, other)| other != text));
+            let code = error_code(text.to_str().unwrap());
+            let is_plain = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+            assert!(code.bytes().all(is_plain) && !code.contains("__") && !code.ends_with('_'), "{code}");
+            assert!(Reason::OWN[..i].iter().all(|(_, other)| other != text), "{text:?}");
+            assert_eq!(reason.text(), *text);
+            assert!(!reason.advice().to_str().unwrap().contains('%'), "advice is used as a format string");
         }
     }
 
     #[test]
     fn shared_reasons_have_openssls_numbers() {
         // openssl/proverr.h
-        assert_eq!(Reason::BadDecrypt.shared().unwrap().0, 100);
-        assert_eq!(Reason::WrongFinalBlockLength.shared().unwrap().0, 107);
+        assert_eq!(Reason::BadDecrypt.shared(), Some(100));
+        assert_eq!(Reason::WrongFinalBlockLength.shared(), Some(107));
         assert_eq!(Reason::Device.shared(), None);
     }
 }

@@ -41,7 +41,10 @@ pub(crate) struct Ccm {
     tag_len: usize,
     /// The tag: the result of encryption, or the tag to compare with.
     tag: Block,
+    /// True if `tag` is the tag to compare with.
     tag_is_set: bool,
+    /// True if `tag` is the tag of the last encrypted message.
+    tag_is_made: bool,
     /// The current message.
     message: Option<Message>,
     /// The additional data of the next record.
@@ -90,6 +93,7 @@ impl Cipher for Ccm {
             tag_len: 12,
             tag: [0; 16],
             tag_is_set: false,
+            tag_is_made: false,
             message: None,
             record_aad: None,
             record_growth: 0,
@@ -113,6 +117,7 @@ impl Cipher for Ccm {
             self.message = None;
             // A tag that was set for this message is kept; the tag of the previous encryption is discarded.
             self.tag_is_set &= !encrypts;
+            self.tag_is_made = false;
         }
         ContextKey::replace(&mut self.key, &self.instance, key)?;
         if key.is_some() {
@@ -190,7 +195,7 @@ impl Cipher for Ccm {
                 param.octets(&self.iv[..len])
             }
             b"tag" => {
-                if !self.encrypts || !self.tag_is_set {
+                if !self.encrypts || !self.tag_is_made {
                     return Err(Reason::NoTag);
                 }
                 let len = param.room();
@@ -199,7 +204,7 @@ impl Cipher for Ccm {
                 }
                 param.octets(&self.tag[..len])?;
                 // The tag can be read once, as in OpenSSL. Reading it ends the message.
-                self.tag_is_set = false;
+                self.tag_is_made = false;
                 self.message = None;
                 Ok(())
             }
@@ -220,7 +225,7 @@ impl Cipher for Ccm {
                         return Err(Reason::TagNotNeeded);
                     }
                     self.tag[..len].copy_from_slice(tag);
-                    self.tag_is_set = true;
+                    (self.tag_is_set, self.tag_is_made) = (true, false);
                 }
                 self.tag_len = len;
             }
@@ -286,7 +291,7 @@ impl Ccm {
         let tag = finish(key.inline(), mac, counter)?;
         if self.encrypts {
             self.tag = *tag;
-            self.tag_is_set = true;
+            (self.tag_is_set, self.tag_is_made) = (false, true);
             return Ok(len);
         }
         self.tag_is_set = false;

@@ -104,9 +104,9 @@ impl Cipher for Cts {
         if param.name() != b"cts_mode" {
             return self.cbc.set(param);
         }
-        let text = param.text()?;
+        let text = param.text().map_err(|_| Reason::CtsMode)?;
         let is_named = |variant: &Variant| text.eq_ignore_ascii_case(name(*variant).to_bytes());
-        self.variant = Variant::ALL.into_iter().find(is_named).ok_or(Reason::ParameterType)?;
+        self.variant = Variant::ALL.into_iter().find(is_named).ok_or(Reason::CtsMode)?;
         Ok(())
     }
 }

@@ -278,7 +278,10 @@ impl Cipher for Gcm {
                 param.octets(&self.tag[..len])
             }
             b"tlsaadpad" => param.number(self.record_growth as u64),
-            b"tlsivgen" => param.octets_into(self.iv_len, |part| self.next_iv(part)),
+            b"tlsivgen" => {
+                let made = param.octets_into(self.iv_len, |part| self.next_iv(part));
+                made.map_err(|reason| if reason == Reason::ParameterType { Reason::TlsIv } else { reason })
+            }
             b"iv-generated" => param.number(u64::from(self.iv_is_random)),
             _ => Ok(()),
         }
@@ -288,11 +291,11 @@ impl Cipher for Gcm {
         match param.name() {
             b"tag" => {
                 let tag = param.octets()?;
-                if self.encrypts {
-                    return Err(Reason::TagNotNeeded);
-                }
-                if !(1..=16).contains(&tag.len()) {
-                    return Err(Reason::TagLength);
+                match tag.len() {
+                    17.. => return Err(Reason::TagLength),
+                    _ if self.encrypts => return Err(Reason::TagNotNeeded),
+                    0 => return Err(Reason::TagEmpty),
+                    _ => {}
                 }
                 self.tag_is_made = false;
                 self.tag[..tag.len()].copy_from_slice(tag);
@@ -317,7 +320,7 @@ impl Cipher for Gcm {
                 self.record_growth = growth;
             }
             b"tlsivfixed" => self.set_fixed_iv(param)?,
-            b"tlsivinv" => self.set_invocation(param.octets()?)?,
+            b"tlsivinv" => self.set_invocation(param.octets().map_err(|_| Reason::TlsIv)?)?,
             _ => {}
         }
         Ok(())
@@ -415,7 +418,7 @@ impl Gcm {
         }
         let part = param.octets()?;
         if part.len() < TLS_FIXED_IV || self.iv_len < part.len() + TLS_EXPLICIT_IV {
-            return Err(Reason::TlsIv);
+            return Err(Reason::TlsFixedIv);
         }
         if self.encrypts {
             getrandom::fill(&mut self.iv[part.len()..self.iv_len]).map_err(|_| Reason::Random)?;

@@ -249,11 +249,9 @@ impl Cipher for Ocb {
             b"keylen" if param.size()? != self.algorithm.key_len => return Err(Reason::KeyLength),
             b"tag" => {
                 let (tag, len) = param.octets_or_len()?;
-                if !(1..=16).contains(&len) {
-                    return Err(Reason::TagLength);
-                }
                 match tag {
                     Some(_) if self.encrypts => return Err(Reason::TagNotNeeded),
+                    _ if !(1..=16).contains(&len) => return Err(Reason::TagLength),
                     // The length of the tag is part of the input of the cipher, so it is set before the IV is used.
                     Some(_) if len != self.tag_len => return Err(Reason::TagLength),
                     Some(tag) => {

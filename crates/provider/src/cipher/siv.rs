@@ -19,7 +19,7 @@ use crate::ffi::param::{GetParam, Kind, Parameters, SIZE, SetParam, UINT, entry,
 use crate::instance::Instance;
 use crate::reason::{Outcome, Reason};
 
-/// A context of SIV. As in the default provider, each message needs an init with a key.
+/// A context of SIV. Each init begins a message, also without a key.
 pub(crate) struct Siv {
     instance: Arc<Instance>,
     algorithm: &'static Algorithm,
@@ -99,17 +99,16 @@ impl Cipher for Siv {
         Ok(Siv { instance, key, aad, ..*self })
     }
 
-    /// The IV is ignored: a nonce is the last string of additional data.
+    /// The IV is ignored: a nonce is the last string of additional data. A tag to compare with is kept, because programs may
+    /// set it before the key.
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, _iv: Option<&[u8]>) -> Outcome<()> {
         self.encrypts = encrypts;
-        self.is_done = false;
+        self.aad.clear();
+        (self.has_ended, self.is_done, self.tag_is_made) = (false, false, false);
         if let Some(key) = key {
             self.key = None;
             self.instance.kernel()?;
             self.key = Some(SivKey::new(key).map_err(|_| Reason::KeyLength)?);
-            self.aad.clear();
-            self.tag_is_made = false;
-            self.has_ended = false;
         }
         Ok(())
     }

@@ -23,6 +23,7 @@ use crate::algorithm::{ALGORITHMS, Algorithm, Mode};
 use crate::cipher::{Blocks, Ccm, Cipher, Cts, Gcm, GcmSiv, Ocb, Siv, Streams, Wrap, Xts};
 use crate::instance::Instance;
 use crate::reason::{Outcome, Reason};
+use crate::report::EntryPoint;
 
 /// The property definition of the algorithms. It does not contain `fips=yes`, because the code is not validated.
 pub(super) const PROPERTIES: &CStr = c"provider=lockstep";
@@ -34,7 +35,8 @@ struct Context<C> {
     algorithm: &'static Algorithm,
     /// True if calls are counted.
     traced: bool,
-    /// True if a call has panicked. Its work may be incomplete, and further calls could use keystream twice.
+    /// True if a call has panicked. The state may then be that of an unfinished step, which could use keystream twice.
+    /// No later call uses the state: all calls fail, and the context can only be freed.
     broken: bool,
 }
 
@@ -167,17 +169,17 @@ unsafe fn context<'a, C>(context: *mut c_void) -> &'a mut Context<C> {
 
 impl<C> Context<C> {
     #[cold]
-    fn raise(&self, reason: Reason) {
-        self.instance.core.raise(reason, None);
+    fn raise(&self, reason: Reason, at: EntryPoint) {
+        self.instance.core.raise_entries(reason, reason.entries(self.algorithm.mode, at));
     }
 
-    /// The return value for OpenSSL: 1, or 0 with the reason on the error stack.
+    /// The return value for OpenSSL: 1, or 0 with the entries on the error stack that belong to the reason.
     #[inline(always)]
-    fn to_status(&self, outcome: Outcome<()>) -> c_int {
+    fn to_status(&self, outcome: Outcome<()>, at: EntryPoint) -> c_int {
         match outcome {
             Ok(()) => 1,
             Err(reason) => {
-                self.raise(reason);
+                self.raise(reason, at);
                 0
             }
         }
@@ -189,17 +191,20 @@ impl<C> Context<C> {
 /// not unwind into C: Rust aborts the process if a panic reaches the boundary of an `extern "C"` function.
 const MAX_UNGUARDED: usize = 256;
 
-/// Runs a call on a context and puts its error, if any, on OpenSSL's error stack. A panic makes the context unusable
-/// until a new key is set.
+/// Runs a call on a context and reports its error, if any. After a panic, all later calls fail.
 ///
 /// # Safety
 /// The requirements of [`context`].
 #[inline(always)]
-unsafe fn call<C>(pointer: *mut c_void, body: impl FnOnce(&mut Context<C>) -> Outcome<()>) -> c_int {
+unsafe fn call<C>(
+    pointer: *mut c_void,
+    at: EntryPoint,
+    body: impl FnOnce(&mut Context<C>) -> Outcome<()>,
+) -> c_int {
     // SAFETY: guaranteed by the caller.
     let context = unsafe { context::<C>(pointer) };
     if context.broken {
-        return context.to_status(Err(Reason::Internal));
+        return context.to_status(Err(Reason::Internal), at);
     }
     context.broken = true;
     let outcome = guarded(Err(Reason::Internal), || {
@@ -207,7 +212,7 @@ unsafe fn call<C>(pointer: *mut c_void, body: impl FnOnce(&mut Context<C>) -> Ou
         context.broken = false;
         outcome
     });
-    context.to_status(outcome)
+    context.to_status(outcome, at)
 }
 
 unsafe extern "C" fn new_context<C: Cipher, const ID: usize>(provider: *mut c_void) -> *mut c_void {
@@ -238,6 +243,10 @@ unsafe extern "C" fn duplicate_context<C: Cipher>(pointer: *mut c_void) -> *mut 
         // SAFETY: OpenSSL passes a context of this provider. Several threads may copy it at the same time, so the
         // reference is shared.
         let old = unsafe { &*pointer.cast::<Context<C>>().cast_const() };
+        if old.broken {
+            old.raise(Reason::Internal, EntryPoint::Copy);
+            return null_mut();
+        }
         // Programs such as Python's cryptography copy a context for each message, and wiping the stack takes longer
         // than the copy. The stack is therefore wiped only if the copy may leave a key there.
         let leaves_keys = !old.cipher.copies_in_place();
@@ -260,11 +269,11 @@ fn duplicate_in_own_frame<C: Cipher>(old: &Context<C>) -> *mut c_void {
                 instance,
                 algorithm: old.algorithm,
                 traced: old.traced,
-                broken: old.broken,
+                broken: false,
             })
         }
         Err(reason) => {
-            old.raise(reason);
+            old.raise(reason, EntryPoint::Copy);
             null_mut()
         }
     }
@@ -278,11 +287,6 @@ unsafe extern "C" fn init<C: Cipher, const ENCRYPTS: bool>(
     iv_len: usize,
     params: *const OsslParam,
 ) -> c_int {
-    // SAFETY: OpenSSL passes a context of this provider.
-    let context = unsafe { context::<C>(pointer) };
-    if !key.is_null() && key_len == context.algorithm.key_len {
-        context.broken = false;
-    }
     let body = |context: &mut Context<C>| {
         // SAFETY: key and IV are null or have the length that OpenSSL passes.
         let slice = |pointer: *const u8, len| unsafe {
@@ -293,11 +297,15 @@ unsafe extern "C" fn init<C: Cipher, const ENCRYPTS: bool>(
         if leaves_keys {
             stack::wipe_below();
         }
-        // SAFETY: OpenSSL passes null or a valid array.
-        outcome.and_then(|()| unsafe { set_all(context, params) })
+        outcome
     };
-    // SAFETY: as above.
-    unsafe { call(pointer, body) }
+    // SAFETY: OpenSSL passes a context of this provider, and null or a valid array.
+    unsafe {
+        match call(pointer, EntryPoint::Init, body) {
+            1 if !params.is_null() => set_context_params::<C>(pointer, params),
+            status => status,
+        }
+    }
 }
 
 /// A separate function, so that its stack frame can be wiped.
@@ -334,7 +342,7 @@ unsafe extern "C" fn update<C: Cipher>(
         unsafe { Buffers::new(input, len, output, room) }.and_then(|data| context.cipher.update(data));
     // SAFETY: `written` is null or a valid place for the length.
     let outcome = unsafe { complete_update(context, outcome, len, written) };
-    context.to_status(outcome)
+    context.to_status(outcome, EntryPoint::Update)
 }
 
 /// An update of any size.
@@ -373,7 +381,7 @@ unsafe fn update_guarded<C: Cipher>(
         unsafe { complete_update(context, outcome, len, written) }
     };
     // SAFETY: OpenSSL passes a context of this provider.
-    unsafe { call(pointer, body) }
+    unsafe { call(pointer, EntryPoint::Update, body) }
 }
 
 unsafe extern "C" fn one_shot<C: Cipher>(
@@ -407,7 +415,7 @@ unsafe extern "C" fn one_shot<C: Cipher>(
         unsafe { complete_update(context, outcome, len, written) }
     };
     // SAFETY: OpenSSL passes a context of this provider.
-    unsafe { call(pointer, body) }
+    unsafe { call(pointer, EntryPoint::OneShot, body) }
 }
 
 /// An update without output: additional data, or the length of the message.
@@ -485,7 +493,7 @@ unsafe extern "C" fn finish<C: Cipher>(
         unsafe { return_len(outcome, written) }
     };
     // SAFETY: OpenSSL passes a context of this provider.
-    unsafe { call(pointer, body) }
+    unsafe { call(pointer, EntryPoint::Final, body) }
 }
 
 unsafe extern "C" fn get_context_params<C: Cipher>(pointer: *mut c_void, params: *mut OsslParam) -> c_int {
@@ -494,12 +502,12 @@ unsafe extern "C" fn get_context_params<C: Cipher>(pointer: *mut c_void, params:
         unsafe { iter_get_params(params) }.try_for_each(|mut param| context.cipher.get(&mut param))
     };
     // SAFETY: OpenSSL passes a context of this provider.
-    unsafe { call(pointer, body) }
+    unsafe { call(pointer, EntryPoint::GetParams, body) }
 }
 
 unsafe extern "C" fn set_context_params<C: Cipher>(pointer: *mut c_void, params: *const OsslParam) -> c_int {
     // SAFETY: OpenSSL passes a context of this provider, and null or a valid array.
-    unsafe { call(pointer, |context: &mut Context<C>| set_all(context, params)) }
+    unsafe { call(pointer, EntryPoint::SetParams, |context: &mut Context<C>| set_all(context, params)) }
 }
 
 /// # Safety
@@ -559,3 +567,6 @@ unsafe extern "C" fn settable_context_params<C: Cipher>(
 ) -> *const OsslParam {
     C::SETTABLE.0.as_ptr()
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,7 @@ use super::types::{
     OsslParam, PARAM_UNMODIFIED, PARAM_UTF8_PTR,
 };
 use crate::reason::Reason;
+use crate::report::Entries;
 use crate::settings::Section;
 
 type GetParams = unsafe extern "C" fn(*const CoreHandle, *mut OsslParam) -> c_int;
@@ -65,27 +66,38 @@ impl Core {
         core
     }
 
-    /// Puts an error on the stack of this thread; `detail` is shown after the reason.
+    /// Puts an error on the stack of this thread; `detail`, or the reason's advice, is shown after the reason.
     #[cold]
     pub(crate) fn raise(&self, reason: Reason, detail: Option<&str>) {
+        let number = reason.shared().map_or(reason as u32, shared_number);
+        match detail {
+            // The detail is used as a C format string, so percent signs are escaped.
+            Some(detail) => self.put(number, &CString::new(detail.replace('%', "%%")).unwrap_or_default()),
+            // Constant texts need no allocation.
+            None => self.put(number, reason.advice()),
+        }
+    }
+
+    /// Puts the entries on the stack of this thread that a failed call of a cipher leaves there.
+    #[cold]
+    pub(crate) fn raise_entries(&self, reason: Reason, entries: Entries) {
+        match entries {
+            Entries::None => {}
+            Entries::Own => self.raise(reason, None),
+            Entries::Number(number) => self.put(shared_number(number), reason.text()),
+            Entries::OwnAndNumber(number) => {
+                self.raise(reason, None);
+                self.put(shared_number(number), c"");
+            }
+        }
+    }
+
+    fn put(&self, number: u32, format: &CStr) {
         let (Some(new), Some(debug), Some(set)) = (self.new_error, self.set_error_debug, self.vset_error)
         else {
             return;
         };
-        let (number, advice) = match reason.shared() {
-            // ERR_PACK of openssl/err.h. With ERR_LIB_PROV, OpenSSL interprets the reason as a reason of its own
-            // providers.
-            Some((number, advice)) => (57 << 23 | number, advice),
-            None => (reason as u32, c""),
-        };
-        // The detail is used as a C format string, so percent signs are escaped.
-        let format = detail.and_then(|text| CString::new(text.replace('%', "%%")).ok());
-        let format = match &format {
-            Some(text) => text.as_ptr(),
-            // Constant texts need no allocation.
-            None if !advice.is_empty() => advice.as_ptr(),
-            None => null(),
-        };
+        let format = if format.is_empty() { null() } else { format.as_ptr() };
         // The type va_list differs between processors, but on all of them a pointer to zeros can be passed, as long as
         // no argument is read.
         let mut no_arguments = [0u64; 8];
@@ -97,6 +109,11 @@ impl Core {
             set(self.handle, number, format, no_arguments.as_mut_ptr().cast());
         }
     }
+}
+
+/// `ERR_PACK` of openssl/err.h. With `ERR_LIB_PROV`, OpenSSL takes the reason for a reason of its own providers.
+fn shared_number(reason: u32) -> u32 {
+    57 << 23 | reason
 }
 
 impl Section for Core {

@@ -206,6 +206,34 @@ fn ccm_with_every_iv_length_tag_length_and_shape_of_message() {
     }
 }
 
+/// The default provider uses the lengths that were set when it got the key, in 3.0.2, 3.0.19 and 4.0.3: it encrypts with
+/// the first bytes of the nonce, and returns no tag of the other length.
+#[test]
+fn ccm_lengths_may_be_set_after_the_key() {
+    if subject_is_default("it uses the lengths from before the key") {
+        return;
+    }
+    for name in CCM {
+        let [key, nonce] = [Init(-1, key(name), None), Init(-1, None, Some(bytes(12, 2)))];
+        let message = [Update(bytes(50, 1)), Tag(16)];
+        let run = |before: &[Call]| {
+            let mut side = Side::new(ours(name));
+            let calls = [&[Init(ENCRYPT, None, None)], before, &message].concat();
+            calls.iter().map(|call| side.run(call)).skip(calls.len() - 2).collect::<Vec<_>>()
+        };
+        let expected =
+            compare(name, &[ccm_setup(name, ENCRYPT, 12, TagLength(16)), message.to_vec()].concat());
+        let [length, tag] = [IvLength(12), TagLength(16)];
+        for before in [
+            [key.clone(), length.clone(), tag.clone(), nonce.clone()],
+            [length.clone(), key.clone(), nonce.clone(), tag.clone()],
+            [tag, key, length, nonce],
+        ] {
+            assert!(run(&before) == expected[expected.len() - 2..], "{name}: {before:?}");
+        }
+    }
+}
+
 #[test]
 fn ccm_refuses_other_iv_and_tag_lengths() {
     for n in -1..=20 {

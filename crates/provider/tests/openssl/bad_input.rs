@@ -1,4 +1,5 @@
-//! Bad input: calls return an error, with a reason on the error queue that describes the problem. No call crashes.
+//! Bad input: calls return an error. An entry on the error queue, if there is one, describes the problem: there is one where the
+//! default provider leaves one. No call crashes.
 
 use std::ptr::{null, null_mut};
 
@@ -8,11 +9,11 @@ use crate::libcrypto::*;
 use crate::script::Call::*;
 use crate::script::{Call, Side, compare, key_and_iv, start, start_decrypting, start_encrypting};
 
-/// Checks that an entry of the queue contains one of `words`, and that all entries have a text. The default provider is
-/// not checked: it often fails without a reason.
+/// Checks that an entry of the queue contains one of `words`, and that all entries have a text. The queue may be empty: the
+/// scripts compare that with the default provider. The entries of the default provider are not checked.
 fn has_reason(what: &str, words: &[&str]) {
     let errors = evp::errors();
-    if crate::harness::subject() == "default" {
+    if crate::harness::subject() == "default" || errors.is_empty() {
         return;
     }
     let text = errors.join("; ").to_lowercase();
@@ -94,6 +95,34 @@ fn wrong_padding() {
             let encrypted = compare(name, &seal).pop().unwrap().out;
             refused(name, &["bad decrypt"], &[start_decrypting(name), Update(encrypted), Final]);
         }
+    }
+}
+
+/// The rule of this provider where releases differ in whether a failure leaves an entry on the queue: it has the entry of
+/// the newer releases. Setting the tag of OCB: 3.0.2 has none. A decryption by GCM or CCM without a tag: 3.0.2 and 3.0.19
+/// have none in the end, and no separate one in the update of CCM; 4.0.3 has it.
+#[test]
+fn failures_that_only_newer_releases_report() {
+    if subject_is_default("releases differ") {
+        return;
+    }
+    let entries = |name: &str, script: &[Call]| {
+        let mut side = Side::new(ours(name));
+        evp::clear_errors();
+        assert!(!script.iter().map(|call| side.run(call)).last().unwrap().ok(), "{name}: {script:?}");
+        evp::take_queue().iter().map(|entry| (entry.library, entry.reason)).collect::<Vec<_>>()
+    };
+    let ocb = |way, call: Call| entries("AES-128-OCB", &[start("AES-128-OCB", way), call]);
+    assert_eq!(ocb(ENCRYPT, SetTag(vec![0; 16])), [(57, 2 << 18 | 262)]);
+    assert_eq!(ocb(DECRYPT, SetTag(vec![0; 15])), [(57, 118)]);
+    assert_eq!(ocb(DECRYPT, TagLength(17)), [(57, 118)]);
+    for name in of(Mode::Gcm) {
+        assert_eq!(entries(name, &[start_decrypting(name), Update(bytes(40, 1)), Final]), [(57, 119)]);
+    }
+    for name in of(Mode::Ccm) {
+        let update = entries(name, &[start_decrypting(name), Update(bytes(40, 1))]);
+        assert_eq!(update, [(57, 119), (57, 102)]);
+        assert_eq!(entries(name, &[start_decrypting(name), Final]), [(57, 119)]);
     }
 }
 

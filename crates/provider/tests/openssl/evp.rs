@@ -28,9 +28,25 @@ pub(crate) fn clear_errors() {
     unsafe { ERR_clear_error() }
 }
 
-/// Removes all entries of this thread's error queue and returns the text of each, with its data, oldest first. An entry
-/// without a text is returned as "no reason".
-pub(crate) fn errors() -> Vec<String> {
+/// An entry of the error queue.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct QueueEntry {
+    /// `ERR_GET_LIB`: 57 for the providers of OpenSSL, 15 for libcrypto's own functions, from 128 on for other providers.
+    pub(crate) library: u64,
+    /// `ERR_GET_REASON`
+    pub(crate) reason: u64,
+    text: String,
+}
+
+impl std::fmt::Debug for QueueEntry {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "{}:{} {:?}", self.library, self.reason, self.text)
+    }
+}
+
+/// Removes all entries of this thread's error queue and returns them, oldest first. The text includes the data of the entry. An
+/// entry without a text is returned as "no reason".
+pub(crate) fn take_queue() -> Vec<QueueEntry> {
     let mut all = Vec::new();
     loop {
         let (mut data, mut flags) = (null(), 0);
@@ -42,8 +58,14 @@ pub(crate) fn errors() -> Vec<String> {
         // SAFETY: both are null or strings that live until the next call for this thread's queue.
         let (reason, data) = unsafe { (text(ERR_reason_error_string(code)), text(data)) };
         let data = data.filter(|data| !data.is_empty()).map(|data| format!(" ({data})")).unwrap_or_default();
-        all.push(format!("{}{data}", reason.as_deref().unwrap_or("no reason")));
+        let text = format!("{}{data}", reason.as_deref().unwrap_or("no reason"));
+        all.push(QueueEntry { library: code >> 23 & 0xff, reason: code & 0x7f_ffff, text });
     }
+}
+
+/// The texts of [`take_queue`].
+pub(crate) fn errors() -> Vec<String> {
+    take_queue().into_iter().map(|entry| entry.text).collect()
 }
 
 /// A library context with the providers that are loaded into it. Freed with the last object that was created from it.

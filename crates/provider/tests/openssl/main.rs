@@ -15,6 +15,7 @@ mod libcrypto;
 mod evp;
 mod harness;
 mod script;
+mod sequences;
 
 mod aead;
 mod bad_input;

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use crate::libcrypto::OpenSSL_version;
 
 /// For example `OpenSSL 3.0.19 27 Jan 2026`.
-fn version() -> &'static str {
+pub(crate) fn version() -> &'static str {
     // SAFETY: the result for any number is a constant of libcrypto.
     unsafe { CStr::from_ptr(OpenSSL_version(0)) }.to_str().expect("ASCII")
 }

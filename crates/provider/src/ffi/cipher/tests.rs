@@ -1,0 +1,149 @@
+//! Panics inside of each entry point.
+
+use std::process::Command;
+use std::ptr::null;
+
+use super::*;
+use crate::ffi::buffers::Buffers;
+use crate::ffi::core::Core;
+use crate::ffi::param::{GetParam, Parameters, SetParam, list};
+
+/// The methods in which a context can panic.
+const METHODS: [&str; 8] = ["init", "update", "aad", "set_message_len", "finish", "one_shot", "get", "set"];
+
+/// A cipher with values that own memory. It panics in one method, after it has taken the values out.
+struct Faulty {
+    panics_in: &'static str,
+    values: Option<Arc<()>>,
+}
+
+impl Faulty {
+    fn step<T>(&mut self, method: &str, result: T) -> Outcome<T> {
+        let values = self.values.take().expect("no method runs after a panic");
+        assert!(method != self.panics_in, "a panic of the test");
+        self.values = Some(values);
+        Ok(result)
+    }
+}
+
+impl Cipher for Faulty {
+    const GETTABLE: Parameters = list!(entry(c"num", Kind::Unsigned, UINT));
+    const SETTABLE: Parameters = list!(entry(c"num", Kind::Unsigned, UINT));
+
+    fn new(_: &Arc<Instance>, _: &'static Algorithm) -> Self {
+        Faulty { panics_in: "", values: None }
+    }
+
+    fn duplicate(&self) -> Outcome<Self> {
+        Ok(Faulty { panics_in: self.panics_in, values: self.values.clone() })
+    }
+
+    /// Sets new values, as a new key would.
+    fn init(&mut self, _: bool, _: Option<&[u8]>, _: Option<&[u8]>) -> Outcome<()> {
+        self.values.get_or_insert_default();
+        self.step("init", ())
+    }
+
+    fn has_key(&self) -> bool {
+        true
+    }
+
+    fn encrypts(&self) -> bool {
+        true
+    }
+
+    fn update(&mut self, data: Buffers<'_>) -> Outcome<usize> {
+        self.step("update", data.len())
+    }
+
+    fn aad(&mut self, _: &[u8]) -> Outcome<()> {
+        self.step("aad", ())
+    }
+
+    fn set_message_len(&mut self, _: usize) -> Outcome<()> {
+        self.step("set_message_len", ())
+    }
+
+    fn finish(&mut self, _: Buffers<'_>) -> Outcome<usize> {
+        self.step("finish", 0)
+    }
+
+    fn one_shot(&mut self, data: Buffers<'_>) -> Outcome<usize> {
+        self.step("one_shot", data.len())
+    }
+
+    fn get(&mut self, _: &mut GetParam<'_>) -> Outcome<()> {
+        self.step("get", ())
+    }
+
+    fn set(&mut self, _: &SetParam<'_>) -> Outcome<()> {
+        self.step("set", ())
+    }
+}
+
+/// A context of [`Faulty`], and a value that counts its copies.
+fn faulty(panics_in: &'static str) -> (*mut c_void, Arc<()>) {
+    let instance = Instance::new(Core::none(), |_| None).unwrap();
+    let value = Arc::new(());
+    let cipher = Faulty { panics_in, values: Some(Arc::clone(&value)) };
+    let context = Context { cipher, instance, algorithm: &ALGORITHMS[0], traced: false, broken: false };
+    (allocate(context), value)
+}
+
+/// Calls a method through its entry point. `len` is the number of bytes of an update.
+fn call_method(context: *mut c_void, method: &str, len: usize) -> c_int {
+    let (key, input, mut output, mut written) = ([7; 32], [1; 300], [0; 300], 0);
+    let (input, output, written) = (input.as_ptr(), output.as_mut_ptr(), &raw mut written);
+    let mut params = [entry(c"num", Kind::Unsigned, UINT), END];
+    let key_len = ALGORITHMS[0].key_len;
+    // SAFETY: the context is one of `Faulty`; the buffers have 300 bytes, and the array of parameters has an end.
+    unsafe {
+        match method {
+            "init" => init::<Faulty, true>(context, key.as_ptr(), key_len, null(), 0, null()),
+            "update" => update::<Faulty>(context, output, written, 300, input, len),
+            "aad" => update::<Faulty>(context, null_mut(), written, 0, input, 20),
+            "set_message_len" => update::<Faulty>(context, null_mut(), written, 0, null(), 20),
+            "finish" => finish::<Faulty>(context, output, written, 300),
+            "one_shot" => one_shot::<Faulty>(context, output, written, 300, input, len),
+            "get" => get_context_params::<Faulty>(context, params.as_mut_ptr()),
+            "set" => set_context_params::<Faulty>(context, params.as_ptr()),
+            _ => unreachable!("{method}"),
+        }
+    }
+}
+
+#[test]
+fn after_a_panic_all_calls_fail_and_the_context_can_be_freed() {
+    for panics_in in METHODS {
+        let (context, value) = faulty(panics_in);
+        // SAFETY: the context is one of `Faulty`, and it is freed once.
+        unsafe {
+            let copy = duplicate_context::<Faulty>(context);
+            assert_eq!(call_method(context, panics_in, 300), 0);
+            // Also a call that would set a new key, and a small update, which is not guarded.
+            for method in METHODS {
+                assert_eq!(call_method(context, method, 16), 0, "{method} after a panic in {panics_in}");
+            }
+            assert!(duplicate_context::<Faulty>(context).is_null(), "copied after a panic in {panics_in}");
+            free_context::<Faulty>(context);
+            // A copy that was made before is not affected.
+            let other = if panics_in == "init" { "finish" } else { "init" };
+            assert_eq!(call_method(copy, other, 300), 1);
+            free_context::<Faulty>(copy);
+        }
+        assert_eq!(Arc::strong_count(&value), 1, "freed once after a panic in {panics_in}");
+    }
+}
+
+#[test]
+fn a_panic_in_an_update_of_a_few_blocks_ends_the_process() {
+    const NAME: &str = "ffi::cipher::tests::a_panic_in_an_update_of_a_few_blocks_ends_the_process";
+    const CHILD: &str = "LOCKSTEP_TEST_CHILD";
+    if std::env::var_os(CHILD).is_some() {
+        call_method(faulty("update").0, "update", 16);
+        return;
+    }
+    let program = std::env::current_exe().unwrap();
+    let output = Command::new(program).args(["--exact", NAME]).env(CHILD, "1").output().unwrap();
+    assert_eq!(output.status.code(), None, "a signal ends it: {output:?}");
+}
