@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use lockstep::cobblestone::Tail;
 use lockstep::envelope::Start;
-use lockstep::{EncryptWriter, Envelope, FileKey, FileMode, Options, OutputFile, OutputOptions, Reader};
+use lockstep::{
+    EncryptWriter, Envelope, Error, FileKey, FileMode, Options, OutputFile, OutputOptions, Reader, Sparse,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -192,10 +194,16 @@ fn ended() -> PyErr {
 }
 
 /// Starts the output for an input, as `lockstep::encrypt_file` does.
-fn open_output(input: &File, destination: &Path, overwrite: bool) -> lockstep::Result<OutputFile> {
+fn open_output(
+    input: &File,
+    destination: &Path,
+    overwrite: bool,
+    sparse: Sparse,
+) -> lockstep::Result<OutputFile> {
     lockstep::file::check_not_same(input, destination)?;
     let mode = FileMode::of_input(input)?;
-    OutputFile::create(destination, OutputOptions { force: overwrite, mode, ..OutputOptions::default() })
+    let options = OutputOptions { force: overwrite, mode, sparse, ..OutputOptions::default() };
+    OutputFile::create(destination, options)
 }
 
 /// Encrypts the file at the path source to the path destination, on all cores. The destination appears complete or not at all.
@@ -228,7 +236,7 @@ pub(crate) fn encrypt_file(
     let MessageKey { key, context, envelope } = given.for_writing(py)?;
     let summary = task::run(py, progress, |options| {
         let input = lockstep::file::open_input(&source)?;
-        let mut output = open_output(&input, &destination, overwrite)?;
+        let mut output = open_output(&input, &destination, overwrite, Sparse::default())?;
         if let Some(envelope) = envelope {
             envelope.write(&mut output)?;
         }
@@ -247,10 +255,14 @@ pub(crate) fn encrypt_file(
 /// files and SSH private keys. If an identity is encrypted, passphrase is that of the identity. The other arguments and the result
 /// are those of encrypt_file.
 ///
+/// partial: keep the verified beginning of a file that was damaged, changed or cut off. The call still raises InvalidTag; its
+/// attribute `verified` is the number of bytes of plaintext in the destination. If it is 0, there is no destination. sparse: blocks
+/// of 4096 zeros become holes in the destination, which take no space on the disk.
+///
 /// Raises InvalidTag for a wrong key, context, identity or passphrase, and for a file that was damaged, changed or cut off;
 /// FileExistsError, OSError, ValueError as encrypt_file.
 #[pyfunction]
-#[pyo3(signature = (source, destination, key=None, context=None, *, identities=None, passphrase=None, progress=None, overwrite=false))]
+#[pyo3(signature = (source, destination, key=None, context=None, *, identities=None, passphrase=None, progress=None, overwrite=false, partial=false, sparse=true))]
 #[allow(clippy::too_many_arguments, reason = "the function in Python")]
 pub(crate) fn decrypt_file(
     py: Python<'_>,
@@ -262,6 +274,8 @@ pub(crate) fn decrypt_file(
     passphrase: Option<String>,
     progress: Option<&Bound<'_, PyAny>>,
     overwrite: bool,
+    partial: bool,
+    sparse: bool,
 ) -> PyResult<u64> {
     let given = Given::new(key, context, None, identities, passphrase)?;
     let engine = engine::current(py)?;
@@ -272,12 +286,16 @@ pub(crate) fn decrypt_file(
     });
     let (input, envelope) = opened.map_err(from_library)?;
     let MessageKey { key, context, .. } = given.for_reading(py, envelope)?;
+    let sparse = if sparse { Sparse::Always } else { Sparse::Never };
     let summary = task::run(py, progress, |options| {
-        let mut output = open_output(&input, &destination, overwrite)?;
-        let summary =
-            lockstep::file::decrypt_open_file(&engine, &key, &context, &input, &mut output, options)?;
-        output.commit()?;
-        Ok(summary)
+        let mut output = open_output(&input, &destination, overwrite, sparse)?;
+        let options = options.partial(partial);
+        let decrypted =
+            lockstep::file::decrypt_open_file(&engine, &key, &context, &input, &mut output, options);
+        if decrypted.as_ref().err().is_none_or(Error::keeps_output) {
+            output.commit()?;
+        }
+        decrypted
     })?;
     Ok(summary.plaintext_len)
 }

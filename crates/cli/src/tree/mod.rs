@@ -18,7 +18,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use lockstep::Engine;
+use lockstep::{Engine, Sparse};
 
 pub(crate) use self::existing::Existing;
 use self::folder::Folder;
@@ -37,6 +37,11 @@ pub(crate) trait Operation: Sync {
     /// The name of the output for an input with this name; `None` if there is to be no output.
     fn output_name(&self, input: &OsStr) -> Option<OsString>;
 
+    /// Whether new outputs have holes.
+    fn sparse(&self) -> Sparse {
+        Sparse::default()
+    }
+
     /// Compares an existing output with its input. `same_time` is true if their modification times agree.
     ///
     /// # Errors
@@ -46,7 +51,7 @@ pub(crate) trait Operation: Sync {
     /// Reads the whole input and writes the whole output; returns the number of plaintext bytes.
     ///
     /// # Errors
-    /// All errors of encryption and decryption.
+    /// All errors of encryption and decryption. The output is to be kept if [`Error::keeps_output`] is true.
     fn process(
         &self,
         input: &mut Input,

@@ -231,7 +231,14 @@ pub(super) fn write(
     let modified = modified.map_err(Error::io("look at", input_path))?;
     let output = OutputOptions { mode: FileMode::of_input(input.file())?, ..output };
     let mut written = GuardedFile::create_in(folder.into(), output_path, output)?;
-    let plaintext = operation.process(input, written.file(), options)?;
+    let plaintext = match operation.process(input, written.file(), options) {
+        Err(error) if error.keeps_output() => {
+            // The output does not get the time of the input, so that it never counts as up to date.
+            written.commit()?;
+            return Err(error);
+        }
+        processed => processed?,
+    };
     // An error is ignored: on a file system without modification times, the output is created again by `--resume`.
     let _ = written.file().as_file().set_modified(modified);
     Ok((plaintext, written))
@@ -282,7 +289,9 @@ impl Work<'_> {
         let folder = self.output.make_folder(&job.input.place, 0o777, self.options.sync);
         let folder = folder.map_err(Error::io("make the folder of", &job.output))?;
         let sync = self.options.sync;
-        let output = OutputOptions { force: job.replace, sync, regular_only: true, ..Default::default() };
+        let sparse = self.operation.sparse();
+        let output =
+            OutputOptions { force: job.replace, sync, regular_only: true, sparse, ..Default::default() };
         let report = |done| progress.set(done);
         let options =
             lockstep::Options::new().progress(&report).interrupt(signals::flag()).max_threads(threads);
