@@ -2,6 +2,7 @@
 //! optional: a file that is missing, unreadable or unwritable costs only time.
 
 pub mod environment;
+pub mod exit;
 
 use std::ffi::OsString;
 use std::fs;

@@ -407,6 +407,11 @@ typedef struct lockstep_file_options {
   int force;
   // Not 0: the output is on stable storage when the call returns.
   int sync;
+  // Not 0: write blocks of zeros to the disk. 0: blocks of 4096 zeros become holes, which take no space.
+  int no_holes;
+  // For lockstep_decrypt_file, not 0: keep the verified beginning of a damaged or truncated file. The call still fails, and
+  // `plaintext_len` of the summary is the number of bytes, 0 if there is no output.
+  int partial;
   // Zero.
   uint32_t reserved;
 } lockstep_file_options;

@@ -244,7 +244,11 @@ impl From<CoreError> for Failure {
 impl From<lockstep::Error> for Failure {
     fn from(error: lockstep::Error) -> Failure {
         use lockstep::Error;
-        let code = match &error {
+        let cause = match &error {
+            Error::Partial { source, .. } => source,
+            other => other,
+        };
+        let code = match cause {
             Error::WrongKeyOrContext => LOCKSTEP_ERROR_WRONG_KEY,
             Error::Damaged { .. } => LOCKSTEP_ERROR_AUTHENTICATION,
             Error::Truncated { .. } => LOCKSTEP_ERROR_TRUNCATED,

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use lockstep::FileOptions as RustOptions;
+use lockstep::{FileOptions as RustOptions, Sparse, Summary as StreamSummary};
 
 use crate::engine::Engine;
 use crate::error::Outcome;
@@ -26,6 +26,11 @@ pub struct FileOptions {
     pub force: c_int,
     /// Not 0: the output is on stable storage when the call returns.
     pub sync: c_int,
+    /// Not 0: write blocks of zeros to the disk. 0: blocks of 4096 zeros become holes, which take no space.
+    pub no_holes: c_int,
+    /// For lockstep_decrypt_file, not 0: keep the verified beginning of a damaged or truncated file. The call still fails, and
+    /// `plaintext_len` of the summary is the number of bytes, 0 if there is no output.
+    pub partial: c_int,
     /// Zero.
     pub reserved: u32,
 }
@@ -34,7 +39,7 @@ pub struct FileOptions {
 unsafe impl ffi::Options for FileOptions {
     const NAME: &'static str = "lockstep_file_options";
     const ENDS: &'static [usize] =
-        ffi::member_ends!(FileOptions: size progress progress_user threads force sync reserved);
+        ffi::member_ends!(FileOptions: size progress progress_user threads force sync no_holes partial reserved);
 
     fn reserved(&self) -> u32 {
         self.reserved
@@ -121,14 +126,24 @@ impl Call {
             )
         };
         let (force, sync) = (options.force != 0, options.sync != 0);
+        let sparse = if options.no_holes != 0 { Sparse::Never } else { Sparse::Always };
         let control = Control::new(options.progress, options.progress_user, options.threads);
+        let mut kept = None;
         let done = engine.run(|engine| {
             control.run(|stream| {
-                Ok(process(engine, key, context, from, to, RustOptions { stream, force, sync })?)
+                let stream = stream.partial(options.partial != 0);
+                let done =
+                    process(engine, key, context, from, to, RustOptions { stream, force, sync, sparse });
+                if let Err(lockstep::Error::Partial { verified, .. }) = &done {
+                    kept = Some(StreamSummary { plaintext_len: *verified, ciphertext_len: 0 });
+                }
+                Ok(done?)
             })
-        })?;
-        // SAFETY: the caller guarantees that the pointer is null or valid.
-        unsafe { ffi::store_if_wanted(self.summary, done.into()) };
-        Ok(())
+        });
+        if let Some(summary) = done.as_ref().ok().copied().or(kept) {
+            // SAFETY: the caller guarantees that the pointer is null or valid.
+            unsafe { ffi::store_if_wanted(self.summary, summary.into()) };
+        }
+        done.map(|_| ())
     }
 }

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use lockstep::Engine;
 use lockstep::engine::{EngineBuilder, Verify};
+use lockstep::{Engine, Sparse};
 
 use crate::commands::{
     bench, calibrate, cipher, completions, decrypt, devices, encrypt, inspect, keygen, man, openssl_conf,
@@ -77,6 +77,30 @@ impl OutputArgs {
     /// The file to write to; `None` for standard output.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.output.as_deref().filter(|path| !is_stdout(path))
+    }
+}
+
+/// Whether decrypted files have holes.
+#[derive(Debug, Args)]
+pub(crate) struct SparseArgs {
+    /// With -o or -O: `always` skips blocks of 4096 zeros, so that they become holes, which take no space on the disk;
+    /// `never` writes them
+    #[arg(long = "sparse", value_name = "WHEN", default_value = "always")]
+    when: SparseWhen,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SparseWhen {
+    Always,
+    Never,
+}
+
+impl SparseArgs {
+    pub(crate) fn sparse(&self) -> Sparse {
+        match self.when {
+            SparseWhen::Always => Sparse::Always,
+            SparseWhen::Never => Sparse::Never,
+        }
     }
 }
 

@@ -23,6 +23,13 @@ pub(crate) enum Error {
     /// Failed authentication of data that the library does not check, such as an envelope or a passphrase.
     #[error("{0}")]
     NotAuthentic(String),
+    /// A damaged age file, whose verified beginning was written: see [`lockstep::Error::Partial`].
+    #[error("{source}; {}", verified_text(*verified))]
+    Partial {
+        /// Bytes of plaintext that were verified and written.
+        verified: u64,
+        source: Box<Error>,
+    },
     /// The input or the command line requires more memory than is available.
     #[error("{0}")]
     OutOfMemory(String),
@@ -54,9 +61,25 @@ impl Error {
             Error::Stopped => signals::exit_code(),
             Error::Reported(code) => *code,
             Error::NotAuthentic(_) => NOT_AUTHENTIC,
+            Error::Partial { source, .. } => source.exit_code(),
             Error::Library(error) if is_wrong_data(error) => NOT_AUTHENTIC,
             Error::Library(_) | Error::OutOfMemory(_) | Error::Failed(_) => FAILED,
         }
+    }
+
+    /// Bytes of plaintext that `decrypt --partial` has verified and written before this error; `None` without the option.
+    pub(crate) fn verified(&self) -> Option<u64> {
+        match self {
+            Error::Partial { verified, .. } | Error::Library(lockstep::Error::Partial { verified, .. }) => {
+                Some(*verified)
+            }
+            _ => None,
+        }
+    }
+
+    /// True if the output is to be kept, although the input is damaged.
+    pub(crate) fn keeps_output(&self) -> bool {
+        self.verified().is_some_and(|verified| verified > 0)
     }
 
     /// The kind of error, for the field `kind` in the output of `--json`.
@@ -65,7 +88,8 @@ impl Error {
             _ if self.exit_code() == NOT_AUTHENTIC => "not_authentic",
             Error::OutOfMemory(_) => "out_of_memory",
             Error::Stopped | Error::Library(lockstep::Error::Interrupted) => "stopped",
-            Error::Library(error) => match error {
+            Error::Partial { source, .. } => source.kind(),
+            Error::Library(error) => match cause(error) {
                 lockstep::Error::Read(_) | lockstep::Error::Write(_) | lockstep::Error::File { .. } => "io",
                 lockstep::Error::Exists { .. } => "exists",
                 lockstep::Error::Core(
@@ -106,6 +130,14 @@ pub(crate) fn failed(message: impl Into<String>) -> Error {
     Error::Failed(message.into())
 }
 
+/// The error that has ended a decryption, of which a part was written.
+fn cause(error: &lockstep::Error) -> &lockstep::Error {
+    match error {
+        lockstep::Error::Partial { source, .. } => source,
+        other => other,
+    }
+}
+
 fn is_wrong_data(error: &lockstep::Error) -> bool {
     // A truncated or changed envelope counts as damaged data, and so does invalid padding.
     error.is_authentication_failure()
@@ -122,6 +154,17 @@ fn with_options(error: &lockstep::Error) -> String {
         lockstep::Error::Exists { path } => {
             format!("{} exists: choose another output, or replace it with --force", quoted(path))
         }
+        lockstep::Error::Partial { verified, source } => {
+            format!("{}; {}", with_options(source), verified_text(*verified))
+        }
         other => other.to_string(),
+    }
+}
+
+/// The effect of `decrypt --partial`.
+fn verified_text(verified: u64) -> String {
+    match verified {
+        0 => "no plaintext was verified, and none was written".into(),
+        _ => format!("the verified beginning was written: {verified} bytes"),
     }
 }

@@ -36,7 +36,8 @@ pub(crate) fn report_incidents(planner: &Planner, quiet: bool) {
     }
 }
 
-/// Runs the work. If all steps succeed, the output file appears under its name. Otherwise no part of the file remains.
+/// Runs the work. If all steps succeed, the output file appears under its name. Otherwise no part of the file remains,
+/// except the verified beginning that `decrypt --partial` requests.
 pub(crate) fn run(
     planner: &Planner,
     args: &ProgressArgs,
@@ -55,7 +56,13 @@ pub(crate) fn run(
         return Err(Error::Stopped);
     }
     report_incidents(planner, args.quiet);
-    let done = outcome?;
+    let done = match outcome {
+        Err(error) if error.keeps_output() => {
+            output.commit()?;
+            return Err(error);
+        }
+        outcome => outcome?,
+    };
     output.commit()?;
     if args.explain && !args.json {
         terminal::print_message(&explain::explain(planner));

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use serde_json::{Value, json};
 
+use crate::error::{self, Error};
 use crate::terminal;
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
@@ -55,9 +56,30 @@ pub(crate) fn show_stored_warnings() {
     left.iter().for_each(|warning| terminal::print_message(&format!("warning: {warning}")));
 }
 
+/// Adds the number of bytes that `decrypt --partial` has written to the object of an error.
+pub(crate) fn add_verified(object: &mut Value, error: &Error) {
+    if let Some(verified) = error.verified() {
+        object["verified_bytes"] = verified.into();
+    }
+}
+
 /// Prints an error as an object to standard error.
-pub(crate) fn show_error(message: &str, kind: &str, exit_code: u8) {
-    let mut object = json!({ "error": message, "exit_code": exit_code, "kind": kind });
+pub(crate) fn show_error(error: &Error) {
+    let mut object = object(&error.to_string(), error.kind(), error.exit_code());
+    add_verified(&mut object, error);
+    print(object);
+}
+
+/// Prints an error of the command line as an object to standard error.
+pub(crate) fn show_usage_error(message: &str) {
+    print(object(message, "usage", error::FAILED));
+}
+
+fn object(message: &str, kind: &str, exit_code: u8) -> Value {
+    json!({ "error": message, "exit_code": exit_code, "kind": kind })
+}
+
+fn print(mut object: Value) {
     add_warnings(&mut object);
     // If standard error is closed, the exit code still reports the failure.
     let _ = writeln!(std::io::stderr(), "{object}");

@@ -89,7 +89,7 @@ fn usage(message: &clap::Error) -> u8 {
             rendered.strip_prefix("error: ").unwrap_or("give a command: `lockstep --help` lists them");
         // The first paragraph is the error. The usage of the command follows and is omitted here.
         let mistake = mistake.split("\n\n").next().unwrap_or_default();
-        json::show_error(&text::one_line(&mistake), "usage", error::FAILED);
+        json::show_usage_error(&text::one_line(&mistake));
         return error::FAILED;
     }
     match rendered.strip_prefix("error: ") {
@@ -106,7 +106,7 @@ fn fail(error: &Error) -> u8 {
     // After a signal nothing is printed, whether this thread or the signal thread ends the program.
     if !matches!(error, Error::Stopped | Error::Reported(_)) && !error.is_broken_pipe() {
         match json::is_requested() {
-            true => json::show_error(&error.to_string(), error.kind(), error.exit_code()),
+            true => json::show_error(error),
             false => terminal::print_message(&error.to_string()),
         }
     }

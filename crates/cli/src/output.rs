@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-use lockstep::{FileMode, OutputFile, OutputOptions, file};
+use lockstep::{FileMode, OutputFile, OutputOptions, Sparse, file};
 use rustix::event::PollFlags;
 
 use crate::args::OutputArgs;
@@ -26,8 +26,8 @@ pub(crate) enum Content {
 
 /// An opened output.
 pub(crate) enum Output {
-    /// A file that is committed at the end, and the guard of its temporary file.
-    File(OutputFile, Option<Guard>),
+    /// A file that is committed at the end.
+    File(GuardedFile),
     /// Standard output.
     Stdout { stdout: Stdout, sync: bool },
     /// Standard output that is a terminal and accepts only text.
@@ -41,7 +41,7 @@ impl Output {
             Some(path) => {
                 file::check_not_same(input.file(), path)?;
                 let _guard = Guard::creating();
-                Ok(OutputFile::check(path, options(args, input)?)?)
+                Ok(OutputFile::check(path, options(args, input, Sparse::default())?)?)
             }
             None => {
                 let terminal = io::stdout().is_terminal() && args.output.is_none();
@@ -57,7 +57,8 @@ impl Output {
         }
     }
 
-    pub(crate) fn open(args: &OutputArgs, input: &Input, content: Content) -> Result<Output> {
+    /// Opens the output. `sparse` has an effect only on new files.
+    pub(crate) fn open(args: &OutputArgs, input: &Input, content: Content, sparse: Sparse) -> Result<Output> {
         let Some(path) = args.file() else {
             Output::check(args, input, content)?;
             let stdout = Stdout::open()?;
@@ -68,32 +69,26 @@ impl Output {
         };
         file::check_not_same(input.file(), path)?;
         // Only a new file gets a guard. Opening a FIFO creates no file but waits for a reader; without a guard, a
-        // signal can end the program during this wait. If another process replaces the file after this check and before
-        // the file is opened, a signal may be handled late or may leave an empty file.
+        // signal can end the program during this wait.
         let direct = std::fs::metadata(path).is_ok_and(|existing| !existing.is_file());
         let guard = (!direct).then(Guard::creating);
-        let output = OutputFile::create(path, options(args, input)?)?;
-        let guard = guard.zip(output.temporary()).map(|(guard, name)| guard.file(name));
-        Ok(Output::File(output, guard))
+        let file = OutputFile::create(path, options(args, input, sparse)?)?;
+        Ok(Output::File(GuardedFile::new(file, guard)))
     }
 
     /// Ends the output: the file appears.
     pub(crate) fn commit(self) -> Result<()> {
         match self {
-            Output::File(output, guard) => {
-                output.commit()?;
-                drop(guard);
-                Ok(())
-            }
+            Output::File(output) => output.commit(),
             Output::Stdout { stdout, sync } => stdout.sync(sync),
             Output::Terminal(text) => Ok(text.finish().map_err(lockstep::Error::Write)?),
         }
     }
 }
 
-/// An output file that is removed if a signal ends the program.
+/// An output file. After a signal the program waits until the value is dropped.
 pub(crate) struct GuardedFile {
-    // This field is dropped first, since the guard must outlive the temporary file.
+    // This field is dropped first, since the guard must outlive the file.
     file: OutputFile,
     _guard: Option<Guard>,
 }
@@ -110,9 +105,13 @@ impl GuardedFile {
 
     fn guard(create: impl FnOnce() -> lockstep::Result<OutputFile>) -> Result<GuardedFile> {
         let guard = Guard::creating();
-        let file = create()?;
-        let _guard = file.temporary().map(|name| guard.file(name));
-        Ok(GuardedFile { file, _guard })
+        Ok(GuardedFile::new(create()?, Some(guard)))
+    }
+
+    /// A file that is written directly needs no guard.
+    fn new(file: OutputFile, guard: Option<Guard>) -> GuardedFile {
+        let _guard = guard.filter(|_| !file.is_direct());
+        GuardedFile { file, _guard }
     }
 
     pub(crate) fn file(&mut self) -> &mut OutputFile {
@@ -127,9 +126,9 @@ impl GuardedFile {
 }
 
 /// The options of the output file. A new file gets the permission bits of the input.
-fn options(args: &OutputArgs, input: &Input) -> Result<OutputOptions> {
+fn options(args: &OutputArgs, input: &Input, sparse: Sparse) -> Result<OutputOptions> {
     let mode = FileMode::of_input(input.file())?;
-    Ok(OutputOptions { force: args.force, mode, sync: args.sync, regular_only: false })
+    Ok(OutputOptions { force: args.force, mode, sync: args.sync, regular_only: false, sparse })
 }
 
 /// Standard output without a buffer. If the descriptor is non-blocking, a write waits until it is ready.
@@ -176,7 +175,7 @@ impl Write for Stdout {
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Output::File(output, _) => output.write(bytes),
+            Output::File(output) => output.file.write(bytes),
             Output::Stdout { stdout, .. } => stdout.write(bytes),
             Output::Terminal(text) => text.write(bytes),
         }
@@ -184,14 +183,17 @@ impl Write for Output {
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
-            Output::File(output, _) => output.write_vectored(slices),
+            Output::File(output) => output.file.write_vectored(slices),
             Output::Stdout { stdout, .. } => stdout.write_vectored(slices),
             Output::Terminal(text) => text.write_vectored(slices),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        match self {
+            Output::File(output) => output.file.flush(),
+            Output::Stdout { .. } | Output::Terminal(_) => Ok(()),
+        }
     }
 }
 

@@ -1,11 +1,11 @@
 //! SIGINT and other signals that end the program: temporary files are removed, and the exit code is 128 plus the number
 //! of the signal.
 //!
-//! A thread waits for signals. When a signal comes, the thread sets a flag. If there are no temporary files and no
-//! results to print, the thread ends the program at once. Otherwise the thread waits while the work reads the flag,
-//! stops, removes its temporary file and prints its results. If the work does not stop in time (for example because a
-//! system call blocks), or if another signal comes, the thread itself removes the file. While results remain to be
-//! printed there is no time limit, and only another signal ends the program earlier.
+//! A thread waits for signals. When a signal comes, the thread sets a flag. If there are no output files and no results
+//! to print, the thread ends the program at once. Otherwise the thread waits while the work reads the flag, stops, drops
+//! its output file and prints its results. If the work does not stop in time (for example because a system call blocks),
+//! or if another signal comes, the thread ends the program; the library then removes temporary names at the exit. While
+//! results remain to be printed there is no time limit, and only another signal ends the program earlier.
 
 use std::io::{self, PipeReader};
 use std::os::fd::AsFd;
@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
-use lockstep::output::TemporaryName;
 use rustix::event::{PollFd, PollFlags, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU, SIGXFSZ};
 use signal_hook::iterator::Signals;
@@ -31,7 +30,7 @@ const SAME: Duration = Duration::from_millis(500);
 
 static STOPPED: AtomicBool = AtomicBool::new(false);
 static SIGNAL: AtomicI32 = AtomicI32::new(SIGINT);
-/// The files and folders to remove after a signal, each with the number of its guard.
+/// The output files and temporary folders that exist, each with the number of its guard.
 static CLEANUPS: Mutex<Vec<(u64, Cleanup)>> = Mutex::new(Vec::new());
 /// True while there are results that are not printed yet.
 static RESULTS: AtomicBool = AtomicBool::new(false);
@@ -70,12 +69,10 @@ pub(crate) fn install() -> Result<()> {
         // The lock is held until the end, so that no more files are created.
         let cleanups = cleanups();
         for (_, cleanup) in cleanups.iter() {
-            // Errors are ignored: a file that cannot be removed remains.
-            let _ = match cleanup {
-                Cleanup::Creating => Ok(()),
-                Cleanup::File(name) => name.remove(),
-                Cleanup::Folder(path) => std::fs::remove_dir_all(path),
-            };
+            if let Cleanup::Folder(path) = cleanup {
+                // An error is ignored: a folder that cannot be removed remains.
+                let _ = std::fs::remove_dir_all(path);
+            }
         }
         terminal::restore();
         std::process::exit(exit_code().into());
@@ -117,31 +114,24 @@ pub(crate) fn exit_code() -> u8 {
     (128 + SIGNAL.load(Ordering::Relaxed)) as u8
 }
 
-/// A temporary file or folder that is removed if the program ends by a signal.
+/// What the thread waits for after a signal.
 enum Cleanup {
-    /// The file or folder is being created, and its name is not known yet.
-    Creating,
-    File(TemporaryName),
+    /// An output file, which its owner drops, or a folder that is being created.
+    Output,
+    /// A temporary folder, which the thread removes if the program ends before.
     Folder(PathBuf),
 }
 
-/// Removes a temporary file or folder if a signal ends the program before the guard is dropped.
+/// While a guard exists, the first signal does not end the program at once: the work stops and drops its output.
 pub(crate) struct Guard(u64);
 
 impl Guard {
-    /// Creates a guard for a file or folder that is about to be created. The creation must be quick, since the signal
-    /// thread waits for it.
+    /// Creates a guard for a file or folder that is about to be created.
     pub(crate) fn creating() -> Guard {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        cleanups().push((number, Cleanup::Creating));
+        cleanups().push((number, Cleanup::Output));
         Guard(number)
-    }
-
-    /// Sets the name of the file, once it exists.
-    pub(crate) fn file(self, name: &TemporaryName) -> Guard {
-        self.set(Cleanup::File(name.clone()));
-        self
     }
 
     fn set(&self, cleanup: Cleanup) {

@@ -34,6 +34,19 @@ pub enum Error {
         /// Bytes of the message that were read.
         got: u64,
     },
+    /// The message cannot be decrypted completely. Its verified beginning was written, since [`Options::partial`] is set.
+    ///
+    /// [`Options::partial`]: crate::Options::partial
+    #[error("{source}; {kept}", kept = match verified {
+        0 => "no plaintext was verified, and none was written".into(),
+        _ => format!("the verified beginning was written: {verified} bytes of plaintext"),
+    })]
+    Partial {
+        /// Bytes of plaintext that were verified and written.
+        verified: u64,
+        /// The reason: [`Error::WrongKeyOrContext`], [`Error::Damaged`], [`Error::Truncated`] or [`Error::Read`].
+        source: Box<Error>,
+    },
     /// A device reported success for a chunk that it has not sealed. The chunk was not written.
     #[error(
         "the device did not seal chunk {chunk}: nothing of it was written; use another device and report this"
@@ -145,9 +158,15 @@ impl Error {
     pub fn is_authentication_failure(&self) -> bool {
         match self {
             Error::WrongKeyOrContext | Error::Damaged { .. } | Error::Truncated { .. } => true,
+            Error::Partial { source, .. } => source.is_authentication_failure(),
             Error::Core(error) => *error == lockstep_core::Error::AuthenticationFailed,
             _ => false,
         }
+    }
+
+    /// True if an output with the verified beginning of a damaged message is to be kept: see [`Error::Partial`].
+    pub fn keeps_output(&self) -> bool {
+        matches!(self, Error::Partial { verified, .. } if *verified > 0)
     }
 
     /// True if the process that reads the output, such as `head`, has closed the pipe. Most programs treat this case as
@@ -171,7 +190,11 @@ impl Error {
 impl From<Error> for io::Error {
     /// Converts the error for the `std::io` traits. [`io::Error::downcast`] returns the original [`Error`].
     fn from(error: Error) -> io::Error {
-        let kind = match &error {
+        let cause = match &error {
+            Error::Partial { source, .. } => source,
+            other => other,
+        };
+        let kind = match cause {
             Error::Read(source) | Error::Write(source) | Error::File { source, .. } => source.kind(),
             Error::Truncated { .. } => io::ErrorKind::UnexpectedEof,
             Error::WrongKeyOrContext | Error::Damaged { .. } | Error::Envelope { .. } => {

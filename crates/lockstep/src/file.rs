@@ -7,17 +7,19 @@ use std::path::Path;
 use crate::cobblestone::{self, FileKey, Options, Summary};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::output::{FileMode, OutputFile, OutputOptions};
+use crate::output::{FileMode, OutputFile, OutputOptions, Sparse};
 
 /// Options of file encryption and decryption.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FileOptions<'a> {
-    /// Progress and interruption.
+    /// Progress, interruption, and what becomes of a damaged message.
     pub stream: Options<'a>,
     /// Replace the output if it exists; see [`OutputOptions::force`].
     pub force: bool,
     /// Put the output on stable storage before the call returns successfully; see [`OutputOptions::sync`].
     pub sync: bool,
+    /// Whether blocks of zeros become holes; see [`OutputOptions::sparse`].
+    pub sparse: Sparse,
 }
 
 /// Encrypts a file to a file. The output appears complete or not at all, with the permission bits of the input under
@@ -40,7 +42,8 @@ pub fn encrypt_file(
 }
 
 /// Decrypts a file to a file. The output appears complete and verified or not at all, with the permission bits of the
-/// input under the umask.
+/// input under the umask. With [`Options::partial`], the verified beginning of a damaged file appears, unless it is empty,
+/// and the error is [`Error::Partial`].
 ///
 /// # Errors
 /// [`Error::SameFile`], [`Error::Exists`], [`Error::File`] and those of [`crate::decrypt`].
@@ -53,9 +56,11 @@ pub fn decrypt_file(
     options: FileOptions<'_>,
 ) -> Result<Summary> {
     let (input, mut output) = open_pair(from, to, &options)?;
-    let summary = decrypt_open_file(engine, key, context, &input, &mut output, options.stream)?;
-    output.commit()?;
-    Ok(summary)
+    let decrypted = decrypt_open_file(engine, key, context, &input, &mut output, options.stream);
+    if decrypted.as_ref().err().is_none_or(Error::keeps_output) {
+        output.commit()?;
+    }
+    decrypted
 }
 
 /// Encrypts like [`crate::encrypt`], from the position of an open file to its end. Regular files of at least 1 MiB are
@@ -76,8 +81,8 @@ pub fn encrypt_open_file(
 }
 
 /// Decrypts like [`crate::decrypt`], from the position of an open file to its end. Regular files are read by all
-/// threads at the same time, and a truncated regular file is refused before any plaintext is written. The position of
-/// the file after the call is unspecified.
+/// threads at the same time, and a truncated regular file is refused before any plaintext is written, unless
+/// [`Options::partial`] is set. The position of the file after the call is unspecified.
 ///
 /// # Errors
 /// The errors of [`crate::decrypt`], [`Error::InputChanged`] if the length of the file changes.
@@ -132,8 +137,8 @@ fn open_pair(from: &Path, to: &Path, options: &FileOptions<'_>) -> Result<(File,
     let input = open_input(from)?;
     check_not_same(&input, to)?;
     let mode = FileMode::of_input(&input)?;
-    let (force, sync) = (options.force, options.sync);
-    let output = OutputFile::create(to, OutputOptions { force, mode, sync, ..Default::default() })?;
+    let FileOptions { force, sync, sparse, .. } = *options;
+    let output = OutputFile::create(to, OutputOptions { force, mode, sync, sparse, ..Default::default() })?;
     Ok((input, output))
 }
 

@@ -26,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cobblestone;
+mod creator;
 pub mod engine;
 pub mod envelope;
 mod error;
@@ -45,5 +46,5 @@ pub use engine::Engine;
 pub use envelope::Envelope;
 pub use error::{Error, Result};
 pub use file::{FileOptions, decrypt_file, encrypt_file};
-pub use output::{FileMode, OutputFile, OutputOptions};
+pub use output::{FileMode, OutputFile, OutputOptions, Sparse};
 pub use quoted::quoted;

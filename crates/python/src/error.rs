@@ -1,16 +1,24 @@
 //! Exceptions.
 
 use lockstep::hazmat::Error as CoreError;
-use pyo3::PyErr;
 use pyo3::exceptions::{PyException, PyFileExistsError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
 
 pyo3::create_exception!(
     lockstep,
     InvalidTag,
     PyException,
     "Authentication failed: the key, the nonce, the associated data or the context is wrong, or the data were changed.\n\n\
-     No plaintext was released."
+     No plaintext was released. There is one exception: decrypt_file with partial=True keeps the verified beginning of a file, and\n\
+     the attribute `verified` is its length in bytes. Otherwise the attribute is None."
 );
+
+/// Adds the attribute `verified` to an exception.
+fn with_verified(raised: PyErr, verified: u64) -> PyErr {
+    // An exception without the attribute is still the right exception.
+    let _ = Python::attach(|py| raised.value(py).setattr("verified", verified));
+    raised
+}
 
 /// The exception for an error of a mode, a device or a kernel.
 pub(crate) fn from_core(error: CoreError) -> PyErr {
@@ -28,9 +36,14 @@ pub(crate) fn from_core(error: CoreError) -> PyErr {
 pub(crate) fn from_library(error: lockstep::Error) -> PyErr {
     use lockstep::Error;
     if error.is_authentication_failure() {
-        return InvalidTag::new_err(error.to_string());
+        let raised = InvalidTag::new_err(error.to_string());
+        return match error {
+            Error::Partial { verified, .. } => with_verified(raised, verified),
+            _ => raised,
+        };
     }
     match error {
+        Error::Partial { verified, source } => with_verified(from_library(*source), verified),
         Error::Core(error) => from_core(error),
         Error::Exists { .. } => PyFileExistsError::new_err(error.to_string()),
         Error::Read(source) | Error::Write(source) => from_io(source),

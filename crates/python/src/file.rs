@@ -9,7 +9,7 @@ use std::sync::Arc;
 use lockstep::cobblestone::Tail;
 use lockstep::envelope::Start;
 use lockstep::{
-    EncryptWriter, Envelope, FileKey, FileMode, Options, OutputFile, OutputOptions, ReadAt, Reader,
+    EncryptWriter, Envelope, Error, FileKey, FileMode, Options, OutputFile, OutputOptions, ReadAt, Reader, Sparse,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -208,12 +208,13 @@ fn open_output(
     input: File,
     destination: PathBuf,
     overwrite: bool,
+    sparse: Sparse,
 ) -> PyResult<(File, OutputFile)> {
     let path = destination.clone();
     let open = move || {
         lockstep::file::check_not_same(&input, &destination)?;
         let mode = FileMode::of_input(&input)?;
-        let options = OutputOptions { force: overwrite, mode, ..OutputOptions::default() };
+        let options = OutputOptions { force: overwrite, mode, sparse, ..OutputOptions::default() };
         Ok((input, OutputFile::create(&destination, options)?))
     };
     task::wait_for_fifos(py, &[&path], open)?.map_err(from_library)
@@ -248,7 +249,7 @@ pub(crate) fn encrypt_file(
     let engine = engine::current(py)?;
     let MessageKey { key, context, envelope } = given.for_writing(py)?;
     let input = open_input(py, source)?;
-    let (input, output) = open_output(py, input, destination, overwrite)?;
+    let (input, output) = open_output(py, input, destination, overwrite, Sparse::default())?;
     let summary = task::run(py, progress, |options| {
         let mut output = output;
         if let Some(envelope) = envelope {
@@ -269,10 +270,14 @@ pub(crate) fn encrypt_file(
 /// files and SSH private keys. If an identity is encrypted, passphrase is that of the identity. The other arguments and the result
 /// are those of encrypt_file.
 ///
+/// partial: keep the verified beginning of a file that was damaged, changed or cut off. The call still raises InvalidTag; its
+/// attribute `verified` is the number of bytes of plaintext in the destination. If it is 0, there is no destination. sparse: blocks
+/// of 4096 zeros become holes in the destination, which take no space on the disk.
+///
 /// Raises InvalidTag for a wrong key, context, identity or passphrase, and for a file that was damaged, changed or cut off;
 /// FileExistsError, OSError, ValueError as encrypt_file.
 #[pyfunction]
-#[pyo3(signature = (source, destination, key=None, context=None, *, identities=None, passphrase=None, progress=None, overwrite=false))]
+#[pyo3(signature = (source, destination, key=None, context=None, *, identities=None, passphrase=None, progress=None, overwrite=false, partial=false, sparse=true))]
 #[allow(clippy::too_many_arguments, reason = "the function in Python")]
 pub(crate) fn decrypt_file(
     py: Python<'_>,
@@ -284,19 +289,25 @@ pub(crate) fn decrypt_file(
     passphrase: Option<String>,
     progress: Option<&Bound<'_, PyAny>>,
     overwrite: bool,
+    partial: bool,
+    sparse: bool,
 ) -> PyResult<u64> {
     let given = Given::new(key, context, None, identities, passphrase)?;
     let engine = engine::current(py)?;
     let input = open_input(py, source)?;
     let envelope = detached(py, || Envelope::read_file(&input)).map_err(from_library)?;
     let MessageKey { key, context, .. } = given.for_reading(py, envelope)?;
-    let (input, output) = open_output(py, input, destination, overwrite)?;
+    let sparse = if sparse { Sparse::Always } else { Sparse::Never };
+    let (input, output) = open_output(py, input, destination, overwrite, sparse)?;
     let summary = task::run(py, progress, |options| {
         let mut output = output;
-        let summary =
-            lockstep::file::decrypt_open_file(&engine, &key, &context, &input, &mut output, options)?;
-        output.commit()?;
-        Ok(summary)
+        let options = options.partial(partial);
+        let decrypted =
+            lockstep::file::decrypt_open_file(&engine, &key, &context, &input, &mut output, options);
+        if decrypted.as_ref().err().is_none_or(Error::keeps_output) {
+            output.commit()?;
+        }
+        decrypted
     })?;
     Ok(summary.plaintext_len)
 }

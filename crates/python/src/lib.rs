@@ -87,6 +87,8 @@ mod native {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-        module.add("InvalidTag", module.py().get_type::<error::InvalidTag>())
+        let invalid_tag = module.py().get_type::<error::InvalidTag>();
+        invalid_tag.setattr("verified", module.py().None())?;
+        module.add("InvalidTag", invalid_tag)
     }
 }

@@ -390,3 +390,41 @@ def test_keys_are_not_printed(key):
     for secret in (repr(key)[2:-1], key.hex(), "shown-nowhere", "a secret"):
         assert secret not in text
     assert "key" in repr(keys) and "identities" not in repr(keys)
+
+
+def test_the_verified_beginning_of_a_damaged_file(tmp_path, key):
+    plain, source, to = data(100_000), tmp_path / "source", tmp_path / "to"
+    message = pyca_encrypt(key, plain)
+    changed = bytearray(message)
+    changed[56 + 2 * 16400 + 5] ^= 1
+    for damaged, chunks in [(message[: 56 + 3 * 16400], 3), (message[:-1], 6), (bytes(changed), 2), (message[:100], 0)]:
+        source.write_bytes(damaged)
+        with pytest.raises(lockstep.InvalidTag) as raised:
+            lockstep.decrypt_file(source, to, key)
+        assert raised.value.verified is None and not to.exists()
+        with pytest.raises(lockstep.InvalidTag) as raised:
+            lockstep.decrypt_file(source, to, key, partial=True)
+        assert raised.value.verified == chunks * 16384
+        assert to.exists() == (chunks > 0)
+        if chunks:
+            assert to.read_bytes() == plain[: chunks * 16384] and str(chunks * 16384) in str(raised.value)
+            to.unlink()
+    source.write_bytes(message)
+    with pytest.raises(lockstep.InvalidTag) as raised:
+        lockstep.decrypt_file(source, to, data(32)[::-1], partial=True)
+    assert raised.value.verified == 0 and not to.exists()
+    assert lockstep.decrypt_file(source, to, key, partial=True) == len(plain) and to.read_bytes() == plain
+
+
+def test_decryption_writes_holes(tmp_path, key):
+    plain, encrypted = tmp_path / "plain", tmp_path / "encrypted"
+    with plain.open("wb") as file:
+        file.truncate(4 << 20)
+    if plain.stat().st_blocks:
+        pytest.skip("NOT TESTED: this file system has no holes")
+    lockstep.encrypt_file(plain, encrypted, key)
+    lockstep.decrypt_file(encrypted, tmp_path / "holes", key)
+    lockstep.decrypt_file(encrypted, tmp_path / "full", key, sparse=False)
+    assert (tmp_path / "holes").stat().st_blocks == 0 and (tmp_path / "full").stat().st_blocks >= 8192
+    for name in ("holes", "full"):
+        assert (tmp_path / name).read_bytes() == bytes(4 << 20)

@@ -236,11 +236,17 @@ def test_abandoned_temporary_files_are_removed(tree, tmp_path, key):
     plan, _ = process(True, [tree], out, key)
     count = len(files_below(out))
     run_python(code, out / "photos/dead", "dies")
+    assert len(files_below(out)) == count, "a file without a name does not remain"
+    named = {"LOCKSTEP_TEST_NAMED_FILES": "1"}
+    run_python(code, out / "photos/dead", "dies", environment=named)
     assert len(files_below(out)) == count + 1
     script = tmp_path / "script.py"
     script.write_text("\n".join(line[8:] for line in code.splitlines()))
     with subprocess.Popen(
-        [sys.executable, script, out / "photos/alive", "lives"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, script, out / "photos/alive", "lives"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, **named},
     ) as alive:
         assert alive.stdout.readline() == b"ready\n" and len(files_below(out)) == count + 2
         plan.remove_abandoned()

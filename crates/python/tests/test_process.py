@@ -221,9 +221,15 @@ def test_ctrl_c_stops_a_long_call(tmp_path, key, what):
     assert "out" not in words or what == "decrypt" and os.path.getsize(tmp_path / "out") == 3 << 20
 
 
+# Files under construction have no name, or with this variable (in a debug build) a temporary name, as on file systems without
+# O_TMPFILE.
+NAMED = {"LOCKSTEP_TEST_NAMED_FILES": "1"}
+
+
+@pytest.mark.parametrize("environment", [{}, NAMED], ids=["unnamed", "named"])
 @pytest.mark.parametrize("what", ["aead", "file", "open", "callback"])
-def test_the_interpreter_ends_during_work(tmp_path, what):
-    """A daemon thread is in a call when the interpreter ends. Nothing crashes, and no half file appears under its name."""
+def test_the_interpreter_ends_during_work(tmp_path, what, environment):
+    """A daemon thread is in a call when the interpreter ends. Nothing crashes, and no file remains."""
     done = run_python(
         """
         import sys, threading, time, lockstep
@@ -250,9 +256,98 @@ def test_the_interpreter_ends_during_work(tmp_path, what):
         """,
         what,
         tmp_path,
+        environment=environment,
     )
     assert done.returncode == 0, done.stderr
-    assert not (tmp_path / "out").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]
+
+
+@pytest.mark.parametrize("environment", [{}, NAMED], ids=["unnamed", "named"])
+@pytest.mark.parametrize("ends", ["sys.exit(0)", "del file; os._exit(0)", "file.discard(); os._exit(0)"])
+def test_the_child_of_a_fork_does_not_remove_the_file_of_its_parent(tmp_path, ends, environment):
+    done = run_python(
+        f"""
+        import os, sys, warnings
+        warnings.simplefilter("ignore")
+        import lockstep
+        file = lockstep.open(sys.argv[1], "wb", key=bytes(32))
+        file.write(bytes(100_000))
+        child = os.fork()
+        if child == 0:
+            {ends}
+        assert os.waitpid(child, 0)[1] == 0
+        file.write(bytes(100_000))
+        file.close()
+        with lockstep.open(sys.argv[1], key=bytes(32)) as file:
+            assert file.read() == bytes(200_000)
+        """,
+        tmp_path / "out",
+        environment=environment,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("kind", ["path", "object", "fsspec"])
+def test_the_child_of_a_fork_cannot_write_the_file_of_its_parent(tmp_path, kind):
+    """Both processes would encrypt with the same nonces, and the child would end or remove the file."""
+    done = run_python(
+        """
+        import os, sys, warnings
+        warnings.simplefilter("ignore")
+        import lockstep, lockstep.fsspec
+        kind, path, key = sys.argv[1], sys.argv[2], bytes(32)
+        below = None
+        if kind == "fsspec":
+            folder, name = os.path.split(path)
+            system = lockstep.fsspec.LockstepFileSystem(fo=folder, target_protocol="file", key=key)
+            file = system.open(name, "wb")
+        else:
+            below = open(path, "wb") if kind == "object" else None
+            file = lockstep.open(below or path, "wb", key=key)
+        file.write(bytes(70_000))
+        before = os.path.getsize(path) if below else 0
+        child = os.fork()
+        if child == 0:
+            for action in (lambda: file.write(bytes(1 << 20)), file.close):
+                try:
+                    action()
+                except (OSError, ValueError) as error:
+                    print("refused:", error, flush=True)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        file.write(bytes(70_000))
+        file.close()
+        if below:
+            below.close()
+        with lockstep.open(path, key=key) as file:
+            assert file.read() == bytes(140_000)
+        """,
+        kind,
+        tmp_path / "out",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "before a fork" in done.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_the_child_of_a_fork_keeps_the_manifest_of_its_parent(tmp_path):
+    done = run_python(
+        """
+        import os, sys
+        from lockstep import _manifest
+        journal = _manifest.Journal(sys.argv[1], "encrypt", False)
+        child = os.fork()
+        if child == 0:
+            journal.close()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        journal.finish(".", set())
+        """,
+        tmp_path / "manifest",
+    )
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["manifest"]
 
 
 def test_an_open_file_at_the_end_of_the_interpreter(tmp_path):

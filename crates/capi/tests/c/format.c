@@ -227,7 +227,7 @@ static int exists(const char *path)
 static void files(const lockstep_engine *engine, const lockstep_file_key *key, const uint8_t *data, const char *folder)
 {
     char plain[1024], secret[1024], back[1024];
-    lockstep_file_options options = {sizeof options, NULL, NULL, 0, 0, 0, 0};
+    lockstep_file_options options = {sizeof options, NULL, NULL, 0, 0, 0, 0, 0, 0};
     lockstep_summary summary;
     snprintf(plain, sizeof plain, "%s/plain", folder);
     snprintf(secret, sizeof secret, "%s/secret", folder);
@@ -268,6 +268,22 @@ static void files(const lockstep_engine *engine, const lockstep_file_key *key, c
     lockstep_reader_free(reader);
     FAILS(LOCKSTEP_ERROR_WRONG_KEY, lockstep_reader_open_file(engine, key, NULL, 0, secret, &reader));
     CHECK(reader == NULL);
+
+    /* A truncated file: nothing, or its verified beginning, of one chunk. */
+    FILE *whole = fopen(secret, "rb");
+    CHECK(whole != NULL && fread(part, 1, 17000, whole) == 17000 && fclose(whole) == 0);
+    write_file(secret, part, 17000);
+    FAILS(LOCKSTEP_ERROR_AUTHENTICATION, lockstep_decrypt_file(engine, key, context, 7, secret, back, &options, NULL));
+    CHECK(!exists(back));
+    options.partial = 1;
+    options.no_holes = 1;
+    FAILS(LOCKSTEP_ERROR_AUTHENTICATION, lockstep_decrypt_file(engine, key, context, 7, secret, back, &options, &summary));
+    CHECK(summary.plaintext_len == 16384);
+    whole = fopen(back, "rb");
+    CHECK(whole != NULL && fread(part, 1, sizeof part, whole) == 16384 && fclose(whole) == 0);
+    CHECK(memcmp(part, data, 16384) == 0 && remove(back) == 0);
+    FAILS(LOCKSTEP_ERROR_WRONG_KEY, lockstep_decrypt_file(engine, key, NULL, 0, secret, back, &options, &summary));
+    CHECK(summary.plaintext_len == 0 && !exists(back));
 }
 
 static void reader_of_callback(const lockstep_engine *engine, const lockstep_file_key *key, const uint8_t *data,

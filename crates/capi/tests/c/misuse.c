@@ -152,7 +152,7 @@ static ptrdiff_t all_bytes(void *user, const uint8_t *buffer, size_t len)
 /* Options of the other calls, and paths. */
 static void options_and_paths(const lockstep_engine *engine, const char *folder)
 {
-    lockstep_file_options options = {1, NULL, NULL, 0, 0, 0, 0};
+    lockstep_file_options options = {1, NULL, NULL, 0, 0, 0, 0, 0, 0};
     lockstep_stream_options stream = {sizeof stream, NULL, NULL, 0, 1};
     lockstep_file_key *key;
     lockstep_reader *reader;

@@ -9,7 +9,8 @@ static const size_t engine_options_ends[] = {
 static const size_t file_options_ends[] = {
     offsetof(lockstep_file_options, progress), offsetof(lockstep_file_options, progress_user),
     offsetof(lockstep_file_options, threads), offsetof(lockstep_file_options, force),
-    offsetof(lockstep_file_options, sync), offsetof(lockstep_file_options, reserved),
+    offsetof(lockstep_file_options, sync), offsetof(lockstep_file_options, no_holes),
+    offsetof(lockstep_file_options, partial), offsetof(lockstep_file_options, reserved),
 };
 static const size_t stream_options_ends[] = {
     offsetof(lockstep_stream_options, progress), offsetof(lockstep_stream_options, progress_user),

@@ -20,7 +20,7 @@ int main(int argc, char **argv)
 {
     lockstep_engine *engine;
     lockstep_file_key *key;
-    lockstep_file_options options = {sizeof options, stop, NULL, 1, 0, 0, 0};
+    lockstep_file_options options = {sizeof options, stop, NULL, 1, 0, 0, 0, 0, 0};
     if (argc != 3 || lockstep_engine_new(NULL, &engine) != LOCKSTEP_OK || lockstep_file_key_generate(256, &key) != LOCKSTEP_OK)
         return 1;
     return lockstep_encrypt_file(engine, key, NULL, 0, argv[1], argv[2], &options, NULL);

@@ -11,7 +11,7 @@ use lockstep::quoted;
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use crate::args::{EngineArgs, OutputArgs, ProgressArgs};
+use crate::args::{EngineArgs, OutputArgs, ProgressArgs, SparseArgs};
 use crate::error::{Result, failed};
 use crate::input::{Input, read_small};
 use crate::job::{self, Done};
@@ -85,6 +85,8 @@ pub(crate) struct Cipher {
 
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    sparse: SparseArgs,
     #[command(flatten)]
     engine: EngineArgs,
     #[command(flatten)]
@@ -212,7 +214,7 @@ pub(crate) fn run(args: &Cipher) -> Result<()> {
     };
     let content = if args.decrypt || args.mode.is_mac() { Content::Unknown } else { Content::Binary };
     let input = Input::open(&args.input)?;
-    let output = Output::open(&args.output, &input, content)?;
+    let output = Output::open(&args.output, &input, content, args.sparse.sparse())?;
     let verb = if args.decrypt {
         "decrypted"
     } else if args.mode.is_mac() {

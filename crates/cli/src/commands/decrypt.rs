@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 use self::many::{DecryptMany, Unlocks};
 use super::encrypt::read_key;
 use crate::age_file::{self, AgeFile, Header};
-use crate::args::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs};
+use crate::args::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs, SparseArgs};
 use crate::error::{Error, Result, failed};
 use crate::identities::{self, Answers};
 use crate::input::Input;
@@ -37,6 +37,7 @@ const AGE_PIECE: usize = 64 << 10;
 ///
 /// Only verified data are written, and an output file appears only if all of the data are authentic and complete. Data may
 /// be written to standard output before a damaged or missing part is detected: use that output only if the exit code is 0.
+/// With --partial the verified beginning of a damaged file is kept.
 #[derive(Debug, Args)]
 pub(crate) struct Decrypt {
     /// Decrypt with this key file; `-` is standard input
@@ -72,6 +73,14 @@ pub(crate) struct Decrypt {
     #[arg(long, value_name = "OFFSET:LENGTH", value_parser = text::parse_range, conflicts_with = "output_dir")]
     range: Option<Range>,
 
+    /// If the input is damaged or was cut off, keep its beginning, up to the first part that is not authentic
+    ///
+    /// This applies to files and to standard input, and to each of many files. The exit code is 1, and the message states the
+    /// number of bytes, which are verified. If nothing could be verified, no output file appears. An output that is only a part
+    /// has the name of a whole one.
+    #[arg(long, conflicts_with_all = ["range", "resume"])]
+    partial: bool,
+
     /// The file to decrypt (`-` is standard input); with -O, files and folders
     #[arg(value_name = "INPUT", default_value = "-", value_hint = ValueHint::FilePath)]
     inputs: Vec<PathBuf>,
@@ -83,6 +92,8 @@ pub(crate) struct Decrypt {
 
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    sparse: SparseArgs,
     #[command(flatten)]
     many: ManyArgs,
     #[command(flatten)]
@@ -155,9 +166,9 @@ fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
         Some(range) => range.len,
         None => input.len(),
     };
-    let output = Output::open(&args.output, &input, Content::Unknown)?;
+    let output = Output::open(&args.output, &input, Content::Unknown, args.sparse.sparse())?;
     job::run(engine.planner(), &args.messages, total, "decrypted", output, |output, report| {
-        let options = job::options(report);
+        let options = job::options(report).partial(args.partial);
         let plaintext = if let Some(range) = args.range {
             decrypt_range(&engine, &key, context, &input, range, output, options)?
         } else if input.len().is_some() {
@@ -298,15 +309,19 @@ fn decrypt_age(args: &Decrypt, planner: &Planner, input: &Input, file: AgeFile<'
     // The file key is unwrapped before the output is created, so that a wrong passphrase or identity leaves no output.
     let total = input.len().and_then(|len| file.plaintext_len(len));
     let mut plaintext = file.decrypt(&unlock)?;
-    let output = Output::open(&args.output, input, Content::Unknown)?;
+    let output = Output::open(&args.output, input, Content::Unknown, args.sparse.sparse())?;
     job::run(planner, &args.messages, total, "decrypted", output, |output, report| {
         let mut piece = Zeroizing::new(vec![0; AGE_PIECE]);
         let mut done = 0;
         loop {
-            let got = plaintext.read(&mut piece).map_err(age_file::read_error)?;
-            if signals::stopped() {
-                return Err(Error::Stopped);
-            }
+            let got = match plaintext.read(&mut piece).map_err(age_file::read_error) {
+                _ if signals::stopped() => return Err(Error::Stopped),
+                Err(error) if args.partial => {
+                    output.flush().map_err(lockstep::Error::Write)?;
+                    return Err(Error::Partial { verified: done, source: Box::new(error) });
+                }
+                read => read?,
+            };
             if got == 0 {
                 return Ok(Done { plaintext: done, details: json!({ "format": "age", "threads": 1 }) });
             }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use clap::{ArgGroup, Args, ValueHint};
-use lockstep::{Envelope, FileKey, file, keyfile};
+use lockstep::{Envelope, FileKey, Sparse, file, keyfile};
 use serde_json::json;
 
 use self::many::{EncryptMany, KeyKind};
@@ -112,7 +112,7 @@ fn run_one(args: &Encrypt, request: &Request<'_>, path: &Path) -> Result<()> {
         Some(envelope) => envelope.as_bytes(),
         None => args.context.as_deref().unwrap_or_default().as_bytes(),
     };
-    let output = Output::open(&args.output, &input, Content::Binary)?;
+    let output = Output::open(&args.output, &input, Content::Binary, Sparse::default())?;
     job::run(engine.planner(), &args.messages, input.len(), "encrypted", output, |output, report| {
         let options = job::options(report);
         if let Some(envelope) = &envelope {

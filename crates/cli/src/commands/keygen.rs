@@ -70,7 +70,8 @@ pub(crate) fn run(args: &Keygen) -> Result<()> {
 /// Creates a private file, which appears complete or not at all.
 fn write(path: &Path, args: &Keygen, key: &FileKey) -> Result<()> {
     let mode = FileMode::PRIVATE;
-    let options = OutputOptions { force: args.force, mode, sync: args.sync, regular_only: true };
+    let options =
+        OutputOptions { force: args.force, mode, sync: args.sync, regular_only: true, ..Default::default() };
     let mut output = GuardedFile::create(path, options)?;
     output.file().write_all(keyfile::to_text(key).as_bytes()).map_err(Error::io("write", path))?;
     // The key file is always synced, since data that are encrypted with a lost key cannot be recovered.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
 use lockstep::hazmat::mode::{Cipher, CipherKey};
-use lockstep::quoted;
+use lockstep::{Sparse, quoted};
 use zeroize::Zeroizing;
 
 use super::cipher::read_raw_key;
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &PictureArgs) -> Result<()> {
     picture.encrypt(engine.planner(), cipher, &key)?;
     let encoded = picture.encode().map_err(failed)?;
     // After this point only the output can fail.
-    let mut out = Output::open(&output, &input, Content::Binary)?;
+    let mut out = Output::open(&output, &input, Content::Binary, Sparse::default())?;
     out.write_all(&encoded).map_err(|error| match args.output.as_path() {
         path if path == Path::new("-") => lockstep::Error::Write(error).into(),
         path => Error::io("write", path)(error),

@@ -25,7 +25,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use lockstep::{Engine, quoted};
+use lockstep::{Engine, Sparse, quoted};
 
 pub(crate) use self::existing::Existing;
 use self::folder::Folder;
@@ -47,6 +47,11 @@ pub(crate) trait Operation: Sync {
     /// Whether the files are encrypted or decrypted.
     fn direction(&self) -> Direction;
 
+    /// Whether new outputs have holes.
+    fn sparse(&self) -> Sparse {
+        Sparse::default()
+    }
+
     /// Compares an existing output with its input.
     ///
     /// # Errors
@@ -59,7 +64,7 @@ pub(crate) trait Operation: Sync {
     /// Reads the whole input and writes the whole output; returns the number of plaintext bytes.
     ///
     /// # Errors
-    /// All errors of encryption and decryption.
+    /// All errors of encryption and decryption. The output is to be kept if [`Error::keeps_output`] is true.
     fn process(
         &self,
         input: &mut Input,

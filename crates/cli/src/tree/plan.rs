@@ -16,9 +16,6 @@ use super::survey::survey;
 use crate::error::{Error, Result, failed};
 use crate::signals::Guard;
 
-/// The name of an output that is only checked, and not created.
-const TRIAL: &str = ".lockstep-trial";
-
 /// One file to process.
 #[derive(Debug)]
 pub(crate) struct Job {
@@ -95,7 +92,7 @@ pub(crate) fn check_writable(options: &Options<'_>) -> Result<()> {
     }
     let output = OutputOptions { force: options.force, sync: options.sync, ..Default::default() };
     let _guard = Guard::creating();
-    Ok(OutputFile::check(&folder.join(TRIAL), output)?)
+    Ok(OutputFile::check_folder(folder, output)?)
 }
 
 /// Refuses folders without any file to process: their names may be mistyped, or a file system is not mounted.

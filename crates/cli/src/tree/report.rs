@@ -111,12 +111,14 @@ fn summary_json(
     let name = |path: &Path| path.to_string_lossy().into_owned();
     let skipped = inputs.skipped.iter().map(|(path, reason)| json!({ "path": name(path), "reason": reason }));
     let failed = inputs.failed.iter().map(|(path, error)| {
-        json!({
+        let mut failed = json!({
             "path": name(path),
             "error": error.to_string(),
             "exit_code": error.exit_code(),
             "kind": error.kind(),
-        })
+        });
+        json::add_verified(&mut failed, error);
+        failed
     });
     let names = |paths: &[PathBuf]| paths.iter().map(|path| name(path)).collect::<Vec<_>>();
     let seconds = outcome.time.as_secs_f64();

@@ -279,9 +279,17 @@ pub(super) fn write(
     // The input is looked at before the first byte is read. If it changes afterwards, its times will differ from those
     // of the output.
     let before = look(input)?;
-    let output = OutputOptions { mode: FileMode::of_input(input.file())?, sync, ..Default::default() };
+    let (mode, sparse) = (FileMode::of_input(input.file())?, operation.sparse());
+    let output = OutputOptions { mode, sync, sparse, ..Default::default() };
     let (mut file, unused) = create(folder, path, existing, output).map_err(|e| output_error(e, path))?;
-    let plaintext = operation.process(input, file.file(), options)?;
+    let plaintext = match operation.process(input, file.file(), options) {
+        Err(error) if error.keeps_output() => {
+            // The output does not get the time of the input, so that it never counts as up to date.
+            Written { plaintext: 0, has_changed: true, file, unused }.commit()?;
+            return Err(error);
+        }
+        processed => processed?,
+    };
     let has_changed = !times::is_unchanged(&before, &look(input)?);
     if !has_changed {
         // An error is ignored: on a file system without modification times, the output is created again by `--resume`.

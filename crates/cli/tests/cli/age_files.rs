@@ -126,6 +126,17 @@ fn damage_anywhere_leaves_no_output() {
     folder.write("cut", &file[..header + AGE_CHUNK + 16]);
     folder.run(["decrypt", "-i", "identity", "cut", "-o", "out"]).failed(1, "cut off");
     assert!(!folder.has("out"));
+    // The verified beginning.
+    folder.write("middle", &file[..header + AGE_CHUNK + 16 + 500]);
+    for name in ["cut", "middle"] {
+        let how = ["decrypt", "-i", "identity", "--partial", "-f", name, "-o", "out"];
+        folder.run(how).failed(1, "the verified beginning was written: 65536 bytes");
+        assert!(folder.read("out") == data(AGE_CHUNK), "{name}");
+    }
+    folder.shell("rm out").succeeded();
+    folder.write("cut", &file[..header + 500]);
+    folder.run(["decrypt", "-i", "identity", "--partial", "cut", "-o", "out"]).failed(1, "none was written");
+    assert!(!folder.has("out"));
 }
 
 #[test]
@@ -169,8 +180,7 @@ fn control_c_leaves_nothing() {
     wait_for_handlers(&child);
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(&file[..file.len() - 5]).unwrap();
-    let is_started = || folder.names().len() > 3;
-    wait_until("the output to be created", is_started);
+    wait_until("the output file", || folder.has_output_open(child.id()));
     kill("-INT", &child);
     assert_eq!(child.wait().unwrap().code(), Some(130));
     drop(stdin);

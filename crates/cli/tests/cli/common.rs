@@ -50,6 +50,16 @@ impl Folder {
         fs::read(self.path(name)).unwrap()
     }
 
+    /// True if the process has an output file open in this folder, which has a temporary name or none.
+    pub(crate) fn has_output_open(&self, process: u32) -> bool {
+        let open = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+        let mut targets = open.filter_map(|entry| fs::read_link(entry.path()).ok());
+        targets.any(|target| {
+            let name = target.strip_prefix(self.0.path()).unwrap_or(Path::new("")).to_string_lossy();
+            name.starts_with(".lockstep-") || name.starts_with('#')
+        })
+    }
+
     pub(crate) fn has(&self, name: &str) -> bool {
         self.path(name).exists()
     }
@@ -113,11 +123,17 @@ impl Folder {
     }
 
     pub(crate) fn spawn<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Child {
+        self.default_signals(args).spawn().unwrap()
+    }
+
+    /// The command with a pipe as standard input and with the default action of every signal.
+    pub(crate) fn default_signals<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
         // The tests may run with Ctrl-C ignored, as shells start background jobs; child processes inherit that.
         let program = self.command(args);
         let mut command = self.program("env");
         command.arg("--default-signal").arg(program.get_program()).args(program.get_args());
-        command.stdin(Stdio::piped()).spawn().unwrap()
+        command.stdin(Stdio::piped());
+        command
     }
 }
 

@@ -14,6 +14,7 @@ mod messages;
 mod openssl;
 mod openssl_conf;
 mod output;
+mod partial;
 mod picture;
 mod raw;
 mod recipients;

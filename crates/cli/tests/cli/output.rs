@@ -151,6 +151,15 @@ fn a_file_of_another_user_in_a_sticky_folder_is_refused_before_input_is_read() {
 }
 
 #[test]
+fn a_name_that_another_user_can_know_blocks_no_output() {
+    let folder = Folder::with_keys();
+    folder.write("plain", "hello");
+    folder.shell("mkdir out && echo blocked > out/.lockstep-trial").succeeded();
+    folder.run(["encrypt", "-k", "key", "-O", "out", "plain"]).succeeded();
+    assert_eq!(folder.read("out/.lockstep-trial"), b"blocked\n");
+}
+
+#[test]
 fn names_are_quoted_and_their_control_characters_escaped() {
     use std::os::unix::ffi::OsStrExt;
     let folder = Folder::with_keys();
@@ -307,15 +316,17 @@ fn sync_reaches_the_data_the_folder_and_standard_output() {
     let folder = Folder::with_keys();
     folder.write("plain", "hello");
     let traced = |command: &str| {
-        let script = format!("strace -f -e trace=fsync,rename,renameat,renameat2 -o trace {command}");
+        let script = format!("strace -f -e trace=fsync,linkat,rename,renameat,renameat2 -o trace {command}");
         folder.shell(&script).succeeded();
         let trace = String::from_utf8(folder.read("trace")).unwrap();
-        let names = ["fsync", "rename", "renameat", "renameat2"];
+        let names = ["fsync", "linkat", "rename", "renameat", "renameat2"];
         let call = |line: &str| names.into_iter().find(|name| line.contains(&format!(" {name}(")));
         trace.lines().filter_map(call).collect::<Vec<_>>()
     };
     let calls = traced("lockstep encrypt -k key --sync plain -o cipher");
-    assert!(calls.ends_with(&["fsync", "renameat2", "fsync"]), "{calls:?}");
+    assert!(calls.ends_with(&["fsync", "linkat", "fsync"]), "{calls:?}");
+    let calls = traced("lockstep encrypt -k key --sync plain -f -o cipher");
+    assert!(calls.ends_with(&["fsync", "linkat", "renameat", "fsync"]), "{calls:?}");
     let calls = traced("lockstep encrypt -k key --sync plain > out");
     assert!(calls.contains(&"fsync"), "{calls:?}");
     let calls = traced("lockstep encrypt -k key plain -o without");

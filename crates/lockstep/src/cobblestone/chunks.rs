@@ -81,7 +81,7 @@ impl Piece {
     }
 
     /// Sets the number of encrypted bytes in the slot. `ends` is true if the message ends with these bytes. Returns
-    /// false if `ends` is true but a message cannot end after this number of bytes.
+    /// false if `ends` is true but a message cannot end after this number of bytes; the piece then has the full chunks.
     #[must_use]
     pub(super) fn set_encrypted(&mut self, len: usize, ends: bool) -> bool {
         self.full = len / ENCRYPTED_CHUNK;
@@ -153,6 +153,20 @@ impl Piece {
     /// # Errors
     /// [`Error::Damaged`] with the number of the first chunk that is not authentic.
     pub(super) fn open(&mut self, engine: &Engine, key: &MessageKey) -> Result<()> {
+        let opened = self.open_verified(engine, key);
+        if opened.is_err() {
+            let len = self.encrypted_len();
+            self.buffer[..len].fill(0);
+        }
+        opened
+    }
+
+    /// Opens all chunks in place. On failure only the chunks before the first one that is not authentic remain in the
+    /// piece, and the others are zeroed.
+    ///
+    /// # Errors
+    /// The errors of [`open`](Piece::open).
+    pub(super) fn open_verified(&mut self, engine: &Engine, key: &MessageKey) -> Result<()> {
         let len = self.encrypted_len();
         let nonces = nonces(key, self.first, len);
         let chunks = self.buffer[..len].chunks_mut(ENCRYPTED_CHUNK);
@@ -165,14 +179,16 @@ impl Piece {
             .collect();
         let opened = engine.gcm_open(&mut messages);
         let bad = messages.iter().position(|message| message.status != Status::Done);
-        let failed = match (opened, bad) {
+        let (verified, failed) = match (opened, bad) {
             (Ok(()), None) => return Ok(()),
             (Ok(()) | Err(lockstep_core::Error::AuthenticationFailed), bad) => {
-                Error::Damaged { chunk: self.first + bad.unwrap_or(0) as u64 }
+                let bad = bad.unwrap_or(0);
+                (bad, Error::Damaged { chunk: self.first + bad as u64 })
             }
-            (Err(error), _) => error.into(),
+            (Err(error), _) => (0, error.into()),
         };
-        self.buffer[..len].fill(0);
+        self.buffer[verified * ENCRYPTED_CHUNK..len].fill(0);
+        (self.full, self.tail) = (verified, None);
         Err(failed)
     }
 }

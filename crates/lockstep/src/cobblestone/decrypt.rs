@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 ///
 /// # Errors
 /// [`Error::WrongKeyOrContext`], [`Error::Damaged`], [`Error::Truncated`], [`Error::TooLong`], [`Error::Read`],
-/// [`Error::Write`], [`Error::Interrupted`], [`Error::Core`].
+/// [`Error::Write`], [`Error::Interrupted`], [`Error::Core`]; with [`Options::partial`] [`Error::Partial`].
 pub fn decrypt(
     engine: &Engine,
     key: &FileKey,
@@ -86,8 +86,11 @@ pub(crate) fn decrypt_open_file(
     writer: &mut (dyn Write + Send),
     options: Options<'_>,
 ) -> Result<Summary> {
-    let Some((start, ciphertext_len)) = rest_of_file(file)? else {
-        return decrypt_stream(engine, key, context, &mut file, None, writer, options);
+    let rest = rest_of_file(file)?;
+    let Some((start, ciphertext_len)) = rest.filter(|_| !options.is_partial()) else {
+        // `Reader::open` below refuses a truncated message as a whole.
+        let len = rest.map(|(_, len)| len);
+        return decrypt_stream(engine, key, context, &mut file, len, writer, options);
     };
     let reader = Reader::open(engine, key, context, Tail::new(file, start))?;
     let plaintext_len = reader.copy_range(0, reader.len(), writer, options)?;
@@ -104,6 +107,30 @@ fn decrypt_stream(
     writer: &mut (dyn Write + Send),
     options: Options<'_>,
 ) -> Result<Summary> {
+    let mut sink = Sink { writer, plaintext: 0 };
+    let decrypted = decrypt_to(&mut sink, engine, key, context, reader, known_len, options);
+    let is_partial = |error: &Error| error.is_authentication_failure() || matches!(error, Error::Read(_));
+    match decrypted {
+        Err(error) if options.is_partial() && is_partial(&error) => {
+            Err(Error::Partial { verified: sink.finish()?, source: Box::new(error) })
+        }
+        Err(error) => Err(error),
+        Ok(()) => {
+            let plaintext_len = sink.finish()?;
+            Ok(Summary { plaintext_len, ciphertext_len: ciphertext_len(plaintext_len)? })
+        }
+    }
+}
+
+fn decrypt_to<'a>(
+    sink: &mut Sink<'a>,
+    engine: &'a Engine,
+    key: &FileKey,
+    context: &[u8],
+    reader: &'a mut (dyn Read + Send),
+    known_len: Option<u64>,
+    options: Options<'a>,
+) -> Result<()> {
     let mut header = [0; HEADER];
     let got = read_full(reader, &mut [IoSliceMut::new(&mut header)], &options)?;
     if got < HEADER {
@@ -113,10 +140,7 @@ fn decrypt_stream(
     let workers = workers(engine, &options);
     let chunks = piece_chunks(workers, known_len.map(|len| len / CHUNK as u64 + 1));
     let stage = Decrypt { engine, key, options, chunks };
-    let mut sink = Sink { writer, plaintext: 0 };
-    pipeline::run(&stage, workers, &mut Source { reader, next: 0 }, &mut sink)?;
-    let plaintext_len = sink.finish()?;
-    Ok(Summary { plaintext_len, ciphertext_len: ciphertext_len(plaintext_len)? })
+    pipeline::run(&stage, workers, &mut Source { reader, next: 0 }, sink)
 }
 
 /// Decrypts sequential input.
@@ -128,35 +152,53 @@ struct Decrypt<'a> {
     chunks: usize,
 }
 
+/// A piece, and why the message cannot be decrypted beyond it, if its beginning is written anyway.
+struct Slot {
+    piece: Piece,
+    stopped: Option<Error>,
+}
+
 impl<'a> Stage for Decrypt<'a> {
     type Source = Source<'a>;
-    type Slot = Piece;
+    type Slot = Slot;
     type Sink = Sink<'a>;
 
-    fn slot(&self) -> Piece {
-        Piece::new(self.chunks)
+    fn slot(&self) -> Slot {
+        Slot { piece: Piece::new(self.chunks), stopped: None }
     }
 
-    fn read(&self, source: &mut Source<'a>, piece: &mut Piece) -> Result<ReadState> {
+    fn read(&self, source: &mut Source<'a>, Slot { piece, stopped }: &mut Slot) -> Result<ReadState> {
         self.options.check_interrupt()?;
         let slot = piece.encrypted_slot();
         let room = slot.len();
         let len = read_full(source.reader, &mut [IoSliceMut::new(slot)], &self.options)?;
         piece.first = source.next;
         if !piece.set_encrypted(len, len < room) {
-            return Err(Error::Truncated { got: chunk_offset(source.next) + len as u64 });
+            let error = Error::Truncated { got: chunk_offset(source.next) + len as u64 };
+            if !self.options.is_partial() {
+                return Err(error);
+            }
+            *stopped = Some(error);
         }
         source.next += (len / ENCRYPTED_CHUNK) as u64;
         check_full_chunks(source.next)?;
         Ok(if len < room { ReadState::Last } else { ReadState::More })
     }
 
-    fn process(&self, piece: &mut Piece) -> Result<()> {
-        piece.open(self.engine, &self.key)
+    fn process(&self, Slot { piece, stopped }: &mut Slot) -> Result<()> {
+        if !self.options.is_partial() {
+            return piece.open(self.engine, &self.key);
+        }
+        match piece.open_verified(self.engine, &self.key) {
+            Err(error @ Error::Damaged { .. }) => *stopped = Some(error),
+            opened => opened?,
+        }
+        Ok(())
     }
 
-    fn write(&self, sink: &mut Sink<'a>, piece: &mut Piece) -> Result<()> {
+    fn write(&self, sink: &mut Sink<'a>, Slot { piece, stopped }: &mut Slot) -> Result<()> {
         let plain = piece.plain_len();
-        sink.put(&mut piece.plaintext(), plain, &self.options)
+        sink.put(&mut piece.plaintext(), plain, &self.options)?;
+        stopped.take().map_or(Ok(()), Err)
     }
 }

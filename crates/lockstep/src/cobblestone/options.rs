@@ -10,6 +10,7 @@ pub struct Options<'a> {
     progress: Option<&'a (dyn Fn(u64) + Sync)>,
     interrupt: Option<&'a AtomicBool>,
     max_threads: Option<usize>,
+    partial: bool,
 }
 
 impl<'a> Options<'a> {
@@ -39,6 +40,18 @@ impl<'a> Options<'a> {
         self
     }
 
+    /// Sets whether decryption of a damaged or truncated message writes all chunks before the first one that is damaged or
+    /// missing. The call still fails, with [`Error::Partial`], which has the number of bytes. Otherwise fewer chunks are
+    /// written, or none. Functions that read ranges or decrypt buffers ignore this option.
+    pub fn partial(mut self, partial: bool) -> Self {
+        self.partial = partial;
+        self
+    }
+
+    pub(super) fn is_partial(&self) -> bool {
+        self.partial
+    }
+
     /// The number of threads for this message, at most `threads`.
     pub(super) fn limit_threads(&self, threads: usize) -> usize {
         self.max_threads.map_or(threads, |limit| limit.clamp(1, threads))
@@ -60,11 +73,12 @@ impl<'a> Options<'a> {
 
 impl std::fmt::Debug for Options<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Options { progress, interrupt, max_threads } = self;
+        let Options { progress, interrupt, max_threads, partial } = self;
         f.debug_struct("Options")
             .field("progress", &progress.is_some())
             .field("interrupt", interrupt)
             .field("max_threads", max_threads)
+            .field("partial", partial)
             .finish()
     }
 }

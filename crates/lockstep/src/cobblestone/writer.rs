@@ -6,6 +6,7 @@ use super::chunks::Piece;
 use super::format::{CHUNK, check_full_chunks};
 use super::header::{self, MessageKey};
 use super::key::FileKey;
+use crate::creator::Creator;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 
@@ -15,7 +16,8 @@ const BATCH: usize = 16;
 /// A writer that encrypts the data that are written to it, on the calling thread.
 ///
 /// [`finish`](EncryptWriter::finish) must be called: without it the message has no end, and decryption refuses it.
-/// After an error every further call fails, since the state of the inner writer is unknown.
+/// After an error every further call fails, since the state of the inner writer is unknown. After a fork, the child process
+/// cannot use the writer: both processes would encrypt different chunks with the same nonce.
 pub struct EncryptWriter<W> {
     inner: W,
     engine: Engine,
@@ -23,6 +25,7 @@ pub struct EncryptWriter<W> {
     piece: Piece,
     /// Bytes of plaintext in the piece.
     filled: usize,
+    creator: Creator,
     failed: Option<String>,
 }
 
@@ -34,8 +37,8 @@ impl<W: Write> EncryptWriter<W> {
     pub fn new(engine: &Engine, key: &FileKey, context: &[u8], mut inner: W) -> Result<Self> {
         let (header, key) = header::create(key, context)?;
         inner.write_all(&header).map_err(Error::Write)?;
-        let piece = Piece::new(BATCH);
-        Ok(EncryptWriter { inner, engine: engine.clone(), key, piece, filled: 0, failed: None })
+        let (engine, piece, creator) = (engine.clone(), Piece::new(BATCH), Creator::current());
+        Ok(EncryptWriter { inner, engine, key, piece, filled: 0, creator, failed: None })
     }
 
     /// Ends the message and returns the inner writer, without flushing it.
@@ -77,6 +80,7 @@ impl<W: Write> EncryptWriter<W> {
     }
 
     fn send(&mut self) -> Result<()> {
+        self.creator.check().map_err(Error::Write)?;
         self.piece.seal(&self.engine, &self.key)?;
         self.inner.write_all(self.piece.ciphertext()).map_err(Error::Write)
     }

@@ -17,11 +17,13 @@ pub(super) enum Step {
     Follow,
     OpenExisting,
     Create,
+    CreateUnnamed,
     SetMode,
     SyncFile,
     Rename,
     RenameNoReplace,
     Link,
+    LinkOpen,
     Remove,
     SyncFolder,
 }
@@ -101,6 +103,42 @@ impl Folder {
         fs::openat(&self.folder, name, flags, Mode::from_raw_mode(mode))
     }
 
+    /// Creates a file without a name. Not supported by all systems and file systems.
+    pub(super) fn create_unnamed(&self, mode: u32) -> Result<OwnedFd> {
+        before(Step::CreateUnnamed)?;
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        {
+            let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+            fs::openat(&self.folder, ".", flags, Mode::from_raw_mode(mode))
+        }
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        {
+            let _ = mode;
+            Err(Errno::NOSYS)
+        }
+    }
+
+    /// Gives a file that was created without a name this name, if the name is unused.
+    pub(super) fn link_open(&self, file: &std::fs::File, to: &OsStr) -> Result<()> {
+        before(Step::LinkOpen)?;
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        {
+            let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file));
+            match fs::linkat(fs::CWD, path, &self.folder, to, AtFlags::SYMLINK_FOLLOW) {
+                // There is no /proc. The other call needs Linux 6.10, or a capability.
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => {
+                    fs::linkat(file, "", &self.folder, to, AtFlags::EMPTY_PATH)
+                }
+                linked => linked,
+            }
+        }
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        {
+            let _ = (file, to);
+            Err(Errno::NOSYS)
+        }
+    }
+
     /// Renames a file. An existing file or symbolic link with the new name is replaced.
     pub(super) fn rename(&self, from: &OsStr, to: &OsStr) -> Result<()> {
         before(Step::Rename)?;
@@ -124,6 +162,11 @@ impl Folder {
 
     pub(super) fn remove(&self, name: &OsStr) -> Result<()> {
         before(Step::Remove)?;
+        self.remove_at_exit(name)
+    }
+
+    /// [`Folder::remove`] at the end of the process, when the hook of the tests does not exist any more.
+    pub(super) fn remove_at_exit(&self, name: &OsStr) -> Result<()> {
         fs::unlinkat(&self.folder, name, AtFlags::empty())
     }
 

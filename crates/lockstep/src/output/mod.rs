@@ -6,6 +6,8 @@
 //! Devices, FIFOs and symbolic links to them are opened and written directly.
 
 mod folder;
+mod holes;
+mod name;
 mod place;
 mod temporary;
 #[cfg(test)]
@@ -17,11 +19,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::creator::Creator;
 use crate::error::{Error, Result};
+use holes::Holes;
 use place::Place;
 use temporary::{Failed, Temporary};
-
-pub use temporary::TemporaryName;
 
 /// How an output file is created.
 #[derive(Debug, Clone, Copy, Default)]
@@ -35,6 +37,19 @@ pub struct OutputOptions {
     pub sync: bool,
     /// Refuse devices, FIFOs and symbolic links to them.
     pub regular_only: bool,
+    /// Whether blocks of zeros become holes.
+    pub sparse: Sparse,
+}
+
+/// Whether a new file has holes. A hole takes no space on the disk and is read as zeros.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sparse {
+    /// Each block of 4096 zeros, at a multiple of 4096 in the file, becomes a part of a hole. The space that the file
+    /// takes shows anyone who can see the file how many such blocks it has.
+    #[default]
+    Always,
+    /// All bytes are written, so that the file has its space on the disk.
+    Never,
 }
 
 /// The permission bits of a new file, before the umask of the process is applied.
@@ -68,17 +83,22 @@ impl Default for FileMode {
 /// A file that is being written. [`commit`](OutputFile::commit) gives the file its final name. If the value is dropped
 /// without a commit, no file remains.
 ///
-/// Until the commit the data are in a temporary file in the same folder. Only the owner can read this file. A file that
-/// is not regular (a terminal, a pipe, `/dev/null`) is written directly.
+/// Until the commit the file has no name (on Linux, if the file system supports this), or a temporary name in the same
+/// folder. Only the owner can read it. A file without a name does not remain even if the process is killed. A temporary
+/// name is also removed when the process ends by `exit` or by a return from `main`. A file that is not regular (a terminal,
+/// a pipe, `/dev/null`) is written directly.
+///
+/// After a fork, the child process can neither write nor commit the file, and dropping the value has no effect there.
 #[derive(Debug)]
 pub struct OutputFile {
     path: PathBuf,
     kind: Kind,
+    creator: Creator,
 }
 
 #[derive(Debug)]
 enum Kind {
-    Temporary(Temporary),
+    Temporary { temporary: Temporary, holes: Option<Holes> },
     Direct { file: File, sync: bool },
 }
 
@@ -107,9 +127,12 @@ impl OutputFile {
     fn start(place: Place, path: &Path, options: OutputOptions) -> Result<OutputFile> {
         let kind = match place.open_special()? {
             Some(file) => Kind::Direct { file, sync: options.sync },
-            None => Kind::Temporary(place.start()?),
+            None => {
+                let holes = (options.sparse == Sparse::Always).then(Holes::default);
+                Kind::Temporary { temporary: place.start()?, holes }
+            }
         };
-        Ok(OutputFile { path: path.into(), kind })
+        Ok(OutputFile { path: path.into(), kind, creator: Creator::current() })
     }
 
     /// Checks in advance, as far as possible, whether [`create`](OutputFile::create) and [`commit`](OutputFile::commit)
@@ -121,27 +144,30 @@ impl OutputFile {
         Place::find(path, options)?.check()
     }
 
+    /// Checks in advance whether files can be created in a folder. The check leaves no file behind.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn check_folder(folder: &Path, options: OutputOptions) -> Result<()> {
+        Place::check_folder(folder, options)
+    }
+
     /// Gives the file its final name. With [`OutputOptions::sync`], the file is on stable storage when the call
     /// returns.
     ///
     /// # Errors
     /// [`Error::Exists`] if another file with this name has been created meanwhile and `force` is not set,
-    /// [`Error::File`]. After an error the temporary file is removed. There is one exception: if only the sync of the
-    /// folder fails, the file remains under its final name.
-    pub fn commit(self) -> Result<()> {
-        let OutputFile { path, kind } = self;
+    /// [`Error::File`], also in a child process of the one that created the file. After an error no file remains. There
+    /// is one exception: if only the sync of the folder fails, the file remains under its final name.
+    pub fn commit(mut self) -> Result<()> {
+        self.flush().map_err(Error::file("finish", &self.path))?;
+        let OutputFile { path, kind, .. } = self;
         match kind {
             Kind::Direct { file, sync: true } => file.sync_all().map_err(Error::file("sync", path)),
             Kind::Direct { .. } => Ok(()),
-            Kind::Temporary(temporary) => temporary.place().map_err(|failed| place_error(path, failed)),
-        }
-    }
-
-    /// The temporary file that contains the bytes until the commit; `None` if they are written directly.
-    pub fn temporary(&self) -> Option<&TemporaryName> {
-        match &self.kind {
-            Kind::Temporary(temporary) => Some(temporary.name()),
-            Kind::Direct { .. } => None,
+            Kind::Temporary { temporary, .. } => {
+                temporary.place().map_err(|failed| place_error(path, failed))
+            }
         }
     }
 
@@ -150,17 +176,17 @@ impl OutputFile {
         matches!(self.kind, Kind::Direct { .. })
     }
 
-    /// The file that is being written.
+    /// The file that is being written. If it ends with a hole, it has its length only after a flush.
     pub fn as_file(&self) -> &File {
         match &self.kind {
-            Kind::Temporary(temporary) => temporary.file(),
+            Kind::Temporary { temporary, .. } => temporary.file(),
             Kind::Direct { file, .. } => file,
         }
     }
 }
 
-/// Removes the temporary files that killed processes of this user have left in a folder. Files of running processes are
-/// locked and are kept. Returns the number of files removed.
+/// Removes the temporary files that killed processes of this user have left in a folder: regular files with one name.
+/// Files of running processes are locked and are kept. Returns the number of files removed.
 ///
 /// # Errors
 /// If the folder cannot be read. A file that cannot be removed is skipped.
@@ -180,16 +206,25 @@ fn place_error(path: PathBuf, failed: Failed) -> Error {
     }
 }
 
+/// Blocks of zeros become holes, as [`OutputOptions::sparse`] requests.
 impl Write for OutputFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.as_file().write(bytes)
+        self.write_vectored(&[IoSlice::new(bytes)])
     }
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.as_file().write_vectored(slices)
+        self.creator.check()?;
+        match &mut self.kind {
+            Kind::Temporary { temporary, holes: Some(holes) } => holes.write(temporary.file(), slices),
+            _ => self.as_file().write_vectored(slices),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        self.creator.check()?;
+        match &mut self.kind {
+            Kind::Temporary { temporary, holes: Some(holes) } => holes.finish(temporary.file()),
+            _ => Ok(()),
+        }
     }
 }

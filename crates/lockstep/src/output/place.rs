@@ -75,6 +75,18 @@ impl Place {
         }
     }
 
+    /// Checks that files can be created in a folder. No particular name is checked.
+    pub(super) fn check_folder(path: &Path, options: OutputOptions) -> Result<()> {
+        let folder = Folder::open(path, options.sync).map_err(|error| no_folder(path, path, error))?;
+        let (folder, name) = (Arc::new(folder), OsString::new());
+        let place = Place { path: path.into(), folder, name, options, is_special: false };
+        match temporary::trial(&place.folder, options) {
+            Ok(_) => Ok(()),
+            Err(temporary::TrialError::Io(error)) => Err(place.failed("create a file in")(error)),
+            Err(error) => Err(place.trial_failed(error)),
+        }
+    }
+
     /// Opens the device or FIFO. Returns `None` if the output is a new file. For a FIFO the call waits until another
     /// process opens it for reading.
     pub(super) fn open_special(&self) -> Result<Option<File>> {

@@ -1,4 +1,7 @@
-//! The temporary file, and the rename to its final name.
+//! The temporary file, and the operation that gives it its final name.
+//!
+//! If the system and the file system support it (`O_TMPFILE` of Linux), the file has no name until it is complete, so that
+//! nothing of it remains if the process is killed. Otherwise it has a temporary name.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -6,32 +9,26 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, openat, unlinkat};
+use rustix::fs::{
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, openat, statat, unlinkat,
+};
 use rustix::io::{Errno, Result};
 
 use super::OutputOptions;
 use super::folder::{self, Folder};
+use super::name::{Placement, TemporaryName, is_temporary};
 
 /// Permission bits of a temporary file: no other user may open it while it is incomplete.
 const WHILE_WRITING: u32 = 0o600;
 /// Mask of the permission bits of a mode, without set-user-ID, set-group-ID and the sticky bit.
 const PERMISSIONS: u32 = 0o777;
 
-/// How a finished file gets its final name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Placement {
-    /// By a rename that replaces an existing name.
-    Replace,
-    /// By a rename that fails if the name exists.
-    NoReplace,
-    /// By a hard link, which fails if the name exists, and the removal of the temporary name.
-    Link,
-}
-
 /// The result of a trial.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Outcome {
     placement: Placement,
+    /// True if a file can be created without a name.
+    is_unnamed: bool,
     /// The permission bits of a new file, after the umask of the process or the default access list of the folder has
     /// been applied.
     permissions: u32,
@@ -51,58 +48,76 @@ impl From<Errno> for TrialError {
     }
 }
 
-/// Tests whether a file can be created and renamed in this folder. The test uses an empty file, which it then removes.
-pub(super) fn trial(folder: &Folder, options: OutputOptions) -> std::result::Result<Outcome, TrialError> {
-    let (from, file) = create(folder, options.mode.0)?;
-    let to = match unused_name() {
-        Ok(to) => to,
-        Err(error) => {
-            folder.remove(&from)?;
-            return Err(error.into());
-        }
-    };
-    let permissions = fstat(&file).map(|stat| stat.st_mode & PERMISSIONS);
-    let placed = choose_placement(folder, &from, &to, options.force);
-    let removed = match placed {
-        Ok(Placement::Replace | Placement::NoReplace) => folder.remove(&to),
-        // The file still has its first name. For `Link`, `choose_placement` has removed the second name.
-        Ok(Placement::Link) | Err(_) => folder.remove(&from),
-    };
-    let placement = placed?;
-    removed?;
-    Ok(Outcome { placement, permissions: permissions? })
+/// Tests how a file can be created and named in this folder. The test uses an empty file, which it then removes.
+pub(super) fn trial(
+    folder: &Arc<Folder>,
+    options: OutputOptions,
+) -> std::result::Result<Outcome, TrialError> {
+    match trial_unnamed(folder, options) {
+        Ok(outcome) => Ok(outcome),
+        Err(_) => trial_named(folder, options),
+    }
+}
+
+fn trial_unnamed(folder: &Arc<Folder>, options: OutputOptions) -> Result<Outcome> {
+    if is_switched_off() {
+        return Err(Errno::OPNOTSUPP);
+    }
+    let file = create_unnamed(folder, options.mode.0)?;
+    let permissions = fstat(&file)?.st_mode & PERMISSIONS;
+    let mut name = TemporaryName::unused(folder)?;
+    name.link(&file)?;
+    name.remove()?;
+    // Where a file can get a name by a link, it can also be renamed.
+    let placement = if options.force { Placement::Replace } else { Placement::Link };
+    Ok(Outcome { placement, is_unnamed: true, permissions })
+}
+
+/// True in a test of the files with a temporary name: a debug build, with this variable in its environment.
+fn is_switched_off() -> bool {
+    cfg!(debug_assertions) && std::env::var_os("LOCKSTEP_TEST_NAMED_FILES").is_some()
+}
+
+fn trial_named(folder: &Arc<Folder>, options: OutputOptions) -> std::result::Result<Outcome, TrialError> {
+    let (mut from, file) = create_named(folder, options.mode.0)?;
+    let permissions = fstat(&file)?.st_mode & PERMISSIONS;
+    let mut to = TemporaryName::unused(folder)?;
+    let placement = choose_placement(&mut from, to.as_os_str(), options.force)?;
+    to.set_exists()?;
+    to.remove()?;
+    from.remove()?;
+    Ok(Outcome { placement, is_unnamed: false, permissions })
 }
 
 fn choose_placement(
-    folder: &Folder,
-    from: &OsStr,
+    from: &mut TemporaryName,
     to: &OsStr,
     force: bool,
 ) -> std::result::Result<Placement, TrialError> {
     if force {
-        folder.rename(from, to)?;
+        from.place(Placement::Replace, to)?;
         return Ok(Placement::Replace);
     }
-    if folder.rename_no_replace(from, to).is_ok() {
+    if from.place(Placement::NoReplace, to).is_ok() {
         return Ok(Placement::NoReplace);
     }
-    match folder.link(from, to) {
-        Ok(()) => folder.remove(to)?,
-        Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::IO | Errno::NOENT)) => return Err(error.into()),
-        Err(_) => return Err(TrialError::CannotKeepExisting),
+    match from.place(Placement::Link, to) {
+        Ok(()) => Ok(Placement::Link),
+        Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::IO | Errno::NOENT)) => Err(error.into()),
+        Err(_) => Err(TrialError::CannotKeepExisting),
     }
-    Ok(Placement::Link)
 }
 
-/// A file that is being written. Its temporary name is removed on drop, unless the file has its final name.
+/// A file that is being written. On drop nothing of it remains, unless it has its final name.
 #[derive(Debug)]
 pub(super) struct Temporary {
     file: File,
-    name: TemporaryName,
+    /// `None` while the file has no name.
+    name: Option<TemporaryName>,
+    folder: Arc<Folder>,
     target: OsString,
     outcome: Outcome,
     sync: bool,
-    is_placed: bool,
 }
 
 impl Temporary {
@@ -112,58 +127,47 @@ impl Temporary {
         outcome: Outcome,
         sync: bool,
     ) -> Result<Temporary> {
-        let (name, file) = create(&folder, WHILE_WRITING)?;
-        let name = TemporaryName { folder, name };
-        Ok(Temporary { file, name, target: target.into(), outcome, sync, is_placed: false })
+        let (name, file) = if outcome.is_unnamed {
+            (None, create_unnamed(&folder, WHILE_WRITING)?)
+        } else {
+            let (name, file) = create_named(&folder, WHILE_WRITING)?;
+            (Some(name), file)
+        };
+        Ok(Temporary { file, name, folder, target: target.into(), outcome, sync })
     }
 
     pub(super) fn file(&self) -> &File {
         &self.file
     }
 
-    pub(super) fn name(&self) -> &TemporaryName {
-        &self.name
-    }
-
     /// Gives the file its permissions and its final name. The error is the step that failed.
-    pub(super) fn place(mut self) -> std::result::Result<(), Failed> {
-        let TemporaryName { folder, name } = &self.name;
-        folder::set_mode(&self.file, self.outcome.permissions).map_err(Failed::Mode)?;
-        if self.sync {
-            folder::sync_file(&self.file).map_err(Failed::Sync)?;
+    pub(super) fn place(self) -> std::result::Result<(), Failed> {
+        let Temporary { file, name, folder, target, outcome, sync } = self;
+        folder::set_mode(&file, outcome.permissions).map_err(Failed::Mode)?;
+        if sync {
+            folder::sync_file(&file).map_err(Failed::Sync)?;
         }
-        if !self.bears_its_name().map_err(Failed::Rename)? {
-            return Err(Failed::Taken);
+        let name = match name {
+            None if outcome.placement == Placement::Link => None,
+            None => {
+                let mut name = TemporaryName::unused(&folder).map_err(Failed::Rename)?;
+                name.link(&file).map_err(Failed::Rename)?;
+                Some(name)
+            }
+            name => name,
+        };
+        match name {
+            None => folder.link_open(&file, &target).map_err(Failed::Rename)?,
+            Some(mut name) => {
+                // Another process with write access to the folder may have replaced the file.
+                let found = folder.look(name.as_os_str()).map_err(Failed::Rename)?;
+                if !is_same(found.as_ref(), &fstat(&file).map_err(Failed::Rename)?) {
+                    return Err(Failed::Taken);
+                }
+                name.place(outcome.placement, &target).map_err(Failed::Rename)?;
+            }
         }
-        match self.outcome.placement {
-            Placement::Replace => folder.rename(name, &self.target),
-            Placement::NoReplace => folder.rename_no_replace(name, &self.target),
-            Placement::Link => folder.link(name, &self.target).map(|()| {
-                // An error is ignored: the file has its final name, and a remaining temporary name does no harm.
-                let _ = folder.remove(name);
-            }),
-        }
-        .map_err(Failed::Rename)?;
-        let synced = folder.sync().map_err(Failed::Sync);
-        self.is_placed = true;
-        synced
-    }
-
-    /// True if the temporary name still refers to this file. Another process with write access to the folder may have
-    /// replaced the file.
-    fn bears_its_name(&self) -> Result<bool> {
-        let ours = fstat(&self.file)?;
-        let found = self.name.folder.look(&self.name.name)?;
-        Ok(found.is_some_and(|found| (found.st_dev, found.st_ino) == (ours.st_dev, ours.st_ino)))
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        if !self.is_placed {
-            // `drop` cannot return an error.
-            let _ = self.name.remove();
-        }
+        folder.sync().map_err(Failed::Sync)
     }
 }
 
@@ -177,74 +181,60 @@ pub(super) enum Failed {
     Taken,
 }
 
-/// The name of a temporary file, in its open folder.
-#[derive(Debug, Clone)]
-pub struct TemporaryName {
-    folder: Arc<Folder>,
-    name: OsString,
+/// Creates a file without a name, and locks it: it may get a temporary name later.
+fn create_unnamed(folder: &Folder, mode: u32) -> Result<File> {
+    let file = File::from(folder.create_unnamed(mode)?);
+    lock(&file);
+    Ok(file)
 }
 
-impl TemporaryName {
-    /// Removes the file. A program calls this if it ends without dropping its [`OutputFile`](super::OutputFile).
-    ///
-    /// # Errors
-    /// Errors of the file system.
-    pub fn remove(&self) -> std::io::Result<()> {
-        Ok(self.folder.remove(&self.name)?)
-    }
-}
-
-/// Creates a file with a random name, and locks it: see [`remove_abandoned`].
-fn create(folder: &Folder, mode: u32) -> Result<(OsString, File)> {
+/// Creates a file with a temporary name, and locks it: see [`remove_abandoned`].
+fn create_named(folder: &Arc<Folder>, mode: u32) -> Result<(TemporaryName, File)> {
     loop {
-        let name = unused_name()?;
-        let file = File::from(folder.create(&name, mode)?);
-        // Errors other than `WOULDBLOCK` are ignored: on a file system without locks, [`remove_abandoned`] cannot lock
-        // files either, and so removes none.
-        let is_locked_by_another =
-            flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
+        let mut name = TemporaryName::unused(folder)?;
+        let file = name.create(mode)?;
         // Another process may have removed the file as abandoned before this process locked it.
-        if !is_locked_by_another && fstat(&file)?.st_nlink > 0 {
+        if lock(&file) && fstat(&file)?.st_nlink > 0 {
             return Ok((name, file));
         }
     }
 }
 
-/// Removes the files of this user that have the name of a temporary file and are not locked. Returns the number of
-/// files removed.
+/// Locks a file of this process; false if another process has locked it. Other errors are ignored: on a file system
+/// without locks, [`remove_abandoned`] cannot lock files either, and so removes none.
+fn lock(file: &File) -> bool {
+    flock(file, FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK)
+}
+
+/// True if a name that was found refers to this file.
+fn is_same(found: Option<&Stat>, file: &Stat) -> bool {
+    found.is_some_and(|found| (found.st_dev, found.st_ino) == (file.st_dev, file.st_ino))
+}
+
+/// Removes the files that have a temporary name if they are regular files of this user with one name, and are not locked.
+/// Returns the number of files removed.
 pub(super) fn remove_abandoned(folder: BorrowedFd<'_>) -> Result<usize> {
     let mut removed = 0;
     let user = rustix::process::geteuid().as_raw();
     for entry in Dir::read_from(folder)? {
         let entry = entry?;
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        if !is_temporary_name(name) {
+        if !is_temporary(name) {
             continue;
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let Ok(file) = openat(folder, name, flags, Mode::empty()) else { continue };
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            continue;
+        }
+        // The status is read while the lock is held: no process that observes the lock changes the name any more.
         let stat = fstat(&file)?;
-        let is_ours = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_uid == user;
-        if is_ours
-            && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
-            && unlinkat(folder, name, AtFlags::empty()).is_ok()
-        {
+        let is_ours = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+            && (stat.st_uid, stat.st_nlink) == (user, 1);
+        let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok();
+        if is_ours && is_same(found.as_ref(), &stat) && unlinkat(folder, name, AtFlags::empty()).is_ok() {
             removed += 1;
         }
     }
     Ok(removed)
-}
-
-/// True for the names that [`unused_name`] creates.
-fn is_temporary_name(name: &OsStr) -> bool {
-    let digits = name.as_bytes().strip_prefix(b".lockstep-").and_then(|rest| rest.strip_suffix(b".tmp"));
-    digits.is_some_and(|digits| digits.len() == 16 && digits.iter().all(u8::is_ascii_hexdigit))
-}
-
-/// Returns a name with 64 random bits, so that it is unused and cannot be guessed.
-fn unused_name() -> Result<OsString> {
-    let mut random = [0; 8];
-    // This fails only on a system without random numbers.
-    getrandom::fill(&mut random).map_err(|_| Errno::IO)?;
-    Ok(format!(".lockstep-{:016x}.tmp", u64::from_ne_bytes(random)).into())
 }

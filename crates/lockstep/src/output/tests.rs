@@ -11,12 +11,17 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
 use super::folder::{Step, with_hook};
-use super::{FileMode, OutputFile, OutputOptions};
+use super::{FileMode, OutputFile, OutputOptions, Sparse};
 use crate::error::{Error, Result};
 
 const NEW: &[u8] = b"new content";
-const FORCE: OutputOptions =
-    OutputOptions { force: true, mode: FileMode(0o640), sync: false, regular_only: false };
+const FORCE: OutputOptions = OutputOptions {
+    force: true,
+    mode: FileMode(0o640),
+    sync: false,
+    regular_only: false,
+    sparse: Sparse::Always,
+};
 const KEEP: OutputOptions = OutputOptions { force: false, ..FORCE };
 
 /// The files of a test. `shared/out` is a file of the attacker. `shared/link` is a symbolic link to a file in the
@@ -80,12 +85,23 @@ fn temporary_names(folder: &Path) -> Vec<PathBuf> {
     paths.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(".lockstep-")).collect()
 }
 
-/// Repeats the write once for each of its system calls, with the attack immediately before this call. `check` receives
-/// the result of each write.
+/// Repeats the write once for each of its system calls, with the attack immediately before this call: with a file that has
+/// no name until it is complete, and with one that has a temporary name. `check` receives the result of each write.
 fn attack_every_step(
     options: OutputOptions,
     attack: fn(&Scene),
     check: impl Fn(&Scene, &str, Step, Result<()>),
+) {
+    for without_name in [true, false] {
+        attack_each(options, without_name, attack, &check);
+    }
+}
+
+fn attack_each(
+    options: OutputOptions,
+    without_name: bool,
+    attack: fn(&Scene),
+    check: &impl Fn(&Scene, &str, Step, Result<()>),
 ) {
     for at in 0.. {
         let scene = Rc::new(Scene::new());
@@ -100,12 +116,12 @@ fn attack_every_step(
                     attacked.set(Some(step));
                     attack(&scene);
                 }
-                Ok(())
+                if step == Step::CreateUnnamed && !without_name { Err(Errno::OPNOTSUPP) } else { Ok(()) }
             }
         };
         let outcome = with_hook(hook, || write_out(&scene.path("shared/out"), options));
         let Some(step) = attacked.get() else {
-            assert!(at >= 8, "only {at} steps");
+            assert!(at >= 7, "only {at} steps");
             return;
         };
         check(&scene, &format!("before call {at}, {step:?}: {outcome:?}"), step, outcome);
@@ -214,7 +230,11 @@ fn failing(steps: &'static [(Step, Errno)]) -> impl FnMut(Step) -> rustix::io::R
 fn file_systems_without_rename_or_links_are_refused_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out");
-    let neither = &[(Step::RenameNoReplace, Errno::INVAL), (Step::Link, Errno::PERM)];
+    let neither = &[
+        (Step::CreateUnnamed, Errno::OPNOTSUPP),
+        (Step::RenameNoReplace, Errno::INVAL),
+        (Step::Link, Errno::PERM),
+    ];
     let error = with_hook(failing(neither), || OutputFile::create(&path, KEEP)).unwrap_err();
     assert!(error.to_string().contains("neither rename without replacing nor make hard links"), "{error}");
     let error = with_hook(failing(neither), || OutputFile::check(&path, KEEP)).unwrap_err();
@@ -228,7 +248,7 @@ fn file_systems_without_rename_or_links_are_refused_at_once() {
 fn a_hard_link_is_used_without_rename_no_replace() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out");
-    let only_links: &[_] = &[(Step::RenameNoReplace, Errno::INVAL)];
+    let only_links: &[_] = &[(Step::CreateUnnamed, Errno::OPNOTSUPP), (Step::RenameNoReplace, Errno::INVAL)];
     with_hook(failing(only_links), || write_out(&path, KEEP)).unwrap();
     assert_new_file(&path, "by a link");
     assert_eq!((fs::read_dir(folder.path()).unwrap().count(), fs::metadata(&path).unwrap().nlink()), (1, 1));
@@ -247,12 +267,13 @@ fn a_hard_link_is_used_without_rename_no_replace() {
 
 #[test]
 fn failures_leave_only_the_previous_files() {
-    let steps = [Step::Create, Step::SetMode, Step::SyncFile, Step::Rename, Step::Look];
-    for step in steps {
+    let both = [Step::SetMode, Step::SyncFile, Step::Rename, Step::Look];
+    let named = both.iter().chain(&[Step::Create]).map(|step| (*step, Some(Step::CreateUnnamed)));
+    for (step, unsupported) in both.iter().map(|step| (*step, None)).chain(named) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
         fs::write(&path, "old").unwrap();
-        let fails = move |now| if now == step { Err(Errno::IO) } else { Ok(()) };
+        let fails = move |now| if now == step || Some(now) == unsupported { Err(Errno::IO) } else { Ok(()) };
         let outcome = with_hook(fails, || write_out(&path, OutputOptions { sync: true, ..FORCE }));
         assert!(matches!(&outcome, Err(Error::File { .. })), "{step:?}: {outcome:?}");
         assert_eq!(fs::read(&path).unwrap(), b"old", "{step:?}");
@@ -280,8 +301,51 @@ fn a_failed_sync_is_an_error_only_if_requested() {
         }
     };
     with_hook(record, || write_out(&path, OutputOptions { sync: true, ..FORCE })).unwrap();
-    let last = [Step::SetMode, Step::SyncFile, Step::Look, Step::Rename, Step::SyncFolder];
+    let last = [Step::SetMode, Step::SyncFile, Step::LinkOpen, Step::Look, Step::Rename, Step::SyncFolder];
     assert!(steps.borrow().ends_with(&last), "{steps:?}");
+}
+
+#[test]
+fn a_file_has_no_name_until_it_is_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out");
+    for options in [KEEP, FORCE] {
+        let mut output = OutputFile::create(&path, options).unwrap();
+        output.write_all(NEW).unwrap();
+        // Otherwise the other tests of these files test nothing.
+        assert_eq!(
+            output.as_file().metadata().unwrap().nlink(),
+            0,
+            "the file system of the tests has O_TMPFILE"
+        );
+        assert_eq!(temporary_names(folder.path()), [] as [PathBuf; 0]);
+        output.commit().unwrap();
+        assert_new_file(&path, "complete");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+    // A name that is created meanwhile is kept.
+    fs::remove_file(&path).unwrap();
+    let output = OutputFile::create(&path, KEEP).unwrap();
+    fs::write(&path, "precious").unwrap();
+    assert!(matches!(output.commit(), Err(Error::Exists { .. })));
+    assert_eq!(fs::read(&path).unwrap(), b"precious");
+    // A file that cannot be linked is written under a temporary name.
+    with_hook(failing(&[(Step::LinkOpen, Errno::NOENT)]), || write_out(&path, FORCE)).unwrap();
+    assert_new_file(&path, "with a temporary name");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_folder_is_checked_without_a_name() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o1777)).unwrap();
+    // Each name that another user can know is taken.
+    fs::write(folder.path().join(".lockstep-trial"), "").unwrap();
+    as_nobody(|| OutputFile::check_folder(folder.path(), KEEP).unwrap());
+    OutputFile::check_folder(folder.path(), FORCE).unwrap();
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    let error = OutputFile::check_folder(&folder.path().join("none"), KEEP).unwrap_err();
+    assert!(error.to_string().contains("there is no folder"), "{error}");
 }
 
 #[test]
@@ -356,12 +420,22 @@ fn only_abandoned_temporary_files_are_removed() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let open = || File::open(folder.path()).unwrap();
-    let running = OutputFile::create(&at("out"), KEEP).unwrap();
+    let named = failing(&[(Step::CreateUnnamed, Errno::OPNOTSUPP)]);
+    let running = with_hook(named, || OutputFile::create(&at("out"), KEEP)).unwrap();
+    assert_eq!(temporary_names(folder.path()).len(), 1);
     fs::write(at(".lockstep-0123456789abcdef.tmp"), "left by a process that was killed").unwrap();
     for other in
         [".lockstep-0123456789abcde.tmp", ".lockstep-0123456789abcdeg.tmp", "0123456789abcdef.tmp", "x"]
     {
         fs::write(at(other), "").unwrap();
+    }
+    let linked = ".lockstep-2222222222222222.tmp";
+    fs::write(at(linked), "with two names").unwrap();
+    fs::hard_link(at(linked), at("second name")).unwrap();
+    if rustix::process::geteuid().is_root() {
+        let foreign = at(".lockstep-3333333333333333.tmp");
+        fs::write(&foreign, "of another user").unwrap();
+        std::os::unix::fs::chown(foreign, Some(65534), None).unwrap();
     }
     symlink("x", at(".lockstep-0000000000000000.tmp")).unwrap();
     fs::create_dir(at(".lockstep-1111111111111111.tmp")).unwrap();

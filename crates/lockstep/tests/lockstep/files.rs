@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use common::*;
 use lockstep::file::{decrypt_open_file, encrypt_open_file};
 use lockstep::{
-    Envelope, Error, FileMode, FileOptions, Options, OutputFile, OutputOptions, Suite, decrypt_file,
+    Envelope, Error, FileMode, FileOptions, Options, OutputFile, OutputOptions, Sparse, Suite, decrypt_file,
     encrypt_file,
 };
 
@@ -89,7 +89,7 @@ fn nothing_is_left_after_a_failure() {
     assert_eq!(folder.names(), ["input", "output"]);
 
     let flag = AtomicBool::new(true);
-    let options = FileOptions { stream: Options::new().interrupt(&flag), force: true, sync: false };
+    let options = FileOptions { stream: Options::new().interrupt(&flag), ..FORCE() };
     assert!(matches!(encrypt(&folder.path("input"), &output, options), Err(Error::Interrupted)));
     assert_eq!(fs::read(&output).unwrap(), b"precious");
     assert_eq!(folder.names(), ["input", "output"]);
@@ -408,4 +408,37 @@ fn a_message_that_becomes_longer_while_it_is_decrypted_is_refused() {
     let error = decrypt(&cipher, &folder.path("back"), options).unwrap_err();
     assert!(matches!(error, Error::InputChanged { .. }) && error.to_string().contains("longer"), "{error}");
     assert_eq!(folder.names(), ["cipher"]);
+}
+
+#[test]
+fn zeros_become_holes_unless_they_are_refused() {
+    let folder = Folder::new();
+    // The content is at no multiple of a chunk.
+    let len = (8 << 20) + 777;
+    let mut data = vec![0; len];
+    data[(3 << 20) + 5000..(3 << 20) + 5100].fill(1);
+    data[len - 1] = 2;
+    let plain = folder.write("plain", &data);
+    encrypt(&plain, &folder.path("cipher"), FileOptions::default()).unwrap();
+    let space = |name: &str, sparse| {
+        let (from, to) = (folder.path("cipher"), folder.path(name));
+        decrypt(&from, &to, FileOptions { sparse, ..Default::default() }).unwrap();
+        assert!(fs::read(&to).unwrap() == data, "{name}");
+        fs::metadata(&to).unwrap().blocks() * 512
+    };
+    let (holes, none) = (space("holes", Sparse::Always), space("none", Sparse::Never));
+    assert!(none >= len as u64, "{none}");
+    File::create(folder.path("probe")).unwrap().set_len(1 << 20).unwrap();
+    if fs::metadata(folder.path("probe")).unwrap().blocks() > 0 {
+        eprintln!("NOT TESTED: this file system has no holes");
+        return;
+    }
+    // The two blocks with content, in pages or blocks of up to 16 KiB.
+    assert!(holes <= 64 << 10, "{holes}");
+    // A file that ends with a hole has its length.
+    let zeros = folder.write("zeros", &vec![0; 1 << 20]);
+    encrypt(&zeros, &folder.path("cipher"), FORCE()).unwrap();
+    decrypt(&folder.path("cipher"), &folder.path("back"), FORCE()).unwrap();
+    assert_eq!(fs::metadata(folder.path("back")).unwrap().len(), 1 << 20);
+    assert_eq!(fs::metadata(folder.path("back")).unwrap().blocks(), 0);
 }

@@ -4,6 +4,7 @@ mod adaptors;
 mod common;
 mod files;
 mod interop;
+mod partial;
 mod random_access;
 mod streams;
 mod tampering;

@@ -115,6 +115,7 @@ class _RawWriter(_Raw):
             raise TypeError("identities are for reading: give recipients for writing")
         self._native = _native.NativeWriter(file, replaces, keys.key, keys.context, keys.recipients, keys.passphrase)
         self._ends = ends
+        self._process = os.getpid()
 
     def writable(self) -> bool:
         return True
@@ -133,7 +134,8 @@ class _RawWriter(_Raw):
 
     def _end(self, is_complete: bool) -> None:
         ends, self._ends = self._ends, None
-        if ends is not None:
+        # In the child of a fork, the file is that of the parent.
+        if ends is not None and self._process == os.getpid():
             ends(is_complete)
 
     def finish(self) -> None:
@@ -153,7 +155,7 @@ class Writer(io.BufferedWriter):
     """The file object of `lockstep.open` for writing.
 
     `close` completes the file. After an exception in a `with` block, after `discard`, or if the object is dropped without a call
-    of `close`, no file appears.
+    of `close`, no file appears. In the child of a fork, `write` and `close` raise OSError, and dropping the object has no effect.
     """
 
     @property

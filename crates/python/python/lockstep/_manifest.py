@@ -95,6 +95,7 @@ class Journal:
         if not continues and os.path.lexists(self._part):
             raise FileExistsError(f"{self._part} exists: an earlier run was stopped; continue it with resume=True")
         self._file = open(self._part, "a+", encoding="utf-8")
+        self._process = os.getpid()
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._file.seek(0)
@@ -136,7 +137,9 @@ class Journal:
         self._file.close()
 
     def close(self) -> None:
-        """Closes the file. Without `finish` the lines remain for a later run. A file without lines is removed."""
-        if not self._file.closed and self._is_new:
+        """Closes the file. Without `finish` the lines remain for a later run. A file without lines is removed, but not by the child
+        of a fork.
+        """
+        if not self._file.closed and self._is_new and self._process == os.getpid():
             os.unlink(self._part)
         self._file.close()

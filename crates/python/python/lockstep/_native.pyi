@@ -29,7 +29,8 @@ _Path = str | os.PathLike[str]
 
 __version__: str
 
-class InvalidTag(Exception): ...
+class InvalidTag(Exception):
+    verified: int | None
 
 class _Aead:
     @overload
@@ -171,6 +172,8 @@ def decrypt_file(
     passphrase: str | None = None,
     progress: Callable[[int], object] | None = None,
     overwrite: bool = False,
+    partial: bool = False,
+    sparse: bool = True,
 ) -> int: ...
 def encrypt_buffers(
     file: _Path | BinaryIO, replaces: bool, key: Buffer | _Path, context: Buffer, buffers: Sequence[Buffer]

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use lockstep::envelope::Start;
-use lockstep::{Engine, Envelope, FileKey, file};
+use lockstep::{Engine, Envelope, FileKey, Sparse, file};
 
 use super::{Decrypt, check_bare, check_unlockable, find_unlock, no_key_file};
 use crate::age_file;
@@ -138,6 +138,10 @@ impl Operation for DecryptMany<'_> {
         Direction::Decrypt
     }
 
+    fn sparse(&self) -> Sparse {
+        self.args.sparse.sparse()
+    }
+
     fn compare(&self, input: &Input, output: &File, times: Times) -> Result<Existing> {
         Existing::decrypted(input, output, times)
     }
@@ -165,6 +169,7 @@ impl Operation for DecryptMany<'_> {
             Some(envelope) => envelope.as_bytes(),
             None => self.args.context.as_deref().unwrap_or_default().as_bytes(),
         };
+        let options = options.partial(self.args.partial);
         let summary = file::decrypt_open_file(self.engine, &key, context, input.file(), output, options)?;
         Ok(summary.plaintext_len)
     }

@@ -1,0 +1,31 @@
+//! The process that has created a value. After a fork, the child process has a copy of the value, but not the right to use
+//! what the value stands for: both processes would write to the same file, and use the same nonces.
+
+use std::io;
+
+/// The process that has created a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Creator {
+    process: u32,
+}
+
+impl Creator {
+    /// The process that makes this call.
+    pub(crate) fn current() -> Creator {
+        Creator { process: std::process::id() }
+    }
+
+    pub(crate) fn is_current(self) -> bool {
+        self == Creator::current()
+    }
+
+    /// Returns an error in every other process.
+    pub(crate) fn check(self) -> io::Result<()> {
+        match self.is_current() {
+            true => Ok(()),
+            false => Err(io::Error::other(
+                "it was created before a fork, by the parent process: write and close it there, or create another one",
+            )),
+        }
+    }
+}
