@@ -245,7 +245,7 @@ impl From<lockstep::Error> for Failure {
     fn from(error: lockstep::Error) -> Failure {
         use lockstep::Error;
         let code = match &error {
-            Error::WrongKeyOrContext => LOCKSTEP_ERROR_WRONG_KEY,
+            Error::WrongKeyOrContext | Error::OtherFormat(_) => LOCKSTEP_ERROR_WRONG_KEY,
             Error::Damaged { .. } => LOCKSTEP_ERROR_AUTHENTICATION,
             Error::Truncated { .. } => LOCKSTEP_ERROR_TRUNCATED,
             Error::NotSealed { .. } => LOCKSTEP_ERROR_NOT_SEALED,

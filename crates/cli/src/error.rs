@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use lockstep::foreign::Foreign;
 use lockstep::{hazmat, quoted};
 
 use crate::signals;
@@ -104,6 +105,12 @@ impl From<lockstep_bench::Error> for Error {
 /// Creates an error from a message.
 pub(crate) fn failed(message: impl Into<String>) -> Error {
     Error::Failed(message.into())
+}
+
+/// The error for an input of another format, if no key has been tried.
+pub(crate) fn other_format(format: Foreign) -> Error {
+    let message = format!("the input begins like {format}");
+    if format.is_damaged() { Error::NotAuthentic(message) } else { Error::Failed(message) }
 }
 
 fn is_wrong_data(error: &lockstep::Error) -> bool {

@@ -55,7 +55,7 @@ impl NativeReader {
             Start::Bare(_) => None,
         };
         let start = envelope.as_ref().map_or(0, |envelope| envelope.as_bytes().len() as u64);
-        let MessageKey { key, context, .. } = given.for_reading(py, envelope)?;
+        let MessageKey { key, context, .. } = given.for_reading(py, envelope, &source)?;
         let source = Tail::new(source, start);
         let reader = py.detach(|| Reader::open(&engine, &key, &context, source)).map_err(from_library)?;
         Ok(NativeReader { reader })
@@ -271,7 +271,7 @@ pub(crate) fn decrypt_file(
         Ok((input, envelope))
     });
     let (input, envelope) = opened.map_err(from_library)?;
-    let MessageKey { key, context, .. } = given.for_reading(py, envelope)?;
+    let MessageKey { key, context, .. } = given.for_reading(py, envelope, &input)?;
     let summary = task::run(py, progress, |options| {
         let mut output = open_output(&input, &destination, overwrite)?;
         let summary =

@@ -3,6 +3,7 @@
 mod adaptors;
 mod common;
 mod files;
+mod foreign;
 mod interop;
 mod random_access;
 mod streams;
