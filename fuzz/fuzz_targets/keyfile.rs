@@ -1,11 +1,13 @@
-//! Key files: a parsed key is written back as the same line, except for the case of its digits and the line breaks after it.
+//! Key files: a parsed key is written back as the same line, except for the case of its digits, the line breaks after it, and the
+//! encoding.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use lockstep::keyfile;
+use lockstep::{keyfile, text::to_utf8};
 
 fuzz_target!(|text: &[u8]| {
     let Ok(key) = keyfile::parse(text) else { return };
+    let text = to_utf8(text).expect("a text that was parsed");
     let again = keyfile::to_text(&key);
     let end = text.iter().rposition(|byte| !matches!(byte, b'\r' | b'\n')).map_or(0, |last| last + 1);
     assert!(text[..end].eq_ignore_ascii_case(again.trim_end().as_bytes()));

@@ -249,7 +249,7 @@ impl From<lockstep::Error> for Failure {
             other => other,
         };
         let code = match cause {
-            Error::WrongKeyOrContext => LOCKSTEP_ERROR_WRONG_KEY,
+            Error::WrongKeyOrContext | Error::OtherFormat(_) => LOCKSTEP_ERROR_WRONG_KEY,
             Error::Damaged { .. } => LOCKSTEP_ERROR_AUTHENTICATION,
             Error::Truncated { .. } => LOCKSTEP_ERROR_TRUNCATED,
             Error::NotSealed { .. } => LOCKSTEP_ERROR_NOT_SEALED,

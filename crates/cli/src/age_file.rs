@@ -4,6 +4,9 @@
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use age::armor::ArmoredReader;
+use age::stream::StreamReader;
+use age::{DecryptError, Decryptor, Identity};
+use lockstep::text::{Encoding, to_utf8};
 
 use crate::error::{Error, Result, failed};
 use crate::unlock::Unlock;
@@ -11,9 +14,13 @@ use crate::{memory, text};
 
 const MAGIC: &[u8] = b"age-encryption.org/";
 const ARMOR: &[u8] = b"-----BEGIN AGE ENCRYPTED FILE-----";
-/// Maximum length of a header, about 2500 recipients. Longer headers take too long, since the age crate parses the
-/// header again from its start for each line that it reads.
+/// Maximum length of a header in bytes.
 const MAX_HEADER: usize = 256 << 10;
+/// Maximum number of recipients, each of which is a stanza of the header. A header of the maximum length has fewer recipients of the
+/// types of age and SSH. Each identity is tried on each stanza of its type, which takes about 50 us.
+const MAX_STANZAS: usize = 3000;
+/// Maximum number of types of recipients that a message lists.
+const MAX_KINDS: usize = 8;
 /// Maximum length of a line of an armored file. Valid lines have 64 characters, but the age crate reads the whole line
 /// into memory before it checks the length.
 const MAX_LINE: usize = 4096;
@@ -23,11 +30,18 @@ const ENCRYPTED_CHUNK: u64 = CHUNK + 16;
 const NONCE: u64 = 16;
 
 /// True if `first_bytes` match the start of an age file. At least 16 bytes are needed; the magic of the format may be
-/// longer.
+/// longer. An armored file may have a byte order mark and may be UTF-16.
 pub(crate) fn is_age_file(first_bytes: &[u8]) -> bool {
-    let begins_with =
-        |magic: &[u8]| first_bytes.len() >= 16 && first_bytes.iter().zip(magic).all(|(a, b)| a == b);
-    begins_with(MAGIC) || begins_with(ARMOR)
+    let begins_with = |bytes: &[u8], magic: &[u8]| bytes.iter().zip(magic).all(|(a, b)| a == b);
+    first_bytes.len() >= 16 && (begins_with(first_bytes, MAGIC) || is_armor(first_bytes))
+}
+
+/// True if `first_bytes`, which may be fewer than those of the first line, match the start of an armored file in any encoding.
+fn is_armor(first_bytes: &[u8]) -> bool {
+    // Of UTF-16, an odd number of bytes ends within a character.
+    let mark = Encoding::of(first_bytes).1;
+    let whole = if mark == 2 { first_bytes.len() & !1 } else { first_bytes.len() };
+    to_utf8(&first_bytes[..whole]).is_some_and(|text| text.iter().zip(ARMOR).all(|(a, b)| a == b))
 }
 
 /// An age file whose header has been read.
@@ -40,12 +54,20 @@ pub(crate) struct AgeFile<'r> {
 impl<'r> AgeFile<'r> {
     /// Reads the header. `first_bytes` are the bytes of the file that have already been read.
     pub(crate) fn open(first_bytes: Vec<u8>, reader: impl Read + 'r) -> Result<AgeFile<'r>> {
-        let is_armored = first_bytes.iter().zip(ARMOR).all(|(a, b)| a == b);
-        let reader = Cursor::new(first_bytes).chain(reader);
-        let mut rest: Box<dyn BufRead + 'r> = if is_armored {
-            Box::new(ArmoredReader::new(ShortLines { inner: reader, length: 0 }))
-        } else {
-            Box::new(BufReader::with_capacity(ENCRYPTED_CHUNK as usize, reader))
+        let is_armored = is_armor(&first_bytes);
+        let (encoding, mark) = Encoding::of(&first_bytes);
+        let mut first_bytes = Cursor::new(first_bytes);
+        if is_armored {
+            first_bytes.set_position(mark as u64);
+        }
+        let reader = first_bytes.chain(reader);
+        let mut rest: Box<dyn BufRead + 'r> = match (is_armored, encoding) {
+            (true, Encoding::Utf8) => Box::new(ArmoredReader::new(ShortLines { inner: reader, length: 0 })),
+            (true, _) => {
+                let inner = Utf16Reader { inner: BufReader::new(reader), encoding };
+                Box::new(ArmoredReader::new(ShortLines { inner, length: 0 }))
+            }
+            (false, _) => Box::new(BufReader::with_capacity(ENCRYPTED_CHUNK as usize, reader)),
         };
         let header = Header::read(&mut rest)?;
         Ok(AgeFile { header, is_armored, rest })
@@ -53,9 +75,16 @@ impl<'r> AgeFile<'r> {
 
     /// Returns a reader of the plaintext. Each chunk is verified before any of its bytes are returned. [`read_error`]
     /// converts an error of the reader.
-    pub(crate) fn decrypt(self, unlock: &Unlock) -> Result<impl Read + 'r> {
-        let whole = Cursor::new(self.header.bytes.clone()).chain(self.rest);
-        unlock.open(&self.header, whole)
+    pub(crate) fn decrypt(self, unlock: &Unlock, stop: &dyn Fn() -> bool) -> Result<impl Read + 'r> {
+        unlock.open(&self.header, self.rest, stop)
+    }
+
+    /// As [`AgeFile::decrypt`], with identities.
+    pub(crate) fn decrypt_with<'i>(
+        self,
+        identities: impl Iterator<Item = &'i dyn Identity>,
+    ) -> std::result::Result<impl Read + 'r, DecryptError> {
+        self.header.decrypt(self.rest, identities)
     }
 
     /// The length of the file in bytes, determined by reading it to its end; only for files without armor.
@@ -94,32 +123,38 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Parses the header at the start of these bytes; `None` if they are not an age file.
-    pub(crate) fn parse(bytes: &[u8]) -> Option<Header> {
+    /// Parses the header at the start of these bytes. The time is proportional to the length of the header.
+    ///
+    /// # Errors
+    /// If the bytes are not an age file, or if the header has more than [`MAX_STANZAS`] recipients.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Header> {
+        let damaged = || read_error(io::ErrorKind::InvalidData.into());
         let mut lines = bytes.split_inclusive(|&byte| byte == b'\n');
-        if lines.next()? != b"age-encryption.org/v1\n" {
-            return None;
+        if lines.next() != Some(b"age-encryption.org/v1\n") {
+            return Err(damaged());
         }
         let mut stanzas = Vec::new();
         let mut len = b"age-encryption.org/v1\n".len();
         for line in lines {
             len += line.len();
             if line.starts_with(b"---") {
-                return Some(Header { bytes: bytes[..len].to_vec(), stanzas });
+                return Ok(Header { bytes: bytes[..len].to_vec(), stanzas });
             }
             let line = line.strip_suffix(b"\n").unwrap_or(line);
             if let Some(stanza) = line.strip_prefix(b"-> ") {
+                check_count(stanzas.len() + 1)?;
                 let mut words = stanza
                     .split(|&byte| byte == b' ')
                     .map(|word| text::printable(&String::from_utf8_lossy(word)));
-                stanzas.push((words.next()?, words.collect()));
+                stanzas.push((words.next().ok_or_else(damaged)?, words.collect()));
             }
         }
-        None
+        Err(damaged())
     }
 
     fn read(reader: &mut impl BufRead) -> Result<Header> {
         let mut bytes = Vec::new();
+        let mut stanzas = 0;
         loop {
             let begin = bytes.len();
             let mut line = reader.take((MAX_HEADER + 1 - begin) as u64);
@@ -127,12 +162,27 @@ impl Header {
             if bytes.len() > MAX_HEADER {
                 return Err(failed("the header of this age file is longer than 256 KiB, and is not read"));
             }
+            stanzas += usize::from(bytes[begin..].starts_with(b"-> "));
+            check_count(stanzas)?;
             let is_last = bytes.len() == begin || bytes[begin..].starts_with(b"---");
             if is_last {
-                let damaged = || read_error(io::ErrorKind::InvalidData.into());
-                return Header::parse(&bytes).ok_or_else(damaged);
+                return Header::parse(&bytes);
             }
         }
+    }
+
+    /// The length of the header in bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Returns a reader of the plaintext of the file that consists of this header and of `rest`.
+    pub(crate) fn decrypt<'i, R: BufRead>(
+        &self,
+        rest: R,
+        identities: impl Iterator<Item = &'i dyn Identity>,
+    ) -> std::result::Result<StreamReader<AtOnce<Vec<u8>, R>>, DecryptError> {
+        Decryptor::new_buffered(AtOnce::new(self.bytes.clone(), rest))?.decrypt(identities)
     }
 
     /// True if a passphrase, and nothing else, opens the file.
@@ -173,7 +223,10 @@ impl Header {
         let mut kinds: Vec<_> = self.kinds().collect();
         kinds.sort_unstable();
         kinds.dedup();
-        format!("to recipients ({})", kinds.join(", "))
+        let others = kinds.len().saturating_sub(MAX_KINDS);
+        kinds.truncate(MAX_KINDS);
+        let and_others = if others > 0 { format!(" and {others} other types") } else { String::new() };
+        format!("to recipients ({}{and_others})", kinds.join(", "))
     }
 }
 
@@ -186,6 +239,92 @@ pub(crate) fn check_memory(work: u8) -> Result<()> {
 /// Number of bytes that scrypt needs: 128 * r * N, with r = 8 and N = 2^work.
 fn scrypt_memory(work: u8) -> u64 {
     1u64.checked_shl(u32::from(work) + 10).unwrap_or(u64::MAX)
+}
+
+/// Returns an error for more than [`MAX_STANZAS`] recipients.
+fn check_count(stanzas: usize) -> Result<()> {
+    if stanzas > MAX_STANZAS {
+        return Err(failed(format!(
+            "the header of this file has more than {MAX_STANZAS} recipients, and is not read: if you trust the file, let its \
+             writer encrypt it to fewer recipients"
+        )));
+    }
+    Ok(())
+}
+
+/// A reader that returns text at once to a parser that reads lines. The parsers of the age crate parse all lines so far again for
+/// each line that they read, so their time would be quadratic. The rest of the input follows.
+pub(crate) struct AtOnce<B, R> {
+    text: Cursor<B>,
+    rest: R,
+}
+
+impl<B: AsRef<[u8]>, R: BufRead> AtOnce<B, R> {
+    pub(crate) fn new(text: B, rest: R) -> AtOnce<B, R> {
+        AtOnce { text: Cursor::new(text), rest }
+    }
+}
+
+impl<B: AsRef<[u8]>, R: BufRead> Read for AtOnce<B, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.text.read(buffer)? {
+            0 => self.rest.read(buffer),
+            got => Ok(got),
+        }
+    }
+}
+
+impl<B: AsRef<[u8]>, R: BufRead> BufRead for AtOnce<B, R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.text.fill_buf()?.is_empty() { self.rest.fill_buf() } else { self.text.fill_buf() }
+    }
+
+    fn consume(&mut self, amount: usize) {
+        match self.text.fill_buf() {
+            Ok(text) if !text.is_empty() => self.text.consume(amount),
+            _ => self.rest.consume(amount),
+        }
+    }
+
+    fn read_until(&mut self, byte: u8, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        match self.text.read_to_end(buffer)? {
+            0 => self.rest.read_until(byte, buffer),
+            got => Ok(got),
+        }
+    }
+
+    fn read_line(&mut self, line: &mut String) -> io::Result<usize> {
+        match self.text.read_to_string(line)? {
+            0 => self.rest.read_line(line),
+            got => Ok(got),
+        }
+    }
+}
+
+/// A reader of UTF-16 as ASCII, to which the armor of age files is limited. Other characters become question marks, which the
+/// armor does not contain.
+struct Utf16Reader<R> {
+    inner: R,
+    encoding: Encoding,
+}
+
+impl<R: BufRead> Read for Utf16Reader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut done = 0;
+        while done < buffer.len() {
+            let mut pair = [0; 2];
+            match self.inner.read_exact(&mut pair) {
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
+                Err(error) if done == 0 => return Err(error),
+                Err(_) => break,
+                Ok(()) => {}
+            }
+            let unit = self.encoding.unit(pair);
+            buffer[done] = u8::try_from(unit).ok().filter(u8::is_ascii).unwrap_or(b'?');
+            done += 1;
+        }
+        Ok(done)
+    }
 }
 
 /// A reader that refuses lines that are too long.
@@ -229,8 +368,77 @@ mod tests {
         let found = Header::parse(b"age-encryption.org/v1\n-> \x1b[31m evil\xff\nbody\n---\n").unwrap();
         let (kind, details) = &found.stanzas[0];
         assert!(kind.chars().chain(details[0].chars()).all(|c| !c.is_control()));
-        assert!(Header::parse(b"").is_none());
-        assert!(Header::parse(b"age-encryption.org/v1\n-> X25519").is_none());
+        assert!(Header::parse(b"").is_err());
+        assert!(Header::parse(b"age-encryption.org/v1\n-> X25519").is_err());
+    }
+
+    /// A reader that counts the calls of `read_until`. The age crate parses the header once for each call.
+    struct Counted<R> {
+        inner: R,
+        calls: usize,
+    }
+
+    impl<R: Read> Read for Counted<R> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.inner.read(buffer)
+        }
+    }
+
+    impl<R: BufRead> BufRead for Counted<R> {
+        fn fill_buf(&mut self) -> io::Result<&[u8]> {
+            self.inner.fill_buf()
+        }
+
+        fn consume(&mut self, amount: usize) {
+            self.inner.consume(amount);
+        }
+
+        fn read_until(&mut self, byte: u8, buffer: &mut Vec<u8>) -> io::Result<usize> {
+            self.calls += 1;
+            self.inner.read_until(byte, buffer)
+        }
+    }
+
+    fn header_of(stanzas: usize) -> Vec<u8> {
+        let mac = "A".repeat(43);
+        format!("age-encryption.org/v1\n{}--- {mac}\n", "-> a\n\n".repeat(stanzas)).into_bytes()
+    }
+
+    #[test]
+    fn the_header_is_parsed_at_once() {
+        const STANZAS: usize = 100;
+        let header = Header::parse(&header_of(STANZAS)).unwrap();
+        let rest = [1; 100];
+        let mut reader = Counted { inner: AtOnce::new(header.bytes.clone(), &rest[..]), calls: 0 };
+        Decryptor::new_buffered(&mut reader).unwrap();
+        assert_eq!(reader.calls, 1);
+        // The nonce has been read too.
+        let mut left = Vec::new();
+        reader.read_to_end(&mut left).unwrap();
+        assert_eq!(left, rest[NONCE as usize..]);
+        // The control: without the reader, the header is parsed for each of its lines.
+        let file = [&header.bytes[..], &rest].concat();
+        let mut reader = Counted { inner: &file[..], calls: 0 };
+        Decryptor::new_buffered(&mut reader).unwrap();
+        assert_eq!(reader.calls, 2 * STANZAS + 2);
+        assert!(Header::parse(&header_of(MAX_STANZAS)).is_ok());
+    }
+
+    #[test]
+    fn too_many_stanzas_are_refused_before_the_header_ends() {
+        let header = header_of(MAX_STANZAS + 1);
+        let unread = || panic!("the rest of the header is not read");
+        struct Unread<F>(F);
+        impl<F: Fn() -> usize> Read for Unread<F> {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Ok((self.0)())
+            }
+        }
+        let last_line = header.len() - "--- \n".len() - 43;
+        let error = AgeFile::open(header[..last_line].to_vec(), Unread(unread)).err().unwrap();
+        assert!(error.to_string().contains("more than 3000"), "{error}");
+        assert_eq!(error.exit_code(), 2);
+        assert!(Header::parse(&header).is_err());
     }
 
     #[test]

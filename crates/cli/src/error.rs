@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use lockstep::foreign::Foreign;
 use lockstep::{hazmat, quoted};
 
 use crate::signals;
@@ -136,6 +137,12 @@ fn cause(error: &lockstep::Error) -> &lockstep::Error {
         lockstep::Error::Partial { source, .. } => source,
         other => other,
     }
+}
+
+/// The error for an input of another format, if no key has been tried.
+pub(crate) fn other_format(format: Foreign) -> Error {
+    let message = format!("the input begins like {format}");
+    if format.is_damaged() { Error::NotAuthentic(message) } else { Error::Failed(message) }
 }
 
 fn is_wrong_data(error: &lockstep::Error) -> bool {

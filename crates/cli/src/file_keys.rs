@@ -3,11 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use age::secrecy::SecretString;
 use lockstep::{Envelope, FileKey};
 
 use crate::error::{Error, NOT_AUTHENTIC, Result, failed};
 use crate::identities::{self, Answers};
+use crate::passphrase::Passphrase;
 use crate::recipients::Recipients;
 use crate::unlock::{MAX_WORK, Unlock};
 use crate::wrapping;
@@ -32,33 +32,44 @@ impl From<Error> for KeyError {
 /// # Errors
 /// If there is no recipient, or if one is not valid.
 pub fn wrap(key: &FileKey, recipients: &[&str]) -> std::result::Result<Envelope, KeyError> {
-    let found = Recipients::read(recipients, &[])?;
+    let found = Recipients::read(recipients, &[], true)?;
     let found = found.resolve(&Answers::new(None).without_questions())?;
     Ok(wrapping::wrap(key, &found)?)
 }
 
-/// Wraps a key with a passphrase by scrypt, which takes about a second and 256 MiB of memory.
+/// Wraps a key with a passphrase by scrypt, which takes about a second and 256 MiB of memory. The passphrase is used as given,
+/// without a byte order mark at its start: see [`has_byte_order_mark`].
 ///
 /// # Errors
 /// If the passphrase is empty, or if there is not enough memory.
 pub fn wrap_with_passphrase(key: &FileKey, passphrase: &str) -> std::result::Result<Envelope, KeyError> {
+    let passphrase = Passphrase::from(passphrase);
     if passphrase.is_empty() {
         return Err(failed("an empty passphrase protects nothing: give one").into());
     }
-    Ok(wrapping::wrap_with_passphrase(key, SecretString::from(passphrase))?)
+    Ok(wrapping::wrap_with_passphrase(key, &passphrase)?)
+}
+
+/// True if a passphrase begins with a byte order mark before other characters, which [`wrap_with_passphrase`] leaves out. The caller
+/// should print a warning.
+pub fn has_byte_order_mark(passphrase: &str) -> bool {
+    passphrase.strip_prefix('\u{feff}').is_some_and(|rest| !rest.is_empty())
 }
 
 /// Unwraps the key in an envelope with the identities in files: age identities and SSH private keys. If an identity is encrypted,
-/// `passphrase` decrypts it. Without files, `passphrase` opens the envelope.
+/// `passphrase` decrypts it. Without files, `passphrase` opens the envelope. The passphrase is tried as given, then without a byte order
+/// mark, and in the Unicode normalisation forms NFC and NFD. After `stop` has returned true, no other attempt begins.
 ///
 /// # Errors
-/// If nothing opens the envelope, if a file has no identity, or if there are neither files nor a passphrase.
+/// If nothing opens the envelope, if it has more than 3000 recipients, if a file has no identity, if there are neither files nor a
+/// passphrase, or if `stop` has returned true.
 pub fn unwrap(
     envelope: &Envelope,
     identity_files: &[PathBuf],
     passphrase: Option<&str>,
+    stop: &dyn Fn() -> bool,
 ) -> std::result::Result<FileKey, KeyError> {
-    let passphrase = passphrase.map(SecretString::from);
+    let passphrase = passphrase.map(Passphrase::from);
     let unlock = match (identity_files, passphrase) {
         ([], None) => return Err(failed("the file has no key file: give identities or a passphrase").into()),
         ([], Some(passphrase)) => Unlock::Passphrase { passphrase, max_work: MAX_WORK },
@@ -68,7 +79,7 @@ pub fn unwrap(
             identities::read(&files?, answers, true)?
         }
     };
-    Ok(wrapping::unwrap(envelope, &unlock)?)
+    Ok(wrapping::unwrap(envelope, &unlock, stop)?)
 }
 
 /// The absolute path: the name `-` is a file here.

@@ -1,5 +1,4 @@
-//! Reads the identities that open a file (age identities, SSH private keys, age plugins), and the passphrases of files
-//! and of encrypted identities.
+//! Reads the identities that open a file (age identities, SSH private keys, age plugins).
 //!
 //! This module and [`crate::recipients`] do not use the feature `cli-common` of the crate age, for these reasons:
 //!
@@ -9,35 +8,40 @@
 //! - The feature copies identity files through buffers that are not wiped.
 //! - The error messages of the feature contain the text of an invalid recipient, which may be a secret.
 
-use std::io::{self, Cursor};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use age::armor::ArmoredReader;
 use age::secrecy::SecretString;
-use age::{Callbacks, Identity, IdentityFile, encrypted, ssh};
+use age::{Callbacks, Identity, IdentityFile, ssh};
 use lockstep::quoted;
+use lockstep::text::to_utf8;
 use zeroize::Zeroizing;
 
-use crate::age_file::{self, AgeFile};
+use crate::age_file::{self, AtOnce};
 use crate::error::{Error, Result, failed};
 use crate::input::read_small;
+use crate::locked_identity::{LockedFile, LockedSshKey};
+use crate::passphrase::Passphrase;
 use crate::permissions::warn_if_open_to_others;
 use crate::unlock::{MAX_WORK, Unlock};
 use crate::{terminal, text};
 
-const MAX_LEN: usize = 1 << 20;
+/// Maximum length of an identity file in bytes.
+pub(crate) const MAX_LEN: usize = 1 << 20;
 
 /// Reads identity files.
 pub(crate) fn read(files: &[PathBuf], answers: Answers, quiet: bool) -> Result<Unlock> {
     let mut identities = Vec::new();
     for path in files {
         let bytes = read_small(path, "identity file", MAX_LEN)?;
+        let not_text = || failed(format!("{} is not valid UTF-16: save it as UTF-8", quoted(path)));
+        let bytes = to_utf8(&bytes).ok_or_else(not_text)?;
         if !age_file::is_age_file(&bytes) {
             // No warning is necessary for an encrypted file, since a passphrase protects it.
             warn_if_open_to_others(path, "identity file", quiet);
         }
-        identities.extend(parse(path, bytes, &answers)?);
+        identities.extend(parse(path, &bytes, &answers)?);
     }
     Ok(Unlock::Identities { identities, answers })
 }
@@ -49,25 +53,38 @@ pub(crate) fn default_file() -> Option<PathBuf> {
     Some(folder.join("lockstep").join("identities"))
 }
 
-fn parse(path: &Path, bytes: Zeroizing<Vec<u8>>, answers: &Answers) -> Result<Vec<Box<dyn Identity>>> {
+fn parse(path: &Path, bytes: &[u8], answers: &Answers) -> Result<Vec<Box<dyn Identity>>> {
     let name = quoted(path).to_string();
     if bytes.starts_with(b"lockstep-key-") {
         return Err(failed(format!("{name} is a Lockstep key file: give it with -k")));
     }
-    if age_file::is_age_file(&bytes) {
-        return Ok(vec![parse_encrypted(&name, &bytes, answers)?]);
+    if age_file::is_age_file(bytes) {
+        return Ok(vec![Box::new(LockedFile::new(&name, bytes, answers)?)]);
     }
-    match ssh::Identity::from_buffer(&bytes[..], Some(name.clone())) {
-        Ok(ssh::Identity::Unsupported(_)) => {
-            return Err(failed(format!(
-                "{name} is an SSH key of a kind that cannot decrypt: use ssh-ed25519 or ssh-rsa, in OpenSSH's \
-                 format (`ssh-keygen -p -f {name}` rewrites older ones)"
-            )));
-        }
-        Ok(identity) => return Ok(vec![Box::new(identity.with_callbacks(answers.clone()))]),
-        Err(_) => {}
+    match ssh::Identity::from_buffer(AtOnce::new(bytes, io::empty()), Some(name.clone())) {
+        Ok(ssh::Identity::Unsupported(_)) => Err(failed(format!(
+            "{name} is an SSH key of a kind that cannot decrypt: use ssh-ed25519 or ssh-rsa, in OpenSSH's \
+             format (`ssh-keygen -p -f {name}` rewrites older ones)"
+        ))),
+        Ok(ssh::Identity::Encrypted(key)) => Ok(vec![Box::new(LockedSshKey::new(&name, key, answers))]),
+        Ok(identity) => Ok(vec![Box::new(identity)]),
+        Err(_) => parse_age_identities(&name, bytes, answers),
     }
-    let file = IdentityFile::from_buffer(&bytes[..]).map_err(|_| {
+}
+
+/// Parses age identities, one on each line.
+pub(crate) fn parse_age_identities(
+    name: &str,
+    bytes: &[u8],
+    answers: &Answers,
+) -> Result<Vec<Box<dyn Identity>>> {
+    // The age crate accepts no white space around an identity.
+    let mut lines = Zeroizing::new(Vec::with_capacity(bytes.len() + 1));
+    for line in bytes.split(|&byte| byte == b'\n') {
+        lines.extend_from_slice(line.trim_ascii());
+        lines.push(b'\n');
+    }
+    let file = IdentityFile::from_buffer(&lines[..]).map_err(|_| {
         failed(format!("{name} is not an identity: give an age identity file or an SSH private key"))
     })?;
     let identities = file.with_callbacks(answers.clone()).into_identities();
@@ -78,32 +95,11 @@ fn parse(path: &Path, bytes: Zeroizing<Vec<u8>>, answers: &Answers) -> Result<Ve
     Ok(identities.into_iter().map(|identity| identity as _).collect())
 }
 
-/// Parses an identity file that is an age file with a passphrase.
-fn parse_encrypted(name: &str, bytes: &[u8], answers: &Answers) -> Result<Box<dyn Identity>> {
-    let in_file = |error: Error| match error {
-        Error::OutOfMemory(why) => Error::OutOfMemory(format!("{name}: {why}")),
-        other => failed(format!("{name}: {other}")),
-    };
-    let file = AgeFile::open(bytes.to_vec(), io::empty()).map_err(in_file)?;
-    file.header.check_work(answers.max_work).map_err(in_file)?;
-    // The age crate keeps the reader until it decrypts, so the reader gets a copy. The copy is ciphertext and need not
-    // be wiped.
-    let reader = ArmoredReader::new(Cursor::new(bytes.to_vec()));
-    let max_work = Some(answers.max_work);
-    match encrypted::Identity::from_buffer(reader, Some(name.into()), answers.clone(), max_work) {
-        Ok(Some(identity)) => Ok(Box::new(identity)),
-        Ok(None) => {
-            Err(failed(format!("{name} is an age file, but not one with a passphrase: decrypt it first")))
-        }
-        Err(error) => Err(failed(format!("{name}: {}", text::one_line(&error)))),
-    }
-}
-
 /// Answers the questions of identities and plugins: with the passphrase file if there is one, otherwise by asking on
 /// the terminal.
 #[derive(Clone)]
 pub(crate) struct Answers {
-    passphrase: Option<SecretString>,
+    passphrase: Option<Passphrase>,
     /// Maximum scrypt work factor of an encrypted identity.
     max_work: u8,
     /// True if questions are asked on the terminal, and messages printed.
@@ -113,7 +109,7 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    pub(crate) fn new(passphrase: Option<SecretString>) -> Answers {
+    pub(crate) fn new(passphrase: Option<Passphrase>) -> Answers {
         Answers { passphrase, max_work: MAX_WORK, asks: true, problem: Arc::default() }
     }
 
@@ -125,6 +121,19 @@ impl Answers {
     /// Answers by the passphrase only.
     pub(crate) fn without_questions(self) -> Answers {
         Answers { asks: false, ..self }
+    }
+
+    /// Maximum scrypt work factor of an encrypted identity.
+    pub(crate) fn max_work(&self) -> u8 {
+        self.max_work
+    }
+
+    /// The passphrase that was given, or that is typed.
+    pub(crate) fn passphrase(&self, question: &str) -> Option<Passphrase> {
+        match &self.passphrase {
+            Some(passphrase) => Some(passphrase.clone()),
+            None => self.ask(|| Passphrase::ask(&text::one_line(&question))),
+        }
     }
 
     /// Asks, if that is allowed.
@@ -140,12 +149,13 @@ impl Answers {
         self.problem.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
     }
 
+    /// Stores an error for [`Answers::problem`], unless there is an earlier one.
+    pub(crate) fn set_problem(&self, error: Error) {
+        self.problem.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(error);
+    }
+
     fn record_problem<T>(&self, asked: Result<T>) -> Option<T> {
-        asked
-            .map_err(|error| {
-                self.problem.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(error);
-            })
-            .ok()
+        asked.map_err(|error| self.set_problem(error)).ok()
     }
 }
 
@@ -172,45 +182,6 @@ impl Callbacks for Answers {
     }
 
     fn request_passphrase(&self, description: &str) -> Option<SecretString> {
-        if let Some(passphrase) = &self.passphrase {
-            return Some(passphrase.clone());
-        }
-        let typed = self.ask(|| terminal::ask_secret(&text::one_line(&description)))?;
-        Some(SecretString::from(typed.as_str()))
+        self.passphrase(description).map(|passphrase| passphrase.without_mark())
     }
-}
-
-/// Reads the passphrase in a file, without trailing line breaks.
-pub(crate) fn read_passphrase(path: &Path, quiet: bool) -> Result<SecretString> {
-    let bytes = read_small(path, "passphrase file", 4096)?;
-    warn_if_open_to_others(path, "passphrase file", quiet);
-    let name = quoted(path);
-    let text =
-        str::from_utf8(&bytes).map_err(|_| failed(format!("the passphrase in {name} is not UTF-8")))?;
-    let line = text.trim_end_matches(['\r', '\n']);
-    if line.is_empty() {
-        return Err(failed(format!("the passphrase in {name} is empty")));
-    }
-    if line.contains('\n') {
-        return Err(failed(format!("{name} has several lines: a passphrase has one line")));
-    }
-    Ok(SecretString::from(line))
-}
-
-/// Asks for the passphrase of an existing file.
-pub(crate) fn ask_passphrase() -> Result<SecretString> {
-    let typed = terminal::ask_secret("Passphrase")?;
-    Ok(SecretString::from(typed.as_str()))
-}
-
-/// Asks for the passphrase of a new file, twice.
-pub(crate) fn ask_new_passphrase() -> Result<SecretString> {
-    let typed = terminal::ask_secret("Passphrase")?;
-    if typed.is_empty() {
-        return Err(failed("an empty passphrase protects nothing: type one"));
-    }
-    if *terminal::ask_secret("The same again")? != *typed {
-        return Err(failed("the two passphrases differ: nothing was encrypted"));
-    }
-    Ok(SecretString::from(typed.as_str()))
 }

@@ -2,9 +2,9 @@
 //!
 //! Each subcommand is a module in `commands`. The other modules are shared: the definition of the command line
 //! (`args`), errors and exit codes (`error`), input and output (`input`, `output`), keys wrapped by age
-//! ([`file_keys`], `recipients`, `identities`, `unlock`, `wrapping`), plain age files (`age_file`), many files in one call
-//! (`tree`, and [`groups`] for other programs), the arguments of this call (`invocation`), the version (`version`), pictures (`picture`), and user interaction (`terminal`, `progress`,
-//! `signals`).
+//! ([`file_keys`], `recipients`, `identities`, `locked_identity`, `passphrase`, `unlock`, `wrapping`), plain age files
+//! (`age_file`), many files in one call (`tree`, and [`groups`] for other programs), the arguments of this call
+//! (`invocation`), the version (`version`), pictures (`picture`), and user interaction (`terminal`, `progress`, `signals`).
 #![forbid(unsafe_code)]
 
 mod age_file;
@@ -19,8 +19,10 @@ mod input;
 mod invocation;
 mod job;
 mod json;
+mod locked_identity;
 mod memory;
 mod output;
+mod passphrase;
 mod permissions;
 mod picture;
 mod progress;

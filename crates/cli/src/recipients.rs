@@ -6,11 +6,12 @@ use age::plugin::{self, RecipientPluginV1};
 use age::ssh::ParseRecipientKeyError;
 use age::{Recipient, ssh, tag, tagpq, x25519};
 use lockstep::quoted;
+use lockstep::text::to_utf8;
 
 use crate::error::{Result, failed};
 use crate::identities::Answers;
 use crate::input::read_small;
-use crate::text;
+use crate::{terminal, text};
 
 /// Maximum length of a list of recipients in bytes. The recipients of a longer list would not fit in an envelope of 64
 /// KiB.
@@ -24,14 +25,15 @@ pub(crate) struct Recipients {
 }
 
 impl Recipients {
-    /// Parses the recipients of the command line and of files.
-    pub(crate) fn read(given: &[&str], files: &[PathBuf]) -> Result<Recipients> {
+    /// Parses the recipients of the command line and of files. SSH keys of types that do not support encryption are refused on the
+    /// command line, and skipped in files with a warning.
+    pub(crate) fn read(given: &[&str], files: &[PathBuf], quiet: bool) -> Result<Recipients> {
         let mut recipients = Recipients::default();
         for text in given {
-            recipients.add(text.trim()).map_err(|reason| failed(format!("-r: {reason}")))?;
+            recipients.add(text.trim()).map_err(|invalid| failed(format!("-r: {}", invalid.reason())))?;
         }
         for path in files {
-            recipients.add_file(path)?;
+            recipients.add_file(path, quiet)?;
         }
         Ok(recipients)
     }
@@ -49,30 +51,45 @@ impl Recipients {
         Ok(direct)
     }
 
-    fn add_file(&mut self, path: &Path) -> Result<()> {
+    fn add_file(&mut self, path: &Path, quiet: bool) -> Result<()> {
         let bytes = read_small(path, "list of recipients", MAX_LEN)?;
         let name = quoted(path);
-        let content = str::from_utf8(&bytes).map_err(|_| failed(format!("{name} is not text")))?;
+        let not_text = || failed(format!("{name} is not text in UTF-8 or UTF-16"));
+        let bytes = to_utf8(&bytes).ok_or_else(not_text)?;
+        let content = str::from_utf8(&bytes).map_err(|_| not_text())?;
         let before = self.len();
+        let mut skipped = 0;
         for (number, line) in content.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            // An invalid line is an error. If the line were skipped, its recipient could not open the file.
-            self.add(line).map_err(|reason| failed(format!("{name}, line {}: {reason}", number + 1)))?;
+            let place = format!("{name}, line {}", number + 1);
+            match self.add(line) {
+                Ok(()) => {}
+                // Lists of all keys of a user, such as those of code-hosting services, contain keys of all types.
+                Err(Invalid::Unsupported) => {
+                    skipped += 1;
+                    terminal::warn(quiet, &format!("{place}: skipped: {UNSUPPORTED}"));
+                }
+                // If an invalid line were skipped, its recipient could not open the file.
+                Err(Invalid::Other(reason)) => return Err(failed(format!("{place}: {reason}"))),
+            }
         }
-        if self.len() == before {
-            return Err(failed(format!("{name} contains no recipients: put one on each line")));
+        match skipped {
+            _ if self.len() > before => Ok(()),
+            0 => Err(failed(format!("{name} contains no recipients: put one on each line"))),
+            _ => Err(failed(format!(
+                "{name} contains no recipients that support encryption: use ssh-ed25519 or ssh-rsa"
+            ))),
         }
-        Ok(())
     }
 
     fn len(&self) -> usize {
         self.direct.len() + self.plugins.len()
     }
 
-    fn add(&mut self, text: &str) -> std::result::Result<(), String> {
+    fn add(&mut self, text: &str) -> std::result::Result<(), Invalid> {
         if let Ok(recipient) = text.parse::<x25519::Recipient>() {
             self.direct.push(Box::new(recipient));
         } else if let Ok(recipient) = text.parse::<tag::Recipient>() {
@@ -80,8 +97,8 @@ impl Recipients {
         } else if let Ok(recipient) = text.parse::<tagpq::Recipient>() {
             self.direct.push(Box::new(recipient));
         } else if text.starts_with("age1") {
-            self.plugins
-                .push(text.parse().map_err(|_| "this is not an age recipient: it was mistyped or cut off")?);
+            let wrong = |_| Invalid::Other("this is not an age recipient: it was mistyped or cut off");
+            self.plugins.push(text.parse().map_err(wrong)?);
         } else {
             self.direct.push(Box::new(parse_ssh(text)?));
         }
@@ -89,20 +106,46 @@ impl Recipients {
     }
 }
 
-/// Parses an SSH public key. Error messages do not contain `text`, which may be a secret.
-fn parse_ssh(text: &str) -> std::result::Result<ssh::Recipient, String> {
-    if text.to_ascii_uppercase().starts_with("AGE-SECRET-KEY-") || text.starts_with("lockstep-key-") {
-        return Err("this is a secret key, for -i or -k; a recipient starts with `age1`".into());
+const UNSUPPORTED: &str =
+    "this SSH public key is not of a type that supports encryption: use ssh-ed25519 or ssh-rsa";
+
+/// Why a text is not a recipient. The reason does not contain the text, which may be a secret.
+enum Invalid {
+    /// A valid SSH public key of another type.
+    Unsupported,
+    Other(&'static str),
+}
+
+impl Invalid {
+    fn reason(&self) -> &'static str {
+        match self {
+            Invalid::Unsupported => UNSUPPORTED,
+            Invalid::Other(reason) => reason,
+        }
     }
-    let kind = text.split_ascii_whitespace().next().unwrap_or_default();
-    text.parse::<ssh::Recipient>().map_err(|error| match error {
+}
+
+/// Parses an SSH public key: its type, white space, the key, and any comment.
+fn parse_ssh(text: &str) -> std::result::Result<ssh::Recipient, Invalid> {
+    if text.to_ascii_uppercase().starts_with("AGE-SECRET-KEY-") || text.starts_with("lockstep-key-") {
+        return Err(Invalid::Other("this is a secret key, for -i or -k; a recipient starts with `age1`"));
+    }
+    let is_type = |word: &str| ["ssh-", "ecdsa-", "sk-"].iter().any(|start| word.starts_with(start));
+    let mut words = text.split_ascii_whitespace();
+    let (kind, key) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    // The age crate accepts one space only.
+    format!("{kind} {key}").parse::<ssh::Recipient>().map_err(|error| match error {
         ParseRecipientKeyError::RsaModulusTooSmall => {
-            "this RSA key is shorter than 2048 bits, which is weak".into()
+            Invalid::Other("this RSA key is shorter than 2048 bits, which is weak")
         }
-        ParseRecipientKeyError::RsaModulusTooLarge => "this RSA key is longer than 4096 bits".into(),
-        _ if kind.starts_with("ssh-") || kind.starts_with("ecdsa-") || kind.starts_with("sk-") => {
-            "this SSH public key is not of a type that supports encryption: use ssh-ed25519 or ssh-rsa".into()
+        ParseRecipientKeyError::RsaModulusTooLarge => Invalid::Other("this RSA key is longer than 4096 bits"),
+        ParseRecipientKeyError::Unsupported(_) if !["ssh-ed25519", "ssh-rsa"].contains(&kind) => {
+            Invalid::Unsupported
         }
-        _ => "this is neither an age recipient (`age1...`) nor an SSH public key".into(),
+        _ if is_type(kind) => Invalid::Other("this SSH public key was mistyped or cut off"),
+        _ if text.split_ascii_whitespace().any(is_type) => Invalid::Other(
+            "there is text before the type of this SSH public key: remove options, as those of `authorized_keys`",
+        ),
+        _ => Invalid::Other("this is neither an age recipient (`age1...`) nor an SSH public key"),
     })
 }

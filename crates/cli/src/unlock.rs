@@ -2,13 +2,13 @@
 
 use std::io::BufRead;
 
-use age::secrecy::SecretString;
 use age::stream::StreamReader;
-use age::{DecryptError, Decryptor, Identity, scrypt};
+use age::{DecryptError, Identity};
 
-use crate::age_file::Header;
+use crate::age_file::{AtOnce, Header};
 use crate::error::{Error, Result, failed};
 use crate::identities::Answers;
+use crate::passphrase::{Forms, Passphrase};
 use crate::text;
 
 /// Default maximum of the scrypt work factor (log2 of N). With this value scrypt needs 1 GiB of memory.
@@ -17,7 +17,7 @@ pub(crate) const MAX_WORK: u8 = 20;
 /// A passphrase or identities.
 pub(crate) enum Unlock {
     Passphrase {
-        passphrase: SecretString,
+        passphrase: Passphrase,
         max_work: u8,
     },
     Identities {
@@ -28,8 +28,14 @@ pub(crate) enum Unlock {
 }
 
 impl Unlock {
-    /// Returns a reader of the plaintext of the age file `file`, which has this header.
-    pub(crate) fn open<R: BufRead>(&self, header: &Header, file: R) -> Result<StreamReader<R>> {
+    /// Returns a reader of the plaintext of the age file that consists of this header and of `rest`. After `stop` has returned
+    /// true, no other identity and no other form of the passphrase is tried.
+    pub(crate) fn open<R: BufRead>(
+        &self,
+        header: &Header,
+        rest: R,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<StreamReader<AtOnce<Vec<u8>, R>>> {
         match self {
             Unlock::Passphrase { passphrase, max_work } => {
                 if !header.is_passphrase() {
@@ -40,9 +46,8 @@ impl Unlock {
                     )));
                 }
                 header.check_work(*max_work)?;
-                let mut identity = scrypt::Identity::new(passphrase.clone());
-                identity.set_max_work_factor(*max_work);
-                decrypt(header, file, std::iter::once(&identity as &dyn Identity))
+                let forms = Forms::new(passphrase, *max_work, stop);
+                decrypt(header, rest, std::iter::once(&forms as &dyn Identity), stop)
             }
             Unlock::Identities { identities, answers } => {
                 if header.is_passphrase() {
@@ -50,7 +55,7 @@ impl Unlock {
                         "this file is encrypted with a passphrase, and identities cannot open it: omit -i",
                     ));
                 }
-                let opened = decrypt(header, file, identities.iter().map(|identity| &**identity));
+                let opened = decrypt(header, rest, identities.iter().map(|identity| &**identity), stop);
                 // The reason why a passphrase could not be asked for is more helpful than "no identity opens this
                 // file".
                 answers.problem().map_or(opened, Err)
@@ -61,12 +66,15 @@ impl Unlock {
 
 fn decrypt<'a, R: BufRead>(
     header: &Header,
-    file: R,
+    rest: R,
     identities: impl Iterator<Item = &'a dyn Identity>,
-) -> Result<StreamReader<R>> {
-    Decryptor::new_buffered(file)
-        .and_then(|decryptor| decryptor.decrypt(identities))
-        .map_err(|error| explain(error, header.is_passphrase()))
+    stop: &dyn Fn() -> bool,
+) -> Result<StreamReader<AtOnce<Vec<u8>, R>>> {
+    let opened = header.decrypt(rest, identities.take_while(|_| !stop()));
+    if stop() {
+        return Err(Error::Stopped);
+    }
+    opened.map_err(|error| explain(error, header.is_passphrase()))
 }
 
 /// The error for an age file that was damaged or changed.

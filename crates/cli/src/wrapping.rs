@@ -2,7 +2,6 @@
 
 use std::io::{Read, Write};
 
-use age::secrecy::SecretString;
 use age::{EncryptError, Encryptor, Recipient, scrypt};
 use lockstep::envelope::MAX_PAYLOAD;
 use lockstep::{Envelope, FileKey};
@@ -10,6 +9,7 @@ use zeroize::Zeroizing;
 
 use crate::age_file::{self, Header};
 use crate::error::{Error, Result, failed};
+use crate::passphrase::Passphrase;
 use crate::text;
 use crate::unlock::{Unlock, damaged};
 
@@ -42,21 +42,25 @@ pub(crate) fn wrap(key: &FileKey, recipients: &[Box<dyn Recipient>]) -> Result<E
 }
 
 /// Creates an envelope that the passphrase opens.
-pub(crate) fn wrap_with_passphrase(key: &FileKey, passphrase: SecretString) -> Result<Envelope> {
+pub(crate) fn wrap_with_passphrase(key: &FileKey, passphrase: &Passphrase) -> Result<Envelope> {
     age_file::check_memory(WORK)?;
-    let mut recipient = scrypt::Recipient::new(passphrase);
+    let mut recipient = scrypt::Recipient::new(passphrase.without_mark());
     recipient.set_work_factor(WORK);
     wrap(key, &[Box::new(recipient)])
 }
 
 /// The header of the age file in an envelope.
 pub(crate) fn header(envelope: &Envelope) -> Result<Header> {
-    Header::parse(envelope.payload()).ok_or_else(damaged)
+    Header::parse(envelope.payload()).map_err(|error| match error {
+        Error::NotAuthentic(_) => damaged(),
+        other => other,
+    })
 }
 
-/// The key in an envelope.
-pub(crate) fn unwrap(envelope: &Envelope, unlock: &Unlock) -> Result<FileKey> {
-    let mut reader = unlock.open(&header(envelope)?, envelope.payload())?;
+/// The key in an envelope. After `stop` has returned true, no other identity and no other form of the passphrase is tried.
+pub(crate) fn unwrap(envelope: &Envelope, unlock: &Unlock, stop: &dyn Fn() -> bool) -> Result<FileKey> {
+    let header = header(envelope)?;
+    let mut reader = unlock.open(&header, &envelope.payload()[header.len()..], stop)?;
     // The buffer has one byte more than the key, so that a longer payload is detected and the end of the payload is
     // verified.
     let mut key = Zeroizing::new([0; KEY + 1]);
@@ -85,6 +89,10 @@ mod tests {
         Unlock::Identities { identities, answers: Answers::new(None) }
     }
 
+    fn open(envelope: &Envelope, unlock: &Unlock) -> Result<FileKey> {
+        unwrap(envelope, unlock, &|| false)
+    }
+
     fn key() -> FileKey {
         FileKey::from_bytes(&[7; 32]).unwrap()
     }
@@ -94,8 +102,8 @@ mod tests {
         let identity = x25519::Identity::generate();
         let envelope = wrap(&key(), &[Box::new(identity.to_public())]).unwrap();
         let both = by(vec![x25519::Identity::generate(), identity]);
-        assert_eq!(unwrap(&envelope, &both).unwrap().as_bytes(), key().as_bytes());
-        let error = unwrap(&envelope, &by(vec![x25519::Identity::generate()])).unwrap_err();
+        assert_eq!(open(&envelope, &both).unwrap().as_bytes(), key().as_bytes());
+        let error = open(&envelope, &by(vec![x25519::Identity::generate()])).unwrap_err();
         assert_eq!(error.exit_code(), 1);
         let header = header(&envelope).unwrap();
         assert_eq!(header.kinds().next(), Some("X25519"));
@@ -110,9 +118,9 @@ mod tests {
         for at in 0..envelope.payload().len() {
             let mut payload = envelope.payload().to_vec();
             payload[at] ^= 1;
-            let error = unwrap(&Envelope::new(&payload).unwrap(), &unlock).unwrap_err();
+            let error = open(&Envelope::new(&payload).unwrap(), &unlock).unwrap_err();
             assert_eq!(error.exit_code(), 1, "{at}: {error}");
-            let error = unwrap(&Envelope::new(&payload[..at]).unwrap(), &unlock).unwrap_err();
+            let error = open(&Envelope::new(&payload[..at]).unwrap(), &unlock).unwrap_err();
             assert_eq!(error.exit_code(), 1, "{at}: {error}");
         }
     }
@@ -123,7 +131,7 @@ mod tests {
         for len in [0, 16, 31, 33, 100] {
             let payload = age::encrypt(&identity.to_public(), &vec![1; len]).unwrap();
             let envelope = Envelope::new(&payload).unwrap();
-            assert!(unwrap(&envelope, &by(vec![identity.clone()])).is_err(), "{len}");
+            assert!(open(&envelope, &by(vec![identity.clone()])).is_err(), "{len}");
         }
     }
 }

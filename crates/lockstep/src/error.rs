@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::cobblestone::HEADER;
+use crate::foreign::{self, Foreign};
 use crate::quoted::quoted;
 
 /// The result type of this crate.
@@ -14,10 +16,13 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// The commitment in the header does not match this key and context. Nothing was decrypted.
     #[error(
-        "wrong key or context: this message was encrypted with another key, another context or another kind of key, \
-         or its first 56 bytes were changed"
+        "wrong key or context: this message was encrypted with another key, another context or another kind of key; \
+         or it is not a Lockstep file, or was damaged in its first 56 bytes"
     )]
     WrongKeyOrContext,
+    /// As [`Error::WrongKeyOrContext`], and the first bytes are those of another format. Nothing was decrypted.
+    #[error("nothing was decrypted: the input begins like {0}")]
+    OtherFormat(Foreign),
     /// A chunk failed its authentication. None of its plaintext was released.
     #[error(
         "chunk {chunk} (plaintext from byte {offset}) is not authentic: the data were damaged, changed or cut off there; \
@@ -157,7 +162,10 @@ impl Error {
     /// True if the data are not authentic: the key or the context is wrong, or the data are damaged or truncated.
     pub fn is_authentication_failure(&self) -> bool {
         match self {
-            Error::WrongKeyOrContext | Error::Damaged { .. } | Error::Truncated { .. } => true,
+            Error::WrongKeyOrContext
+            | Error::OtherFormat(_)
+            | Error::Damaged { .. }
+            | Error::Truncated { .. } => true,
             Error::Partial { source, .. } => source.is_authentication_failure(),
             Error::Core(error) => *error == lockstep_core::Error::AuthenticationFailed,
             _ => false,
@@ -181,6 +189,18 @@ impl Error {
         error.downcast::<Error>().unwrap_or_else(Error::Read)
     }
 
+    /// For errors of a header that the key does not open: names the format of the input if `start` returns the first bytes of a
+    /// known format.
+    pub(crate) fn or_other_format(self, start: impl FnOnce() -> Vec<u8>) -> Error {
+        match self {
+            Error::WrongKeyOrContext => foreign::recognise(&start()).map_or(self, Error::OtherFormat),
+            Error::Truncated { got } if got < HEADER as u64 => {
+                foreign::recognise(&start()).map_or(self, Error::OtherFormat)
+            }
+            other => other,
+        }
+    }
+
     /// Returns a function for `map_err` that adds the operation and the path to an error.
     pub(crate) fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
         move |source| Error::File { action, path: path.into(), source }
@@ -197,9 +217,10 @@ impl From<Error> for io::Error {
         let kind = match cause {
             Error::Read(source) | Error::Write(source) | Error::File { source, .. } => source.kind(),
             Error::Truncated { .. } => io::ErrorKind::UnexpectedEof,
-            Error::WrongKeyOrContext | Error::Damaged { .. } | Error::Envelope { .. } => {
-                io::ErrorKind::InvalidData
-            }
+            Error::WrongKeyOrContext
+            | Error::OtherFormat(_)
+            | Error::Damaged { .. }
+            | Error::Envelope { .. } => io::ErrorKind::InvalidData,
             // The kind is not `Interrupted`, since the standard library repeats a call after an error of this kind.
             _ => io::ErrorKind::Other,
         };

@@ -1,4 +1,5 @@
-//! Key files. A key file is one line: `lockstep-key-256 ` and 64 hex digits, or `lockstep-key-128 ` and 32 hex digits.
+//! Key files. A key file is one line: `lockstep-key-256 ` and 64 hex digits, or `lockstep-key-128 ` and 32 hex digits. It is
+//! read in UTF-8 with or without a byte order mark, and in UTF-16 with one.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -9,6 +10,7 @@ use zeroize::Zeroizing;
 use crate::cobblestone::{FileKey, Suite};
 use crate::error::{Error, Result};
 use crate::output::{FileMode, OutputFile, OutputOptions};
+use crate::text::to_utf8;
 
 const PREFIXES: [(&str, Suite); 2] =
     [("lockstep-key-256 ", Suite::Cobblestone256), ("lockstep-key-128 ", Suite::Cobblestone128)];
@@ -19,16 +21,17 @@ const LINE: usize = 17 + 64;
 /// Maximum number of bytes of line breaks after the line.
 const BREAKS: usize = 16;
 
-/// Maximum length of a key file, and one byte more to detect longer files.
-const ROOM: usize = LINE + BREAKS + 1;
+/// Maximum length of a key file in UTF-16 with its byte order mark, and one byte more to detect longer files.
+const ROOM: usize = 2 * (LINE + BREAKS + 1) + 1;
 
-/// Parses the text of a key file. After the line there may be any number of line breaks (LF or CR LF). Any other text
-/// is an error.
+/// Parses the text of a key file. After the line there may be any number of line breaks (LF or CR LF). A byte order mark at the
+/// start is skipped; after one of UTF-16 the text is UTF-16. Any other text is an error.
 ///
 /// # Errors
 /// [`Error::KeyFile`], which contains no part of the text.
 pub fn parse(text: &[u8]) -> Result<FileKey> {
     let bad = |reason| Error::KeyFile { reason };
+    let text = to_utf8(text).ok_or(bad("it is not valid UTF-16"))?;
     let end = text.iter().rposition(|byte| !matches!(byte, b'\r' | b'\n')).map_or(0, |last| last + 1);
     let line = &text[..end];
     let found =
@@ -197,6 +200,24 @@ mod tests {
                 assert_eq!(read(&path).unwrap().as_bytes(), key.as_bytes(), "{end:?}");
             }
         }
+    }
+
+    #[test]
+    fn encodings_of_other_systems_are_accepted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        for suite in [Suite::Cobblestone128, Suite::Cobblestone256] {
+            let key = FileKey::generate_for(suite).unwrap();
+            let text = format!("\u{feff}{}\r\n", to_text(&key).trim_end());
+            let utf16 =
+                |to_bytes: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(to_bytes).collect::<Vec<u8>>();
+            for bytes in [text.as_bytes().to_vec(), utf16(u16::to_le_bytes), utf16(u16::to_be_bytes)] {
+                assert_eq!(parse(&bytes).unwrap().as_bytes(), key.as_bytes());
+                std::fs::write(&path, bytes).unwrap();
+                assert_eq!(read(&path).unwrap().as_bytes(), key.as_bytes());
+            }
+        }
+        assert!(matches!(parse(b"\xff\xfel"), Err(Error::KeyFile { .. })));
     }
 
     #[test]

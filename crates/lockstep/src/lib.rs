@@ -31,12 +31,15 @@ pub mod engine;
 pub mod envelope;
 mod error;
 pub mod file;
+pub mod foreign;
 pub mod hazmat;
 pub mod keyfile;
 pub mod output;
 #[doc(hidden)]
 pub mod provider_settings;
 mod quoted;
+#[doc(hidden)]
+pub mod text;
 
 pub use cobblestone::{
     DecryptReader, EncryptWriter, FileKey, Options, ReadAt, Reader, Suite, Summary, ciphertext_len, decrypt,

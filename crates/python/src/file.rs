@@ -58,7 +58,7 @@ impl NativeReader {
             Start::Bare(_) => None,
         };
         let start = envelope.as_ref().map_or(0, |envelope| envelope.as_bytes().len() as u64);
-        let MessageKey { key, context, .. } = given.for_reading(py, envelope)?;
+        let MessageKey { key, context, .. } = given.for_reading(py, envelope, &source)?;
         let message = Tail::new(Arc::clone(&source), start);
         let reader = detached(py, || Reader::open(&engine, &key, &context, message)).map_err(from_library)?;
         Ok(NativeReader { reader, source, origin: Origin::new() })
@@ -296,7 +296,7 @@ pub(crate) fn decrypt_file(
     let engine = engine::current(py)?;
     let input = open_input(py, source)?;
     let envelope = detached(py, || Envelope::read_file(&input)).map_err(from_library)?;
-    let MessageKey { key, context, .. } = given.for_reading(py, envelope)?;
+    let MessageKey { key, context, .. } = given.for_reading(py, envelope, &input)?;
     let sparse = if sparse { Sparse::Always } else { Sparse::Never };
     let (input, output) = open_output(py, input, destination, overwrite, sparse)?;
     let summary = task::run(py, progress, |options| {

@@ -1,17 +1,18 @@
 //! The keys of files: given as bytes or as key files, or wrapped by age for recipients or with a passphrase.
 
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use lockstep::foreign::{self, Foreign};
 use lockstep::{Envelope, FileKey, ReadAt, keyfile};
 use lockstep_cli::file_keys::{self, KeyError};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use zeroize::Zeroizing;
 
 use crate::buffer::Export;
 use crate::error::{InvalidTag, from_library};
-use crate::forks::detached;
 use crate::task;
 
 /// The key of a message, and its context.
@@ -70,17 +71,21 @@ impl Given {
         }
     }
 
-    /// The key of a new message. This can take a second.
+    /// The key of a new message. This can take a second. Signal handlers run meanwhile.
     pub(crate) fn for_writing(self, py: Python<'_>) -> PyResult<MessageKey> {
         let file_key = FileKey::generate().map_err(from_library)?;
         let wrapped = match &self {
             Given::Key { .. } => None,
             Given::Recipients(recipients) => {
                 let recipients: Vec<&str> = recipients.iter().map(String::as_str).collect();
-                Some(detached(py, || file_keys::wrap(&file_key, &recipients)))
+                Some(task::run(py, None, |_| Ok(file_keys::wrap(&file_key, &recipients)))?)
             }
             Given::Age { identities, passphrase: Some(passphrase) } if identities.is_empty() => {
-                Some(detached(py, || file_keys::wrap_with_passphrase(&file_key, passphrase)))
+                if file_keys::has_byte_order_mark(passphrase) {
+                    let text = c"the byte order mark at the start of the passphrase is left out";
+                    PyErr::warn(py, &py.get_type::<PyUserWarning>(), text, 1)?;
+                }
+                Some(task::run(py, None, |_| Ok(file_keys::wrap_with_passphrase(&file_key, passphrase)))?)
             }
             Given::Age { .. } => {
                 return Err(PyTypeError::new_err("identities are for reading: give recipients for writing"));
@@ -95,8 +100,13 @@ impl Given {
         Ok(MessageKey { key, context: envelope.as_bytes().to_vec(), envelope: Some(envelope) })
     }
 
-    /// The key of a message with this envelope, or without one. This can take a second.
-    pub(crate) fn for_reading(self, py: Python<'_>, envelope: Option<Envelope>) -> PyResult<MessageKey> {
+    /// The key of a message with this envelope, or without one, in this source. This can take seconds. Signal handlers run meanwhile.
+    pub(crate) fn for_reading(
+        self,
+        py: Python<'_>,
+        envelope: Option<Envelope>,
+        source: &impl ReadAt,
+    ) -> PyResult<MessageKey> {
         match (self, envelope) {
             (Given::Key { key, context }, None) => Ok(MessageKey { key, context, envelope: None }),
             (Given::Key { .. }, Some(_)) => Err(PyValueError::new_err(
@@ -105,17 +115,19 @@ impl Given {
             (Given::Recipients(_), _) => {
                 Err(PyTypeError::new_err("recipients are for writing: give identities for reading"))
             }
-            (Given::Age { .. }, None) => Err(PyValueError::new_err(
-                "the file is not encrypted for recipients or with a passphrase: give its key",
-            )),
+            (Given::Age { .. }, None) => Err(PyValueError::new_err(match py.detach(|| format_of(source)) {
+                Some(format) => format!("the file begins like {format}"),
+                None => "the file is not encrypted for recipients or with a passphrase: give its key; or it is not a Lockstep \
+                         file, or was damaged at its start"
+                    .into(),
+            })),
             (Given::Age { identities, passphrase }, Some(envelope)) => {
-                let paths = identities.clone();
-                let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
-                let unwrap = move || {
+                let unwrap = move |stop: &AtomicBool| {
                     let passphrase = passphrase.as_ref().map(|passphrase| passphrase.as_str());
-                    (file_keys::unwrap(&envelope, &identities, passphrase), envelope)
+                    let stop = || stop.load(Ordering::Relaxed);
+                    (file_keys::unwrap(&envelope, &identities, passphrase, &stop), envelope)
                 };
-                let (key, envelope) = task::wait_for_fifos(py, &paths, unwrap)?;
+                let (key, envelope) = task::run_until_signal(py, unwrap)?;
                 let key = key.map_err(from_key_error)?;
                 Ok(MessageKey { key, context: envelope.as_bytes().to_vec(), envelope: Some(envelope) })
             }
@@ -146,6 +158,13 @@ fn from_key_error(error: KeyError) -> PyErr {
     } else {
         PyValueError::new_err(error.message)
     }
+}
+
+/// The format of a source that Lockstep has not encrypted, if it is known.
+fn format_of(source: &impl ReadAt) -> Option<Foreign> {
+    let mut start = Vec::new();
+    FromStart::new(source).ok()?.take(foreign::START as u64).read_to_end(&mut start).ok()?;
+    foreign::recognise(&start)
 }
 
 /// A reader of a source from its start.

@@ -4,7 +4,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use lockstep::Options;
@@ -43,10 +43,24 @@ pub(crate) fn wait_for_fifos<T: Send + 'static>(
     if !paths.iter().any(|path| is_fifo(path)) {
         return Ok(detached(py, work));
     }
+    run_until_signal(py, |_| work())
+}
+
+/// Calls a function on a thread of its own. Signal handlers run on the calling thread, and an exception of one of them ends the call. The
+/// function is left alone in this case: it can see by the flag that its result will be dropped.
+///
+/// # Errors
+/// The exception of a signal handler.
+pub(crate) fn run_until_signal<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
+) -> PyResult<T> {
     let (sender, mut receiver) = mpsc::channel();
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
     let send = move || {
         // Nobody receives the result of a call that has ended.
-        let _ = sender.send(work());
+        let _ = sender.send(work(&stopped));
     };
     std::thread::Builder::new().name("lockstep".into()).spawn(send)?;
     loop {
@@ -54,7 +68,12 @@ pub(crate) fn wait_for_fifos<T: Send + 'static>(
         (received, receiver) = detached(py, move || (receiver.recv_timeout(PERIOD), receiver));
         match received {
             Ok(result) => return Ok(result),
-            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Timeout) => {
+                if let Err(raised) = py.check_signals() {
+                    stop.store(true, Ordering::Relaxed);
+                    return Err(raised);
+                }
+            }
             Err(RecvTimeoutError::Disconnected) => return Err(panicked()),
         }
     }

@@ -1,10 +1,12 @@
 """Files for recipients and with passphrases, against the command."""
 
+import gzip
 import subprocess
 import sys
+import tarfile
 
 import pytest
-from conftest import data
+from conftest import data, run_python
 
 import lockstep
 
@@ -42,11 +44,32 @@ def test_recipients(tmp_path, identity):
 
 def test_passphrases(tmp_path):
     file = tmp_path / "file"
-    with lockstep.open(file, "wb", passphrase="correct horse") as output:
+    # A byte order mark, and decomposed characters.
+    marked = "\ufeffcafe\u0301"
+    with pytest.warns(UserWarning, match="byte order mark"), lockstep.open(file, "wb", passphrase=marked) as output:
         output.write(b"data")
-    (tmp_path / "passphrase").write_text("correct horse\n", encoding="utf-8")
+    with lockstep.open(file, passphrase="caf\u00e9") as source:
+        assert source.read() == b"data"
+    (tmp_path / "passphrase").write_text("cafe\u0301\n", encoding="utf-8")
     done = command("decrypt", "--passphrase-file", tmp_path / "passphrase", file)
     assert (done.returncode, done.stdout) == (0, b"data")
+    # The derivation of a key from a wrong passphrase takes longer than the time until the signal.
+    code = """
+import signal, sys, threading, time, lockstep
+def handler(*_):
+    raise KeyboardInterrupt
+def kill(thread=threading.get_ident()):
+    time.sleep(0.1)
+    signal.pthread_kill(thread, signal.SIGUSR1)
+signal.signal(signal.SIGUSR1, handler)
+try:
+    threading.Thread(target=kill).start()
+    lockstep.open(sys.argv[1], passphrase="battery staple")
+except KeyboardInterrupt:
+    print("stopped")
+"""
+    done = run_python(code, str(file))
+    assert done.stdout == "stopped\n", done.stderr
 
 
 def test_mistakes(tmp_path, identity, key):
@@ -76,10 +99,56 @@ def test_mistakes(tmp_path, identity, key):
         (ValueError, lambda: lockstep.open(tmp_path / "new", "wb", recipients=[])),
         (ValueError, lambda: lockstep.open(tmp_path / "new", "wb", recipients=[IDENTITY])),
         (ValueError, lambda: lockstep.open(tmp_path / "new", "wb", passphrase="")),
+        (ValueError, lambda: lockstep.open(tmp_path / "new", "wb", passphrase="\ufeff")),
         (TypeError, lambda: lockstep.encrypt_file(file, tmp_path / "new")),
         (TypeError, lambda: lockstep.decrypt_file(file, tmp_path / "new", recipients=[RECIPIENT])),
     ]:
         with pytest.raises(error) as caught:
             call()
         assert IDENTITY not in str(caught.value)
+    assert not (tmp_path / "new").exists()
+
+
+def test_text_files_of_other_systems(tmp_path, identity, key):
+    with lockstep.open(tmp_path / "file", "wb", recipients=[RECIPIENT]) as output:
+        output.write(b"data")
+    with lockstep.open(tmp_path / "bare", "wb", key=key) as output:
+        output.write(b"data")
+    # The codec utf-16 writes a byte order mark.
+    for encoding in ["utf-8-sig", "utf-16"]:
+        identity.write_text(f"# mine\r\n{IDENTITY}\r\n", encoding=encoding)
+        with lockstep.open(tmp_path / "file", identities=[identity]) as source:
+            assert source.read() == b"data"
+        (tmp_path / "key").write_text(f"lockstep-key-256 {key.hex()}\r\n", encoding=encoding)
+        with lockstep.open(tmp_path / "bare", key=tmp_path / "key") as source:
+            assert source.read() == b"data"
+
+
+def test_headers_of_too_many_recipients(tmp_path, identity):
+    age = b"age-encryption.org/v1\n" + b"-> a\n\n" * 8000 + b"--- " + b"A" * 43 + b"\n" + bytes(100)
+    (tmp_path / "file").write_bytes(b"lockstep.file/v1\n" + len(age).to_bytes(4, "little") + age)
+    for call in [
+        lambda: lockstep.open(tmp_path / "file", identities=[identity]),
+        lambda: lockstep.decrypt_file(tmp_path / "file", tmp_path / "new", passphrase="x"),
+    ]:
+        with pytest.raises(ValueError, match="more than 3000 recipients"):
+            call()
+
+
+def test_files_of_other_programs_are_named(tmp_path, identity, key):
+    with gzip.open(tmp_path / "gzip", "wb") as output:
+        output.write(data(1000))
+    with tarfile.open(tmp_path / "tar", "w") as archive:
+        archive.add(tmp_path / "gzip", arcname="notes")
+    for name in ["gzip", "tar"]:
+        with pytest.raises(lockstep.InvalidTag, match=f"begins like a {name}"):
+            lockstep.open(tmp_path / name, key=key)
+        with pytest.raises(lockstep.InvalidTag, match=f"begins like a {name}"), open(tmp_path / name, "rb") as source:
+            lockstep.open(source, key=key)
+        with pytest.raises(lockstep.InvalidTag, match=f"begins like a {name}"):
+            lockstep.decrypt_file(tmp_path / name, tmp_path / "new", key)
+        with pytest.raises(ValueError, match=f"begins like a {name}"):
+            lockstep.open(tmp_path / name, identities=[identity])
+        with pytest.raises(ValueError, match=f"begins like a {name}"):
+            lockstep.decrypt_file(tmp_path / name, tmp_path / "new", passphrase="x")
     assert not (tmp_path / "new").exists()

@@ -284,6 +284,26 @@ static void files(const lockstep_engine *engine, const lockstep_file_key *key, c
     CHECK(memcmp(part, data, 16384) == 0 && remove(back) == 0);
     FAILS(LOCKSTEP_ERROR_WRONG_KEY, lockstep_decrypt_file(engine, key, NULL, 0, secret, back, &options, &summary));
     CHECK(summary.plaintext_len == 0 && !exists(back));
+
+    /* A file of another program is named. */
+    uint8_t foreign[100] = "Salted__";
+    write_file(plain, foreign, sizeof foreign);
+    FAILS(LOCKSTEP_ERROR_WRONG_KEY, lockstep_decrypt_file(engine, key, context, 7, plain, back, NULL, NULL));
+    CHECK(strstr(lockstep_last_error_message(), "openssl enc") != NULL && !exists(back));
+    FAILS(LOCKSTEP_ERROR_WRONG_KEY, lockstep_reader_open_file(engine, key, context, 7, plain, &reader));
+    CHECK(strstr(lockstep_last_error_message(), "openssl enc") != NULL);
+
+    /* A key file in UTF-16, as PowerShell writes it. */
+    static const char text[] = "lockstep-key-128 000102030405060708090a0b0c0d0e0f\r\n";
+    uint8_t utf16[2 * sizeof text] = {0xff, 0xfe}, bytes[16];
+    lockstep_file_key *read;
+    for (size_t i = 0; i < sizeof text - 1; i++)
+        utf16[2 + 2 * i] = (uint8_t)text[i];
+    write_file(plain, utf16, sizeof utf16);
+    OK(lockstep_file_key_read(plain, &read));
+    OK(lockstep_file_key_bytes(read, bytes, sizeof bytes, &got));
+    CHECK(got == 16 && bytes[0] == 0 && bytes[15] == 15);
+    lockstep_file_key_free(read);
 }
 
 static void reader_of_callback(const lockstep_engine *engine, const lockstep_file_key *key, const uint8_t *data,

@@ -8,6 +8,7 @@ use lockstep::hazmat::mode;
 use lockstep::hazmat::mode::aead::Aead;
 use lockstep::hazmat::mode::cbc_cts::Variant;
 use lockstep::quoted;
+use lockstep::text::to_utf8;
 use serde_json::json;
 use zeroize::Zeroizing;
 
@@ -291,13 +292,15 @@ pub(super) fn read_raw_key(path: &Path, quiet: bool) -> Result<Zeroizing<Vec<u8>
     let name = quoted(path);
     let bytes = read_small(path, "file with a raw key", 256)?;
     warn_if_open_to_others(path, "key file", quiet);
-    if bytes.starts_with(b"lockstep-key-") {
+    let text = to_utf8(&bytes);
+    let text = text.as_deref().unwrap_or_default();
+    if text.starts_with(b"lockstep-key-") {
         return Err(failed(format!(
             "{name} is a key file for `lockstep encrypt`: raw modes take the raw bytes of a key"
         )));
     }
     // The probability that a random key consists of hex digits and white space is less than 2^-48.
-    if bytes.len() >= 16 && bytes.iter().all(|byte| byte.is_ascii_hexdigit() || byte.is_ascii_whitespace()) {
+    if text.len() >= 16 && text.iter().all(|byte| byte.is_ascii_hexdigit() || byte.is_ascii_whitespace()) {
         return Err(failed(format!(
             "{name} holds hex digits: make raw bytes of them (`xxd -r -p`), or give --key-hex"
         )));

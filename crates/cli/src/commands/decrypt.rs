@@ -10,7 +10,7 @@ use clap::{Args, ValueHint};
 use lockstep::cobblestone::Tail;
 use lockstep::envelope::{MAGIC, Start};
 use lockstep::hazmat::planner::Planner;
-use lockstep::{Engine, Envelope, FileKey, Options, Reader, file, quoted};
+use lockstep::{Engine, Envelope, FileKey, Options, Reader, file, foreign, quoted};
 use serde_json::json;
 use zeroize::Zeroizing;
 
@@ -18,11 +18,12 @@ use self::many::{DecryptMany, Unlocks};
 use super::encrypt::read_key;
 use crate::age_file::{self, AgeFile, Header};
 use crate::args::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs, SparseArgs};
-use crate::error::{Error, Result, failed};
+use crate::error::{Error, Result, failed, other_format};
 use crate::identities::{self, Answers};
-use crate::input::Input;
+use crate::input::{Input, read_full};
 use crate::job::{self, Done};
 use crate::output::{Content, Output};
+use crate::passphrase::Passphrase;
 use crate::text::{self, Range};
 use crate::unlock::{MAX_WORK, Unlock};
 use crate::{signals, sources, tree, wrapping};
@@ -150,7 +151,7 @@ fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
         }
         Start::Bare(first_bytes) => (None, first_bytes),
     };
-    let key = find_key(args, envelope.as_ref(), &first_bytes)?;
+    let key = find_key(args, &input, envelope.as_ref(), &first_bytes)?;
     let context = match &envelope {
         Some(envelope) => envelope.as_bytes(),
         None => args.context.as_deref().unwrap_or_default().as_bytes(),
@@ -213,31 +214,52 @@ fn decrypt_range(
 }
 
 /// Finds the key of the message from the options and the header of the file.
-fn find_key(args: &Decrypt, envelope: Option<&Envelope>, first_bytes: &[u8]) -> Result<FileKey> {
+fn find_key(
+    args: &Decrypt,
+    input: &Input,
+    envelope: Option<&Envelope>,
+    first_bytes: &[u8],
+) -> Result<FileKey> {
     match envelope {
-        Some(envelope) => wrapping::unwrap(envelope, &find_unlock(args, &wrapping::header(envelope)?)?),
+        Some(envelope) => {
+            let unlock = find_unlock(args, &wrapping::header(envelope)?)?;
+            wrapping::unwrap(envelope, &unlock, &signals::stopped)
+        }
         None => {
             let key = args.key.as_ref().map(|path| read_key(path, args.messages.quiet)).transpose()?;
-            check_bare(key.is_some(), first_bytes)?;
+            check_bare(key.is_some(), input, first_bytes)?;
             key.ok_or_else(no_key_file)
         }
     }
 }
 
-/// Refuses a message without an envelope if there is no key file. `first_bytes` are the first bytes of the message.
-fn check_bare(has_key: bool, first_bytes: &[u8]) -> Result<()> {
-    match first_bytes {
-        _ if has_key => Ok(()),
-        _ if resembles_magic(first_bytes) => Err(Error::NotAuthentic(
-            "the file's first bytes were damaged or changed: get an intact copy".into(),
-        )),
-        [] => Err(Error::NotAuthentic("the input is empty: it was cut off".into())),
-        _ => Err(no_key_file()),
+/// Refuses a message without an envelope if there is no key file. `first_bytes` are the first bytes of the message, which have been
+/// read from `input`.
+fn check_bare(has_key: bool, input: &Input, first_bytes: &[u8]) -> Result<()> {
+    if has_key {
+        return Ok(());
     }
+    if first_bytes.is_empty() {
+        return Err(Error::NotAuthentic("the input is empty: it was cut off".into()));
+    }
+    let mut start = first_bytes.to_vec();
+    start.resize(foreign::START, 0);
+    let got = first_bytes.len() + read_full(&mut input.reader(), &mut start[first_bytes.len()..])?;
+    let format = foreign::recognise(&start[..got]);
+    if resembles_magic(first_bytes) {
+        return Err(Error::NotAuthentic(match format {
+            Some(format) => format!("the input begins like {format}"),
+            None => "the file's first bytes were damaged or changed: get an intact copy".into(),
+        }));
+    }
+    Err(format.map_or_else(no_key_file, other_format))
 }
 
 fn no_key_file() -> Error {
-    failed("this file was not encrypted to recipients or with a passphrase: give its key file with -k")
+    failed(
+        "this file was not encrypted to recipients or with a passphrase: give its key file with -k; or it is not a Lockstep \
+         file, or was damaged at its start",
+    )
 }
 
 /// Returns the passphrase or the identities for an age file or an envelope. If the options give neither, the header
@@ -246,7 +268,7 @@ fn find_unlock(args: &Decrypt, header: &Header) -> Result<Unlock> {
     check_unlockable(args, header)?;
     let quiet = args.messages.quiet;
     let passphrase = args.passphrase_file.as_deref();
-    let passphrase = passphrase.map(|path| identities::read_passphrase(path, quiet)).transpose()?;
+    let passphrase = passphrase.map(|path| Passphrase::read(path, quiet)).transpose()?;
     let max_work = args.max_work_factor;
     if !args.identity.is_empty() {
         let answers = Answers::new(passphrase).with_max_work(max_work);
@@ -256,7 +278,7 @@ fn find_unlock(args: &Decrypt, header: &Header) -> Result<Unlock> {
         return Ok(Unlock::Passphrase { passphrase, max_work });
     }
     if header.is_passphrase() {
-        return Ok(Unlock::Passphrase { passphrase: identities::ask_passphrase()?, max_work });
+        return Ok(Unlock::Passphrase { passphrase: Passphrase::ask("Passphrase")?, max_work });
     }
     let default = identities::default_file();
     if let Some(path) = default.as_ref() {
@@ -308,7 +330,7 @@ fn decrypt_age(args: &Decrypt, planner: &Planner, input: &Input, file: AgeFile<'
     let unlock = find_unlock(args, &file.header)?;
     // The file key is unwrapped before the output is created, so that a wrong passphrase or identity leaves no output.
     let total = input.len().and_then(|len| file.plaintext_len(len));
-    let mut plaintext = file.decrypt(&unlock)?;
+    let mut plaintext = file.decrypt(&unlock, &signals::stopped)?;
     let output = Output::open(&args.output, input, Content::Unknown, args.sparse.sparse())?;
     job::run(planner, &args.messages, total, "decrypted", output, |output, report| {
         let mut piece = Zeroizing::new(vec![0; AGE_PIECE]);

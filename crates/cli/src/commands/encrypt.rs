@@ -14,10 +14,11 @@ use serde_json::json;
 use self::many::{EncryptMany, KeyKind};
 use crate::args::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs};
 use crate::error::{Result, failed};
-use crate::identities::{self, Answers};
+use crate::identities::Answers;
 use crate::input::{Input, read_small};
 use crate::job::{self, Done};
 use crate::output::{Content, Output};
+use crate::passphrase::Passphrase;
 use crate::permissions::warn_if_open_to_others;
 use crate::recipients::Recipients;
 use crate::tree::{self, Prepared};
@@ -233,16 +234,19 @@ fn make_key(args: &Encrypt, request: &Request<'_>) -> Result<(FileKey, Option<En
     }
     let key = FileKey::generate()?;
     let envelope = if let Some(path) = &args.passphrase_file {
-        wrapping::wrap_with_passphrase(&key, identities::read_passphrase(path, args.messages.quiet)?)?
+        let passphrase = Passphrase::read(path, args.messages.quiet)?;
+        passphrase.warn_of_difference(args.messages.quiet);
+        wrapping::wrap_with_passphrase(&key, &passphrase)?
     } else if args.passphrase {
-        wrapping::wrap_with_passphrase(&key, identities::ask_new_passphrase()?)?
+        wrapping::wrap_with_passphrase(&key, &Passphrase::ask_new()?)?
     } else if request.recipients.is_empty() && args.recipients_file.is_empty() {
         return Err(failed(
             "give the keys or recipients that may decrypt: -k KEYFILE, -r RECIPIENT, -R FILE, or -p for a passphrase",
         ));
     } else {
         let answers = Answers::new(None);
-        let recipients = Recipients::read(&request.recipients, &args.recipients_file)?.resolve(&answers)?;
+        let recipients = Recipients::read(&request.recipients, &args.recipients_file, args.messages.quiet)?
+            .resolve(&answers)?;
         let wrapped = wrapping::wrap(&key, &recipients);
         answers.problem().map_or(wrapped, Err)?
     };

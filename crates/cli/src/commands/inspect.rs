@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use lockstep::cobblestone::{CHUNK, HEADER, plaintext_len};
 use lockstep::envelope::Start;
-use lockstep::{Envelope, keyfile};
+use lockstep::{Envelope, foreign, keyfile};
 use lockstep_report::hang;
 use serde_json::{Value, json};
 
 use crate::age_file::{self, AgeFile, Header};
-use crate::error::{Error, NOT_AUTHENTIC, Result};
+use crate::error::{Error, NOT_AUTHENTIC, Result, other_format};
 use crate::input::{Input, read_full};
-use crate::{text, unlock};
+use crate::{text, unlock, wrapping};
 
 /// Print the type and the properties of a file; needs no key
 ///
@@ -31,7 +31,7 @@ pub(crate) struct Inspect {
 
 /// The report on a file.
 struct Report {
-    /// The type for JSON: `message`, `envelope`, `key`, `age`.
+    /// The type for JSON: `message`, `envelope`, `key`, `age`, `other`.
     kind: &'static str,
     /// Label and text of each line.
     lines: Vec<(&'static str, String)>,
@@ -54,9 +54,8 @@ pub(crate) fn run(args: &Inspect) -> Result<()> {
             age_report(file, &input)?
         }
         Ok(Start::Bare(mut first_bytes)) => {
-            // Another 128 bytes are enough to recognise any type of file other than an envelope and an age file.
             let read = first_bytes.len();
-            first_bytes.resize(read + 128, 0);
+            first_bytes.resize(foreign::START, 0);
             let got = read_full(&mut reader, &mut first_bytes[read..])?;
             first_bytes.truncate(read + got);
             let rest = rest_of(&input, first_bytes.len() as u64, &mut reader)?;
@@ -90,10 +89,10 @@ impl Report {
 }
 
 fn envelope_report(envelope: &Envelope, message: u64) -> Report {
-    let header = Header::parse(envelope.payload());
+    let header = wrapping::header(envelope);
     let (recipients_text, recipients) = header
         .as_ref()
-        .map_or_else(|| ("(its envelope contains no age file: it is damaged)".into(), json!([])), recipients);
+        .map_or_else(|_| ("(the recipients in its envelope cannot be read)".into(), json!([])), recipients);
     let envelope_len = envelope.as_bytes().len() as u64;
     let mut lines = vec![
         ("what", format!("a Lockstep file, encrypted {recipients_text}")),
@@ -104,11 +103,11 @@ fn envelope_report(envelope: &Envelope, message: u64) -> Report {
         "file_bytes": envelope_len + message,
         "envelope_bytes": envelope_len,
         "recipients": recipients,
-        "passphrase": header.is_some_and(|header| header.is_passphrase()),
+        "passphrase": header.as_ref().is_ok_and(Header::is_passphrase),
         "format": "Cobblestone-256",
     });
-    let error = message_lines(message, &mut lines, &mut fields);
-    Report { kind: "envelope", lines, fields, error }
+    let error = message_lines(message, true, &mut lines, &mut fields);
+    Report { kind: "envelope", lines, fields, error: header.err().or(error) }
 }
 
 fn age_report(file: Result<AgeFile<'_>>, input: &Input) -> Result<Report> {
@@ -161,23 +160,47 @@ fn bare_report(first_bytes: &[u8], len: u64) -> Report {
             error: None,
         };
     }
+    if let Some(format) = foreign::recognise(first_bytes) {
+        return Report {
+            kind: "other",
+            lines: vec![("what", format!("not a Lockstep file; it begins like {format}"))],
+            fields: json!({ "file_bytes": len, "other": format.name() }),
+            error: Some(other_format(format)),
+        };
+    }
     let mut lines = vec![
-        ("what", "a bare message, encrypted with a key file; or not a Lockstep file".into()),
+        (
+            "what",
+            "possibly a bare message, encrypted with a key file; such a file has no marker, so check it with its key; or \
+             not a Lockstep file"
+                .into(),
+        ),
         ("format", "Cobblestone-256 or Cobblestone-128, depending on the key".into()),
     ];
     let mut fields = json!({ "file_bytes": len });
-    let error = message_lines(len, &mut lines, &mut fields);
+    let error = message_lines(len, false, &mut lines, &mut fields);
+    let error = error.map(|error| {
+        Error::NotAuthentic(format!("this is not a Lockstep file, or it is incomplete: {error}"))
+    });
     Report { kind: "message", lines, fields, error }
 }
 
-fn message_lines(len: u64, lines: &mut Vec<(&'static str, String)>, fields: &mut Value) -> Option<Error> {
+/// Adds the lengths of a message, and returns an error if no message has this length. `is_certain` is false if the input may be
+/// something else.
+fn message_lines(
+    len: u64,
+    is_certain: bool,
+    lines: &mut Vec<(&'static str, String)>,
+    fields: &mut Value,
+) -> Option<Error> {
+    let condition = if is_certain { "" } else { ", if this is a message" };
     lines.push(("ciphertext", size(len)));
     fields["message_bytes"] = len.into();
     match plaintext_len(len) {
         Ok(plain) => {
             let chunks = plain / CHUNK as u64 + 1;
-            lines.push(("plaintext", size(plain)));
-            lines.push(("chunks", format!("{chunks}, after {HEADER} bytes of header")));
+            lines.push(("plaintext", format!("{}{condition}", size(plain))));
+            lines.push(("chunks", format!("{chunks}, after {HEADER} bytes of header{condition}")));
             fields["plaintext_bytes"] = plain.into();
             fields["chunks"] = chunks.into();
             None

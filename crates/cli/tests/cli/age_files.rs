@@ -91,6 +91,35 @@ fn errors_of_files_that_cannot_be_opened() {
     assert!(!folder.has("out"));
 }
 
+/// A header of 60 KB with 8000 recipients, in an age file and in an envelope.
+#[test]
+fn headers_of_too_many_recipients_are_refused() {
+    let (folder, recipient) = with_identity();
+    let header = format!("age-encryption.org/v1\n{}--- {}\n", "-> a\n\n".repeat(8000), "A".repeat(43));
+    let file = [header.as_bytes(), &[0; 100]].concat();
+    folder.write("age", &file);
+    folder.write("envelope", lockstep::Envelope::new(&file).unwrap().as_bytes());
+    for name in ["age", "envelope"] {
+        folder.run(["decrypt", "-i", "identity", name, "-o", "out"]).failed(2, "more than 3000 recipients");
+        folder.run(["decrypt", name, "-o", "out"]).failed(2, "more than 3000 recipients");
+        folder.run(["inspect", name]).failed(2, "more than 3000 recipients");
+    }
+    folder.write("good", encrypt(&[&recipient], false, b"hello"));
+    folder.run(["decrypt", "-i", "age", "good", "-o", "out"]).failed(2, "'age': the header");
+    // A message lists some types of recipients only.
+    let types: String = (0..100).map(|number| format!("-> type{number}\n\n")).collect();
+    folder.write("age", format!("age-encryption.org/v1\n{types}--- {}\n", "A".repeat(43)));
+    folder.run(["decrypt", "age", "-o", "out"]).failed(2, "and 92 other types");
+    let work = format!(
+        "age-encryption.org/v1\n-> scrypt {} 30\n{}\n--- {}\n",
+        "A".repeat(22),
+        "A".repeat(43),
+        "A".repeat(43)
+    );
+    folder.write("age", work);
+    folder.run(["decrypt", "--passphrase-file", "passphrase", "age"]).failed(2, "--max-work-factor 30");
+}
+
 #[test]
 fn damage_anywhere_leaves_no_output() {
     let (folder, recipient) = with_identity();

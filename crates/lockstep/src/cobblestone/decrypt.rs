@@ -17,6 +17,7 @@ use super::pipeline::{self, ReadState, Stage};
 use super::random_access::{Reader, Tail};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::foreign;
 
 /// Decrypts the message from `reader` to its end and writes the plaintext to `writer`, with all threads of the engine
 /// and less than 64 MiB of memory.
@@ -25,8 +26,8 @@ use crate::error::{Error, Result};
 /// so discard the output after an error. [`crate::decrypt_file`] does this for files.
 ///
 /// # Errors
-/// [`Error::WrongKeyOrContext`], [`Error::Damaged`], [`Error::Truncated`], [`Error::TooLong`], [`Error::Read`],
-/// [`Error::Write`], [`Error::Interrupted`], [`Error::Core`]; with [`Options::partial`] [`Error::Partial`].
+/// [`Error::WrongKeyOrContext`], [`Error::OtherFormat`], [`Error::Damaged`], [`Error::Truncated`], [`Error::TooLong`],
+/// [`Error::Read`], [`Error::Write`], [`Error::Interrupted`], [`Error::Core`]; with [`Options::partial`] [`Error::Partial`].
 pub fn decrypt(
     engine: &Engine,
     key: &FileKey,
@@ -41,7 +42,8 @@ pub fn decrypt(
 /// Decrypts a buffer. Returns the whole plaintext or an error.
 ///
 /// # Errors
-/// [`Error::WrongKeyOrContext`], [`Error::Damaged`], [`Error::Truncated`], [`Error::TooLong`], [`Error::Core`].
+/// [`Error::WrongKeyOrContext`], [`Error::OtherFormat`], [`Error::Damaged`], [`Error::Truncated`], [`Error::TooLong`],
+/// [`Error::Core`].
 pub fn open(engine: &Engine, key: &FileKey, context: &[u8], message: &[u8]) -> Result<Vec<u8>> {
     let len = message.len() as u64;
     // Allocates the whole size at once, since a growing vector would leave copies of plaintext in freed memory. If no
@@ -133,10 +135,21 @@ fn decrypt_to<'a>(
 ) -> Result<()> {
     let mut header = [0; HEADER];
     let got = read_full(reader, &mut [IoSliceMut::new(&mut header)], &options)?;
-    if got < HEADER {
-        return Err(Error::Truncated { got: got as u64 });
-    }
-    let key = header::check(key, context, &header)?;
+    let checked = match got {
+        HEADER => header::check(key, context, &header),
+        _ => Err(Error::Truncated { got: got as u64 }),
+    };
+    let key = checked.map_err(|error| {
+        error.or_other_format(|| {
+            let mut start = header[..got].to_vec();
+            // A stream could block, so more bytes are read from buffers only.
+            if known_len.is_some() {
+                let more = (foreign::START - HEADER) as u64;
+                let _ = (&mut *reader).take(more).read_to_end(&mut start);
+            }
+            start
+        })
+    })?;
     let workers = workers(engine, &options);
     let chunks = piece_chunks(workers, known_len.map(|len| len / CHUNK as u64 + 1));
     let stage = Decrypt { engine, key, options, chunks };

@@ -57,11 +57,13 @@ impl<'a> Options<'a> {
         self.max_threads.map_or(threads, |limit| limit.clamp(1, threads))
     }
 
+    /// True once the flag of [`Options::interrupt`] is true: for a caller's own work in the same call.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed))
+    }
+
     pub(super) fn check_interrupt(&self) -> Result<()> {
-        match self.interrupt {
-            Some(flag) if flag.load(Ordering::Relaxed) => Err(Error::Interrupted),
-            _ => Ok(()),
-        }
+        if self.is_interrupted() { Err(Error::Interrupted) } else { Ok(()) }
     }
 
     pub(super) fn report(&self, bytes: u64) {

@@ -16,6 +16,7 @@ use super::pipeline::{self, ReadState, Stage};
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::foreign;
 
 /// Bytes that several threads can read at any offset at the same time.
 pub trait ReadAt: Sync {
@@ -148,15 +149,12 @@ impl<S: ReadAt> Reader<S> {
     /// Opens a message: checks the header and the last chunk.
     ///
     /// # Errors
-    /// [`Error::WrongKeyOrContext`], [`Error::Truncated`], [`Error::Damaged`], [`Error::TooLong`], [`Error::Read`].
+    /// [`Error::WrongKeyOrContext`], [`Error::OtherFormat`], [`Error::Truncated`], [`Error::Damaged`], [`Error::TooLong`],
+    /// [`Error::Read`].
     pub fn open(engine: &Engine, key: &FileKey, context: &[u8], source: S) -> Result<Reader<S>> {
         let size = source.size().map_err(Error::Read)?;
-        if size < HEADER as u64 {
-            return Err(Error::Truncated { got: size });
-        }
-        let mut header = [0; HEADER];
-        source.read_exact_at(&mut header, 0).map_err(Error::Read)?;
-        let key = header::check(key, context, &header)?;
+        let key = check_header(key, context, &source, size)
+            .map_err(|error| error.or_other_format(|| first_bytes(&source, size)))?;
         let len = plaintext_len(size)?;
         let reader = Reader { source, engine: engine.clone(), key, len, position: 0, current: None };
         let last = len / CHUNK as u64;
@@ -264,6 +262,25 @@ impl<S: ReadAt> Reader<S> {
         }
         piece.open(&self.engine, &self.key)
     }
+}
+
+/// Derives the key of the message in a source of this size.
+fn check_header(key: &FileKey, context: &[u8], source: &impl ReadAt, size: u64) -> Result<MessageKey> {
+    if size < HEADER as u64 {
+        return Err(Error::Truncated { got: size });
+    }
+    let mut header = [0; HEADER];
+    source.read_exact_at(&mut header, 0).map_err(Error::Read)?;
+    header::check(key, context, &header)
+}
+
+/// The bytes by which the format of a source of this size can be recognised; none if they cannot be read.
+fn first_bytes(source: &impl ReadAt, size: u64) -> Vec<u8> {
+    let mut start = vec![0; size.min(foreign::START as u64) as usize];
+    if source.read_exact_at(&mut start, 0).is_err() {
+        start.clear();
+    }
+    start
 }
 
 /// Reads a part of a message.

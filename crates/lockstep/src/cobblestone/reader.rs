@@ -36,13 +36,16 @@ impl<R: Read> DecryptReader<R> {
     /// Reads and checks the header.
     ///
     /// # Errors
-    /// [`Error::WrongKeyOrContext`], [`Error::Truncated`], [`Error::Read`].
+    /// [`Error::WrongKeyOrContext`], [`Error::OtherFormat`], [`Error::Truncated`], [`Error::Read`].
     pub fn new(engine: &Engine, key: &FileKey, context: &[u8], mut inner: R) -> Result<Self> {
         let mut header = [0; HEADER];
         let mut got = 0;
         while got < HEADER {
             match inner.read(&mut header[got..]) {
-                Ok(0) => return Err(Error::Truncated { got: got as u64 }),
+                Ok(0) => {
+                    let error = Error::Truncated { got: got as u64 };
+                    return Err(error.or_other_format(|| header[..got].to_vec()));
+                }
                 Ok(n) => got += n,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(Error::Read(error)),
@@ -51,7 +54,8 @@ impl<R: Read> DecryptReader<R> {
         Ok(DecryptReader {
             inner,
             engine: engine.clone(),
-            key: header::check(key, context, &header)?,
+            key: header::check(key, context, &header)
+                .map_err(|error| error.or_other_format(|| header.to_vec()))?,
             piece: Piece::new(BATCH),
             given: 0,
             waiting: 0,

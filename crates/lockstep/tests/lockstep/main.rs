@@ -3,6 +3,7 @@
 mod adaptors;
 mod common;
 mod files;
+mod foreign;
 mod interop;
 mod partial;
 mod random_access;

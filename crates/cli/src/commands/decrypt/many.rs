@@ -15,7 +15,7 @@ use crate::error::{Error, Result, failed};
 use crate::input::Input;
 use crate::tree::{Direction, Existing, Operation, Prepared, Times};
 use crate::unlock::Unlock;
-use crate::wrapping;
+use crate::{signals, wrapping};
 
 /// The SHA-256 digest of an envelope.
 type EnvelopeId = [u8; 32];
@@ -79,7 +79,7 @@ impl<'a> DecryptMany<'a> {
                 return Ok(Prepared::Failed(failed("this is an age file: decrypt it by itself, with -o")));
             }
             Ok(Start::Bare(first_bytes)) => {
-                return Ok(check_bare(self.key.is_some(), &first_bytes)
+                return Ok(check_bare(self.key.is_some(), input, &first_bytes)
                     .map_or_else(Prepared::Failed, |()| Prepared::Ready));
             }
             Err(error) => return Ok(Prepared::Failed(error.into())),
@@ -115,7 +115,7 @@ impl<'a> DecryptMany<'a> {
             Some(unlock) => unlock,
             None => place.insert(find_unlock(self.args, &header)?),
         };
-        Ok(wrapping::unwrap(envelope, unlock).map(Arc::new).map_err(Closed::from))
+        Ok(wrapping::unwrap(envelope, unlock, &signals::stopped).map(Arc::new).map_err(Closed::from))
     }
 
     fn keys(&self) -> MutexGuard<'_, HashMap<EnvelopeId, Opened>> {

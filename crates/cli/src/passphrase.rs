@@ -1,0 +1,208 @@
+//! Passphrases, in the forms in which different systems give the same characters.
+//!
+//! A new file is encrypted with the bytes as given, without a byte order mark at the start. For an existing file, the bytes as
+//! given are tried first, and then the other forms. Thus a file can be opened whatever form was given when it was written.
+
+use std::path::Path;
+
+use age::scrypt;
+use age::secrecy::{ExposeSecret, SecretString};
+use age::{DecryptError, Identity};
+use age_core::format::{FileKey, Stanza};
+use lockstep::quoted;
+use lockstep::text::{Encoding, to_utf8};
+use unicode_normalization::UnicodeNormalization;
+use zeroize::Zeroizing;
+
+use crate::error::{Result, failed};
+use crate::input::read_small;
+use crate::permissions::warn_if_open_to_others;
+use crate::terminal;
+
+/// Maximum length of a passphrase file in bytes.
+const MAX_LEN: usize = 4096;
+/// Maximum growth of the length of a text in UTF-8 by its normalisation to NFC or NFD.
+const MAX_GROWTH: usize = 3;
+const MARK: char = '\u{feff}';
+
+/// A passphrase as it was given.
+#[derive(Clone)]
+pub(crate) struct Passphrase {
+    given: SecretString,
+    /// How the text was converted when it was read, for a warning.
+    converted: Option<&'static str>,
+}
+
+impl From<&str> for Passphrase {
+    fn from(given: &str) -> Passphrase {
+        Passphrase { given: SecretString::from(given), converted: None }
+    }
+}
+
+impl Passphrase {
+    /// Reads the passphrase in a file, without trailing line breaks. A file in UTF-16 begins with a byte order mark.
+    pub(crate) fn read(path: &Path, quiet: bool) -> Result<Passphrase> {
+        let bytes = read_small(path, "passphrase file", MAX_LEN)?;
+        warn_if_open_to_others(path, "passphrase file", quiet);
+        let name = quoted(path);
+        let is_utf16 = Encoding::of(&bytes).0 != Encoding::Utf8;
+        let decoded = if is_utf16 { to_utf8(&bytes) } else { None };
+        let text = match &decoded {
+            Some(text) => &text[..],
+            None => &bytes[..],
+        };
+        let text = str::from_utf8(text)
+            .map_err(|_| failed(format!("the passphrase in {name} is not UTF-8: save the file as UTF-8")))?;
+        let line = text.trim_end_matches(['\r', '\n']);
+        if line.contains('\n') {
+            return Err(failed(format!("{name} has several lines: a passphrase has one line")));
+        }
+        let converted = is_utf16.then_some("the file was converted from UTF-16 to UTF-8");
+        let passphrase = Passphrase { given: SecretString::from(line), converted };
+        if passphrase.is_empty() {
+            return Err(failed(format!("the passphrase in {name} is empty")));
+        }
+        Ok(passphrase)
+    }
+
+    /// Asks for the passphrase of an existing file.
+    pub(crate) fn ask(question: &str) -> Result<Passphrase> {
+        Ok(Passphrase::from(terminal::ask_secret(question)?.as_str()))
+    }
+
+    /// Asks for the passphrase of a new file, twice.
+    pub(crate) fn ask_new() -> Result<Passphrase> {
+        let typed = terminal::ask_secret("Passphrase")?;
+        if typed.is_empty() {
+            return Err(failed("an empty passphrase protects nothing: type one"));
+        }
+        if *terminal::ask_secret("The same again")? != *typed {
+            return Err(failed("the two passphrases differ: nothing was encrypted"));
+        }
+        Ok(Passphrase::from(typed.as_str()))
+    }
+
+    /// True if there is no character other than a byte order mark.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.without_mark().expose_secret().is_empty()
+    }
+
+    /// The passphrase without a byte order mark: the passphrase of a new file.
+    pub(crate) fn without_mark(&self) -> SecretString {
+        let given = self.given.expose_secret();
+        SecretString::from(given.strip_prefix(MARK).unwrap_or(given))
+    }
+
+    /// Prints a warning if the passphrase of a new file differs from what was given. Other programs must be given the former.
+    pub(crate) fn warn_of_difference(&self, quiet: bool) {
+        if let Some(difference) = self.difference() {
+            terminal::warn(quiet, &format!("the passphrase is not exactly what was given: {difference}"));
+        }
+    }
+
+    fn difference(&self) -> Option<&'static str> {
+        let is_marked = self.given.expose_secret().starts_with(MARK);
+        is_marked.then_some("the byte order mark at its start was left out").or(self.converted)
+    }
+
+    /// The forms to try on an existing file, all different, in this order: as given, without a byte order mark, and in the Unicode
+    /// normalisation forms NFC and NFD.
+    pub(crate) fn forms(&self) -> Vec<SecretString> {
+        let plain = self.without_mark();
+        let text = plain.expose_secret();
+        let mut forms = vec![self.given.clone(), plain.clone()];
+        if !text.is_ascii() {
+            forms.push(collect(text, text.nfc()));
+            forms.push(collect(text, text.nfd()));
+        }
+        let mut different: Vec<SecretString> = Vec::with_capacity(forms.len());
+        for form in forms {
+            if different.iter().all(|other| other.expose_secret() != form.expose_secret()) {
+                different.push(form);
+            }
+        }
+        different
+    }
+}
+
+/// Collects the characters of a normalised text in a buffer that does not grow, since that would leave copies in freed memory.
+fn collect(text: &str, characters: impl Iterator<Item = char>) -> SecretString {
+    let mut normalised = Zeroizing::new(String::with_capacity(text.len() * MAX_GROWTH));
+    normalised.extend(characters);
+    SecretString::from(normalised.as_str())
+}
+
+/// The forms of a passphrase, as an identity of the age crate. Each form takes as long as a wrong passphrase: about a second for the
+/// usual work factor.
+pub(crate) struct Forms<'a> {
+    forms: Vec<SecretString>,
+    max_work: u8,
+    stop: &'a dyn Fn() -> bool,
+}
+
+impl<'a> Forms<'a> {
+    /// The forms of a passphrase, for scrypt with work factors up to `max_work`. After `stop` has returned true, no other form is
+    /// tried.
+    pub(crate) fn new(passphrase: &Passphrase, max_work: u8, stop: &'a dyn Fn() -> bool) -> Forms<'a> {
+        Forms { forms: passphrase.forms(), max_work, stop }
+    }
+}
+
+impl Identity for Forms<'_> {
+    fn unwrap_stanza(&self, stanza: &Stanza) -> Option<std::result::Result<FileKey, DecryptError>> {
+        let mut last = None;
+        for form in self.forms.iter().take_while(|_| !(self.stop)()) {
+            let mut identity = scrypt::Identity::new(form.clone());
+            identity.set_max_work_factor(self.max_work);
+            last = identity.unwrap_stanza(stanza);
+            if !matches!(last, Some(Err(DecryptError::DecryptionFailed))) {
+                break;
+            }
+        }
+        last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn forms(given: &str) -> Vec<String> {
+        Passphrase::from(given).forms().iter().map(|form| form.expose_secret().to_owned()).collect()
+    }
+
+    #[test]
+    fn only_forms_that_differ_are_tried() {
+        assert_eq!(forms("secret"), ["secret"]);
+        assert_eq!(forms("\u{feff}secret"), ["\u{feff}secret", "secret"]);
+        assert_eq!(forms("caf\u{e9}"), ["caf\u{e9}", "cafe\u{301}"]);
+        assert_eq!(forms("cafe\u{301}"), ["cafe\u{301}", "caf\u{e9}"]);
+        // Neither NFC nor NFD: composed and decomposed characters.
+        let mixed = "\u{feff}caf\u{e9} cafe\u{301}";
+        let expected =
+            [mixed, &mixed[3..], "caf\u{e9} caf\u{e9}", "cafe\u{301} cafe\u{301}"].map(String::from);
+        assert_eq!(forms(mixed), expected);
+        assert_eq!(forms("\u{4e2d}"), ["\u{4e2d}"]);
+    }
+
+    #[test]
+    fn buffers_of_normalised_text_do_not_grow() {
+        for code in 0..=0x10ffff {
+            let Some(character) = char::from_u32(code) else { continue };
+            for len in [
+                character.nfc().map(char::len_utf8).sum::<usize>(),
+                character.nfd().map(char::len_utf8).sum(),
+            ] {
+                assert!(len <= MAX_GROWTH * character.len_utf8(), "{code:x}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_new_file_has_no_mark() {
+        let passphrase = Passphrase::from("\u{feff}secret");
+        assert_eq!(passphrase.without_mark().expose_secret(), "secret");
+        assert!(passphrase.difference().unwrap().contains("byte order mark"));
+        assert_eq!(Passphrase::from("caf\u{e9}").difference(), None);
+    }
+}

@@ -1,0 +1,267 @@
+//! Recognition of files that Lockstep has not encrypted, for error messages. The first bytes of a message are random and may be
+//! those of any format by chance. Therefore this module is used only after a key has failed, or if there is no key.
+
+use crate::text::Encoding;
+
+/// Number of bytes from the start of a file that [`recognise`] uses.
+pub const START: usize = 4096;
+
+/// A format that is not a message for a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Foreign {
+    name: &'static str,
+    advice: &'static str,
+    is_damaged: bool,
+}
+
+impl Foreign {
+    /// The name of the format, with its article.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// True for an encrypted file that was damaged or converted.
+    pub fn is_damaged(&self) -> bool {
+        self.is_damaged
+    }
+}
+
+impl std::fmt::Display for Foreign {
+    /// Writes the name of the format, and what to do with the file.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.name, self.advice)
+    }
+}
+
+const UNENCRYPTED: &str = "Lockstep has not encrypted it; check the name of the file";
+
+/// Formats with a constant at their start. A longer start precedes a shorter one.
+const STARTS: &[(&[u8], &str, &str)] = &[
+    (b"Salted__", "a file of `openssl enc`", "decrypt it with openssl"),
+    (b"U2FsdGVkX1", "a file of `openssl enc -a`", "decrypt it with openssl"),
+    (
+        b"lockstep.file/v1\n",
+        "a file that Lockstep encrypted to recipients or with a passphrase",
+        "no key file opens it; use an identity or the passphrase",
+    ),
+    (
+        b"lockstep.file/v1\r",
+        "a Lockstep file whose line breaks were converted, as for text",
+        "get a copy that was transferred as binary data",
+    ),
+    (b"lockstep-key-", "a Lockstep key file", "it is the key; give the encrypted file"),
+    (
+        b"age-encryption.org/v",
+        "an age file",
+        "decrypt it with age, or with an identity or a passphrase by the command `lockstep decrypt`",
+    ),
+    (AGE_ARMOR, "an armored age file", "decrypt it with age or by the command `lockstep decrypt`"),
+    (b"-----BEGIN PGP ", "an OpenPGP message", "decrypt it with gpg"),
+    (b"-----BEGIN CMS-----", "a CMS message in PEM", "decrypt it with `openssl cms`"),
+    (b"-----BEGIN PKCS7-----", "a CMS message in PEM", "decrypt it with `openssl cms`"),
+    (b"-----BEGIN ", "a PEM file", UNENCRYPTED),
+    (b"PK\x03\x04", "a zip archive", UNENCRYPTED),
+    (b"PK\x05\x06", "an empty zip archive", UNENCRYPTED),
+    (b"\xfd7zXZ\x00", "an xz file", UNENCRYPTED),
+    (b"\x28\xb5\x2f\xfd", "a Zstandard file", UNENCRYPTED),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive", UNENCRYPTED),
+    (
+        b"PARE",
+        "a Parquet file with an encrypted footer",
+        "use `lockstep.parquet` or another reader of Parquet",
+    ),
+    (b"PAR1", "a Parquet file", "use `lockstep.parquet` or another reader of Parquet"),
+    (b"SQLite format 3\0", "an SQLite database", UNENCRYPTED),
+    (b"%PDF-", "a PDF file", UNENCRYPTED),
+];
+
+const AGE_ARMOR: &[u8] = b"-----BEGIN AGE ENCRYPTED FILE-----";
+const PGP_ARMOR: &[u8] = b"-----BEGIN PGP MESSAGE-----";
+
+/// Recognises the format of a file by its first bytes, of which at most [`START`] are used. `None` for a message that is encrypted
+/// for a key, unless its random first bytes are those of another format, and for unknown formats.
+pub fn recognise(start: &[u8]) -> Option<Foreign> {
+    let start = &start[..start.len().min(START)];
+    let foreign = |name, advice| Some(Foreign { name, advice, is_damaged: false });
+    let damaged = |name, advice| Some(Foreign { name, advice, is_damaged: true });
+    if is_damaged_armor(start) {
+        return damaged("an armored age file with a damaged first line", "get an intact copy");
+    }
+    if let Some((_, name, advice)) = STARTS.iter().find(|(magic, ..)| start.starts_with(magic)) {
+        return foreign(name, advice);
+    }
+    if is_newer(start) {
+        return foreign("a file of a newer version of Lockstep", "use that version");
+    }
+    // Of the flags of gzip, three bits are reserved.
+    if start.starts_with(b"\x1f\x8b\x08") && start.get(3).is_some_and(|flags| *flags < 0x20) {
+        return foreign("a gzip file", UNENCRYPTED);
+    }
+    if start.starts_with(b"BZh") && start.get(4..10) == Some(b"1AY&SY") {
+        return foreign("a bzip2 file", UNENCRYPTED);
+    }
+    if start.get(257..262) == Some(b"ustar") {
+        return foreign("a tar archive", UNENCRYPTED);
+    }
+    if is_openpgp(start) {
+        return foreign("an OpenPGP message", "decrypt it with gpg");
+    }
+    if is_cms(start) {
+        return foreign("a CMS message", "decrypt it with `openssl cms`");
+    }
+    if is_converted(start) {
+        return damaged(
+            "an encrypted file that was converted from bytes to text, as by `>` of PowerShell",
+            "its data are lost; encrypt again with -o",
+        );
+    }
+    if has_line(start, AGE_ARMOR) {
+        return foreign(
+            "text that contains an armored age file",
+            "remove the text before `-----BEGIN AGE ENCRYPTED FILE-----`",
+        );
+    }
+    if has_line(start, PGP_ARMOR) {
+        return foreign("text that contains an OpenPGP message", "decrypt it with gpg");
+    }
+    if is_text(start) {
+        return foreign("text", UNENCRYPTED);
+    }
+    None
+}
+
+/// The first line of an envelope with a higher version.
+fn is_newer(start: &[u8]) -> bool {
+    let Some(version) = start.strip_prefix(b"lockstep.file/v") else { return false };
+    let digits = version.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    (1..=3).contains(&digits) && version.get(digits) == Some(&b'\n')
+}
+
+/// The first packet of an OpenPGP message (RFC 9580): a session key, encrypted to a public key (tag 1) or with a passphrase (tag 3).
+fn is_openpgp(start: &[u8]) -> bool {
+    // After the tag, the length has one or two bytes.
+    let body = match *start {
+        [0x84, ..] | [0x8c, ..] | [0xc1, ..=191, ..] | [0xc3, ..=191, ..] => 2,
+        [0x85, ..] | [0xc1, 192..=223, ..] => 3,
+        _ => return false,
+    };
+    let at = |index: usize| start.get(body + index).copied();
+    match start[0] {
+        // Version 3 has an identifier of 8 bytes and the algorithm: RSA, Elgamal, ECDH, X25519 or X448. Version 6 has the length of
+        // a fingerprint.
+        0x84 | 0x85 | 0xc1 => match at(0) {
+            Some(3) => matches!(at(9), Some(1..=3 | 16 | 18 | 25 | 26)),
+            Some(6) => matches!(at(1), Some(0 | 21 | 33)),
+            _ => false,
+        },
+        // A cipher, and in version 4 the way in which the passphrase becomes a key.
+        _ => match at(0) {
+            Some(4) => matches!(at(1), Some(1..=13)) && matches!(at(2), Some(0 | 1 | 3 | 4)),
+            Some(5 | 6) => matches!(at(1), Some(1..=40)) && matches!(at(2), Some(1..=13)),
+            _ => false,
+        },
+    }
+}
+
+/// A SEQUENCE in DER or BER whose first element is an object identifier of PKCS #7, 1.2.840.113549.1.7.
+fn is_cms(start: &[u8]) -> bool {
+    const PKCS7: &[u8] = &[0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x07];
+    start.first() == Some(&0x30) && (2..=6).any(|at| start.get(at..at + PKCS7.len()) == Some(PKCS7))
+}
+
+/// The start of an age file or of an envelope in UTF-16, or in UTF-8 with a byte order mark.
+fn is_converted(start: &[u8]) -> bool {
+    let (encoding, mark) = Encoding::of(start);
+    let rest = &start[mark..];
+    let begins_with = |text: &[u8]| match encoding {
+        Encoding::Utf8 => rest.starts_with(text),
+        Encoding::Utf16Le | Encoding::Utf16Be => {
+            let units = rest.as_chunks::<2>().0;
+            units.len() >= text.len()
+                && text.iter().zip(units).all(|(byte, pair)| encoding.unit(*pair) == u16::from(*byte))
+        }
+    };
+    mark > 0 && (begins_with(b"age-encryption.org/v1") || begins_with(b"lockstep.file/v1"))
+}
+
+/// True if most bytes, but not all, are those of the first line of an armored age file.
+fn is_damaged_armor(start: &[u8]) -> bool {
+    !start.starts_with(AGE_ARMOR)
+        && start.iter().zip(AGE_ARMOR).filter(|(byte, armor)| byte == armor).count() >= AGE_ARMOR.len() - 4
+}
+
+/// True if a line of text begins with these bytes.
+fn has_line(start: &[u8], bytes: &[u8]) -> bool {
+    start.split(|&byte| byte == b'\n').any(|line| line.trim_ascii_start().starts_with(bytes))
+}
+
+/// True for at least 16 bytes of UTF-8 without control characters other than white space. The probability that 16 random bytes
+/// look like text is less than 2^-20.
+fn is_text(start: &[u8]) -> bool {
+    let text = match str::from_utf8(start) {
+        Ok(text) => text,
+        // The last character may be cut off.
+        Err(error) if error.error_len().is_none() => {
+            str::from_utf8(&start[..error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(_) => return false,
+    };
+    text.len() >= 16 && !text.chars().any(|c| c.is_control() && !c.is_ascii_whitespace())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn name(start: &[u8]) -> &'static str {
+        recognise(start).unwrap().name
+    }
+
+    #[test]
+    fn formats_are_recognised() {
+        let mut tar = vec![0; 512];
+        tar[..5].copy_from_slice(b"notes");
+        tar[257..262].copy_from_slice(b"ustar");
+        let utf16: Vec<u8> =
+            "\u{feff}age-encryption.org/v1".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let mail = b"From: me\nTo: you\n\n-----BEGIN AGE ENCRYPTED FILE-----\nYWdl\n";
+        let cases: [(&[u8], &str); 16] = [
+            (b"Salted__\x01\x02", "openssl enc"),
+            (b"U2FsdGVkX1+abc", "openssl enc -a"),
+            (b"lockstep.file/v1\nxxxx", "to recipients"),
+            (b"lockstep.file/v1\r\nxx", "line breaks"),
+            (b"lockstep.file/v2\nxxxx", "newer version"),
+            (b"-----BEGIN PGP MESSAGE-----\n", "OpenPGP"),
+            (&[0x85, 0x01, 0x8c, 0x03, 1, 2, 3, 4, 5, 6, 7, 8, 0x01], "OpenPGP"),
+            (&[0x8c, 0x0d, 0x04, 0x09, 0x03, 0x0a], "OpenPGP"),
+            (&[0x30, 0x80, 6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 7, 3], "CMS"),
+            (b"\x1f\x8b\x08\x00\x00", "gzip"),
+            (b"BZh91AY&SY", "bzip2"),
+            (&tar, "tar"),
+            (&utf16, "converted"),
+            (b"-----BEGIN AGE ENCRYPTED_FILE-----\nYWdl\n", "damaged first line"),
+            (mail, "contains an armored age file"),
+            (b"A letter that nobody encrypted.\n", "text"),
+        ];
+        for (start, expected) in cases {
+            assert!(name(start).contains(expected), "{} for {expected}", name(start));
+        }
+    }
+
+    #[test]
+    fn other_bytes_are_not_recognised() {
+        for start in [&b""[..], b"short", b"Salted", &[0; 512], &[0xff; 512], b"binary \x00 data, not text"] {
+            assert_eq!(recognise(start), None, "{start:x?}");
+        }
+        // Of texts that are cut within a character, the rest counts.
+        assert_eq!(name("a text of some length \u{e9}".as_bytes().split_last().unwrap().1), "text");
+    }
+
+    #[test]
+    fn no_start_hides_a_longer_one() {
+        for (at, (long, ..)) in STARTS.iter().enumerate() {
+            assert!(!STARTS[..at].iter().any(|(short, ..)| long.starts_with(short)), "{long:?}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Encodings of small text files: keys, identities, recipients, passphrases. Editors and shells of Windows write a byte order
+//! mark (U+FEFF) at the start of UTF-8, and the `>` of PowerShell 5 writes UTF-16.
+
+use zeroize::{Zeroize, Zeroizing};
+
+/// The encoding of a text, as its byte order mark shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    /// UTF-8, with or without a byte order mark.
+    Utf8,
+    /// UTF-16, little-endian.
+    Utf16Le,
+    /// UTF-16, big-endian.
+    Utf16Be,
+}
+
+impl Encoding {
+    /// The encoding of a text that begins with these bytes, and the length of its byte order mark in bytes.
+    pub fn of(text: &[u8]) -> (Encoding, usize) {
+        match text {
+            [0xff, 0xfe, ..] => (Encoding::Utf16Le, 2),
+            [0xfe, 0xff, ..] => (Encoding::Utf16Be, 2),
+            [0xef, 0xbb, 0xbf, ..] => (Encoding::Utf8, 3),
+            _ => (Encoding::Utf8, 0),
+        }
+    }
+
+    /// The code unit in two bytes of UTF-16.
+    pub fn unit(self, pair: [u8; 2]) -> u16 {
+        match self {
+            Encoding::Utf16Be => u16::from_be_bytes(pair),
+            Encoding::Utf8 | Encoding::Utf16Le => u16::from_le_bytes(pair),
+        }
+    }
+}
+
+/// Returns the text without its byte order mark, as UTF-8 if it is UTF-16; `None` for invalid UTF-16. Other bytes are not checked.
+/// A converted text is wiped when it is dropped.
+pub fn to_utf8(text: &[u8]) -> Option<Text<'_>> {
+    let (encoding, mark) = Encoding::of(text);
+    let rest = &text[mark..];
+    if encoding == Encoding::Utf8 {
+        return Some(Text::Given(rest));
+    }
+    let pairs = rest.as_chunks::<2>();
+    if !pairs.1.is_empty() {
+        return None;
+    }
+    // Two bytes of UTF-16 become at most three bytes of UTF-8. The buffer does not grow, since that would leave copies in freed
+    // memory.
+    let mut utf8 = Zeroizing::new(Vec::with_capacity(rest.len() / 2 * 3));
+    for character in char::decode_utf16(pairs.0.iter().map(|pair| encoding.unit(*pair))) {
+        let mut buffer = [0; 4];
+        utf8.extend_from_slice(character.ok()?.encode_utf8(&mut buffer).as_bytes());
+        buffer.zeroize();
+    }
+    Some(Text::Converted(utf8))
+}
+
+/// Text that [`to_utf8`] returned.
+pub enum Text<'a> {
+    /// Bytes that were not converted.
+    Given(&'a [u8]),
+    /// Converted text.
+    Converted(Zeroizing<Vec<u8>>),
+}
+
+impl std::ops::Deref for Text<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Text::Given(text) => text,
+            Text::Converted(text) => text,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The text in UTF-16 with a byte order mark.
+    fn utf16(text: &str, to_bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
+        "\u{feff}".encode_utf16().chain(text.encode_utf16()).flat_map(to_bytes).collect()
+    }
+
+    #[test]
+    fn marks_and_utf16_are_removed() {
+        for text in ["", "a", "lockstep-key-256 0", "caf\u{e9} \u{4e2d} \u{1f511}"] {
+            let marked = ["\u{feff}".as_bytes(), text.as_bytes()].concat();
+            for bytes in [
+                text.as_bytes().to_vec(),
+                marked,
+                utf16(text, u16::to_le_bytes),
+                utf16(text, u16::to_be_bytes),
+            ] {
+                assert_eq!(&*to_utf8(&bytes).unwrap(), text.as_bytes(), "{bytes:x?}");
+            }
+        }
+        // An odd number of bytes, and half of a surrogate pair.
+        assert!(to_utf8(b"\xff\xfea").is_none() && to_utf8(b"\xff\xfe\x00\xd8").is_none());
+        assert_eq!(&*to_utf8(b"\xff").unwrap(), b"\xff");
+    }
+}
