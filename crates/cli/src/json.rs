@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use serde_json::{Value, json};
 
-use crate::terminal;
+use crate::{invocation, terminal};
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 /// The warnings so far. They become part of the JSON object that is printed at the end.
@@ -28,7 +28,7 @@ pub(crate) fn is_requested() -> bool {
 /// must show the warning as text.
 pub(crate) fn store_warning(message: &str) -> bool {
     if is_requested() {
-        warnings().push(message.to_owned());
+        warnings().push(invocation::without_keys(message).into_owned());
     }
     is_requested()
 }
@@ -57,6 +57,7 @@ pub(crate) fn show_stored_warnings() {
 
 /// Prints an error as an object to standard error.
 pub(crate) fn show_error(message: &str, kind: &str, exit_code: u8) {
+    let message = invocation::without_keys(message);
     let mut object = json!({ "error": message, "exit_code": exit_code, "kind": kind });
     add_warnings(&mut object);
     // If standard error is closed, the exit code still reports the failure.

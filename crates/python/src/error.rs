@@ -1,8 +1,10 @@
 //! Exceptions.
 
 use lockstep::hazmat::Error as CoreError;
-use pyo3::PyErr;
 use pyo3::exceptions::{PyException, PyFileExistsError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::text::Text;
 
 pyo3::create_exception!(
     lockstep,
@@ -11,6 +13,12 @@ pyo3::create_exception!(
     "Authentication failed: the key, the nonce, the associated data or the context is wrong, or the data were changed.\n\n\
      No plaintext was released."
 );
+
+/// A name that a user gave, for a message: other words if it can be a key.
+#[pyfunction]
+pub(crate) fn shown_name(name: Text) -> String {
+    lockstep::hazmat::shown::name(&name).into_owned()
+}
 
 /// The exception for an error of a mode, a device or a kernel.
 pub(crate) fn from_core(error: CoreError) -> PyErr {

@@ -17,6 +17,7 @@ use crate::error::from_library;
 use crate::keys::{FromStart, Given, MessageKey};
 use crate::source::{Object, Sink, Source};
 use crate::task;
+use crate::text::Text;
 use crate::turn::Turn;
 
 /// Reads of more bytes than this run on a thread of their own, so that the calling thread can run signal handlers.
@@ -38,7 +39,7 @@ impl NativeReader {
         key: Option<&Bound<'_, PyAny>>,
         context: Option<&Bound<'_, PyAny>>,
         identities: Option<Vec<PathBuf>>,
-        passphrase: Option<String>,
+        passphrase: Option<Text>,
     ) -> PyResult<NativeReader> {
         let given = Given::new(key, context, None, identities, passphrase)?;
         let engine = engine::current(py)?;
@@ -144,8 +145,8 @@ impl NativeWriter {
         replaces: bool,
         key: Option<&Bound<'_, PyAny>>,
         context: Option<&Bound<'_, PyAny>>,
-        recipients: Option<Vec<String>>,
-        passphrase: Option<String>,
+        recipients: Option<Vec<Text>>,
+        passphrase: Option<Text>,
     ) -> PyResult<NativeWriter> {
         let given = Given::new(key, context, recipients, None, passphrase)?;
         let engine = engine::current(py)?;
@@ -218,8 +219,8 @@ pub(crate) fn encrypt_file(
     destination: PathBuf,
     key: Option<&Bound<'_, PyAny>>,
     context: Option<&Bound<'_, PyAny>>,
-    recipients: Option<Vec<String>>,
-    passphrase: Option<String>,
+    recipients: Option<Vec<Text>>,
+    passphrase: Option<Text>,
     progress: Option<&Bound<'_, PyAny>>,
     overwrite: bool,
 ) -> PyResult<u64> {
@@ -259,7 +260,7 @@ pub(crate) fn decrypt_file(
     key: Option<&Bound<'_, PyAny>>,
     context: Option<&Bound<'_, PyAny>>,
     identities: Option<Vec<PathBuf>>,
-    passphrase: Option<String>,
+    passphrase: Option<Text>,
     progress: Option<&Bound<'_, PyAny>>,
     overwrite: bool,
 ) -> PyResult<u64> {

@@ -69,6 +69,7 @@ void test_aead(const lockstep_engine *engine);
 void test_cipher(const lockstep_engine *engine);
 void test_format(const lockstep_engine *engine, const char *folder);
 void test_misuse(const lockstep_engine *engine, const char *folder);
+void test_secrets(const lockstep_engine *engine, const char *folder);
 void test_fork(const lockstep_engine *engine);
 void test_device(const char *device, const char *folder);
 void test_parquet(const lockstep_engine *engine, const char *folder);

@@ -66,6 +66,7 @@ int main(int argc, char **argv)
         test_format(engine, argv[1]);
         test_parquet(engine, argv[1]);
         test_misuse(engine, argv[1]);
+        test_secrets(engine, argv[1]);
         test_fork(engine);
         puts("passed");
     } else {

@@ -9,13 +9,14 @@ use lockstep_reference::cobblestone::{self, Aead};
 use crate::library::{self, Linked, compile, run};
 use crate::vectors;
 
-const TEST_PROGRAM: [&str; 7] = [
+const TEST_PROGRAM: [&str; 8] = [
     "tests/c/main.c",
     "tests/c/aead.c",
     "tests/c/cipher.c",
     "tests/c/format.c",
     "tests/c/parquet.c",
     "tests/c/misuse.c",
+    "tests/c/secrets.c",
     "tests/c/device.c",
 ];
 

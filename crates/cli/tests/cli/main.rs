@@ -18,6 +18,7 @@ mod picture;
 mod raw;
 mod recipients;
 mod reports;
+mod secrets;
 mod signals;
 mod terminal;
 mod tree;

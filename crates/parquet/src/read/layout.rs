@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use lockstep::hazmat::shown;
 use lockstep::{Engine, ReadAt};
 
 use super::chunk::Chunk;
@@ -108,7 +109,7 @@ pub(super) fn plan(
     let expected: BTreeSet<String> = keys.expected_columns().into_iter().collect();
     if let Some(name) = expected.iter().find(|name| leaves.iter().all(|leaf| leaf.path != **name)) {
         let known = leaves.iter().map(|leaf| &*leaf.path).collect::<Vec<_>>().join(", ");
-        return Err(Error::UnknownColumn { name: name.clone(), known });
+        return Err(Error::UnknownColumn { name: shown::name(name).into(), known });
     }
     let footer_key = Arc::new(key);
     let Encryption { algorithm, .. } = encryption;

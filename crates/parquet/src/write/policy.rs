@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lockstep::hazmat::shown;
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
@@ -102,7 +103,7 @@ pub(super) fn plan(policy: &Policy, leaves: &[Leaf]) -> Result<Plan> {
         let mut named = leaves.iter().filter_map(|leaf| named_part(leaf, name));
         let Some(first) = named.next() else {
             let known = leaves.iter().map(|leaf| &*leaf.path).collect::<Vec<_>>().join(", ");
-            return Err(Error::UnknownColumn { name: name.into(), known });
+            return Err(Error::UnknownColumn { name: shown::name(name).into(), known });
         };
         if named.any(|other| other != first) {
             let what = "two columns or groups have this name, because a name has dots";
