@@ -5,5 +5,7 @@ mod common;
 mod files;
 mod interop;
 mod random_access;
+mod residue;
+mod secrets;
 mod streams;
 mod tampering;
