@@ -106,7 +106,7 @@ impl Given {
                 "the file is not encrypted for recipients or with a passphrase: give its key",
             )),
             (Given::Age { identities, passphrase }, Some(envelope)) => {
-                let passphrase = passphrase.as_ref().map(|passphrase| &**passphrase);
+                let passphrase = passphrase.as_deref();
                 let key = py.detach(|| file_keys::unwrap(&envelope, &identities, passphrase));
                 let key = key.map_err(from_key_error)?;
                 Ok(MessageKey { key, context: envelope.as_bytes().to_vec(), envelope: Some(envelope) })

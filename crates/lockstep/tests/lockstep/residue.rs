@@ -97,7 +97,7 @@ fn files(engine: &Engine, key: &[u8]) {
 
 /// A byte of the key of a step. The whole key is nowhere in the program.
 fn byte(step: usize, index: usize) -> u8 {
-    let mut value = (step as u64 + 1) << 32 | index as u64 + 1;
+    let mut value = ((step as u64 + 1) << 32) | (index as u64 + 1);
     for _ in 0..3 {
         value = (value ^ value >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     }
