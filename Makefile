@@ -222,6 +222,8 @@ lint: tools-present
 	tools/scale_model.py --self-test
 	tools/scale_model.py --check
 	tools/publish_check.py
+	tools/key_generators.py --self-test
+	tools/key_generators.py
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(WORKSPACE) --all-targets -- -D warnings
 	$(CARGO) clippy -p lockstep-aes -p lockstep-cli --no-default-features --locked -- -D warnings

@@ -8,6 +8,7 @@ use lockstep::engine::Verify;
 use lockstep::hazmat::backend::{Device, DeviceId, DeviceMemory, DeviceSelector};
 use lockstep::hazmat::data::BufferHandle;
 use lockstep::hazmat::mode::Executor;
+use lockstep::hazmat::shown;
 
 use crate::error::{Failure, LOCKSTEP_ERROR_FORKED, LOCKSTEP_ERROR_UNKNOWN_DEVICE, Outcome};
 use crate::ffi;
@@ -242,8 +243,9 @@ impl Engine {
         };
         found.map(|device| &**device).ok_or_else(|| {
             let known: Vec<_> = engine.devices().iter().map(|device| device.id().to_string()).collect();
-            let wanted =
-                name.map_or("device with memory of its own".into(), |name| format!("device `{name}`"));
+            let wanted = name.map_or("device with memory of its own".into(), |name| {
+                format!("device `{}`", shown::name(name))
+            });
             let known = known.join(", ");
             let message = format!(
                 "the engine has no {wanted}: it has {known}; make an engine with the option `device`"

@@ -38,8 +38,7 @@ pub struct FileOptions {
 // SAFETY: the structure is `repr(C)`, its first member is a `usize`, and zeros are valid.
 unsafe impl ffi::Options for FileOptions {
     const NAME: &'static str = "lockstep_file_options";
-    const ENDS: &'static [usize] =
-        ffi::member_ends!(FileOptions: size progress progress_user threads force sync no_holes partial reserved);
+    const ENDS: &'static [usize] = ffi::member_ends!(FileOptions: size progress progress_user threads force sync no_holes partial reserved);
 
     fn reserved(&self) -> u32 {
         self.reserved

@@ -22,7 +22,7 @@ With --json an error is one JSON object on standard error: error, exit_code, kin
 An output file appears complete or not at all. See `lockstep help COMMAND` for details.";
 
 /// AES on parallel hardware: encrypts files on CPUs and GPUs
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 #[command(name = "lockstep", version, max_term_width = 80, after_help = AFTER)]
 pub(crate) struct Cli {
     /// With `--version`: print name, version, commit (null if unknown), os, arch and compiled-in backends as JSON
@@ -33,7 +33,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub(crate) enum Command {
     Keygen(keygen::Keygen),
     Encrypt(encrypt::Encrypt),
@@ -53,7 +53,7 @@ pub(crate) enum Command {
 }
 
 /// Where the output is written.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(crate) struct OutputArgs {
     /// Write to this file instead of standard output; `-` is standard output, even if it is a terminal
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -111,7 +111,7 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
 }
 
 /// Many files in one call.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(next_help_heading = "Many files")]
 pub(crate) struct ManyArgs {
     /// Folder for the outputs; it is created if it is missing. An output has the name of its input: encryption appends
@@ -139,7 +139,7 @@ impl ManyArgs {
 }
 
 /// Options that select device, kernel and threads.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(next_help_heading = "Devices")]
 pub(crate) struct EngineArgs {
     /// Use only this device, such as `cpu`, or these devices, such as `cuda:0,1` or `cuda:all`; `lockstep devices`
@@ -210,7 +210,7 @@ impl From<How> for Verify {
 }
 
 /// Options for progress and messages.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(next_help_heading = "Messages")]
 pub(crate) struct ProgressArgs {
     /// Show progress, rate and time left on standard error; `auto` does if it is a terminal

@@ -1,8 +1,11 @@
 //! The arguments of this call, and the program that was called.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+
+use lockstep::hazmat::shown;
 
 struct Invocation {
     arguments: Vec<OsString>,
@@ -24,4 +27,24 @@ pub(crate) fn arguments() -> &'static [OsString] {
 /// The path of the program; None if the command is a part of another program.
 pub(crate) fn program() -> Option<&'static Path> {
     INVOCATION.get()?.program.as_deref()
+}
+
+/// A message without the arguments that are keys. A key can be given by mistake where a name or a path is expected, and messages of
+/// the parser repeat arguments. The name of an existing file is kept.
+pub(crate) fn without_keys(message: &str) -> Cow<'_, str> {
+    let mut message = Cow::Borrowed(message);
+    for argument in arguments() {
+        let argument = argument.to_string_lossy();
+        // `--option=VALUE`, `-oVALUE` and `VALUE`.
+        let value_of_long = argument.split_once('=').map(|(_, value)| value);
+        let value_of_short = argument.strip_prefix('-').and_then(|rest| rest.get(1..));
+        for value in [value_of_long, value_of_short, Some(&argument)].into_iter().flatten().map(str::trim) {
+            let is_key = shown::is_only_key(value.as_bytes())
+                && (shown::is_secret(value.as_bytes()) || !Path::new(value).exists());
+            if is_key && message.contains(value) {
+                message = message.replace(value, "(a key, not shown)").into();
+            }
+        }
+    }
+    message
 }

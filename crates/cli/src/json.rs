@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use crate::error::{self, Error};
-use crate::terminal;
+use crate::{invocation, terminal};
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 /// The warnings so far. They become part of the JSON object that is printed at the end.
@@ -29,7 +29,7 @@ pub(crate) fn is_requested() -> bool {
 /// must show the warning as text.
 pub(crate) fn store_warning(message: &str) -> bool {
     if is_requested() {
-        warnings().push(message.to_owned());
+        warnings().push(invocation::without_keys(message).into_owned());
     }
     is_requested()
 }
@@ -76,6 +76,7 @@ pub(crate) fn show_usage_error(message: &str) {
 }
 
 fn object(message: &str, kind: &str, exit_code: u8) -> Value {
+    let message = invocation::without_keys(message);
     json!({ "error": message, "exit_code": exit_code, "kind": kind })
 }
 

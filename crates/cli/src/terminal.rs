@@ -8,7 +8,7 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 use zeroize::Zeroizing;
 
 use crate::error::{Result, failed};
-use crate::text;
+use crate::{invocation, text};
 
 /// Maximum length of a line that is read from a terminal. The line buffer of a terminal is not larger.
 const MAX_LEN: usize = 4096;
@@ -19,6 +19,7 @@ static SILENCED: Mutex<Option<(File, Termios)>> = Mutex::new(None);
 /// Prints a message to standard error. Failures are ignored: there is no other place to report them.
 pub(crate) fn print_message(message: &str) {
     // Names of files may contain any characters, also terminal control sequences.
+    let message = invocation::without_keys(message);
     let lines: Vec<_> = message.lines().map(text::printable).collect();
     let _ = writeln!(io::stderr(), "lockstep: {}", lines.join("\n"));
 }

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 pub use crate::hardware::HardwareId;
 use crate::key::KeySize;
 pub use crate::names::{DeviceId, DeviceSelector, KernelName, Unit};
+use crate::shown;
 use crate::work::{Operation, Stream, Work};
 
 /// A kind of processor with its programming interface.
@@ -279,7 +280,7 @@ impl Completion<'_> {
 /// # Errors
 /// [`Error::UnknownKernel`] if there is none, or if this device cannot run it.
 pub fn kernel_by_name(device: &dyn Device, name: &str) -> Result<KernelId> {
-    let unknown = |known| Error::UnknownKernel { name: name.into(), device: device.id(), known };
+    let unknown = |known| Error::UnknownKernel { name: shown::name(name).into(), device: device.id(), known };
     match device.kernels().iter().position(|kernel| kernel.name == name) {
         None => {
             let names: Vec<_> = device.kernels().iter().map(|kernel| kernel.name).collect();

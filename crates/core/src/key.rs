@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::error::{Error, Result};
-use crate::sbox;
+use crate::{sbox, stack};
 
 /// One AES block: 16 bytes, in the byte order of FIPS 197.
 pub type Block = [u8; 16];
@@ -52,7 +52,8 @@ impl KeySize {
 /// Expanding a key takes as long as encrypting several blocks, so a key caches its expanded forms. Each backend has its own
 /// form, which [`Key::prepared`] makes at first use. The forms are wiped with the key.
 pub struct Key {
-    bytes: Zeroizing<[u8; 32]>,
+    /// On the heap: a move of the key leaves no copy of the bytes on the stack.
+    bytes: Box<Zeroizing<[u8; 32]>>,
     size: KeySize,
     forms: OnceLock<Box<Form>>,
 }
@@ -75,7 +76,7 @@ impl Key {
             32 => KeySize::Aes256,
             got => return Err(Error::KeyLength { got }),
         };
-        let mut all = Zeroizing::new([0; 32]);
+        let mut all = Box::new(Zeroizing::new([0; 32]));
         all[..bytes.len()].copy_from_slice(bytes);
         Ok(Key { bytes: all, size, forms: OnceLock::new() })
     }
@@ -104,10 +105,8 @@ impl Key {
             }
             place = &form.next;
         }
-        // The value is constructed in its final place, because moving it off the stack would leave a copy of the round keys
-        // there.
-        let value = Box::write(Box::new_uninit(), make(self));
-        let mut new = Box::new(Form { value, next: OnceLock::new() });
+        let mut new = form_in_own_frame(|| make(self));
+        stack::wipe_below();
         loop {
             // Another thread may have added a form in the meantime, either of this type or of another type.
             match place.set(new) {
@@ -141,10 +140,21 @@ impl Key {
     }
 }
 
+/// A form with an expanded key. A separate function, so that its stack frame can be wiped: an expansion leaves round keys on the
+/// stack if they do not fit into registers.
+#[inline(never)]
+fn form_in_own_frame<T: Any + Send + Sync>(make: impl FnOnce() -> T) -> Box<Form> {
+    // The value is constructed in its final place.
+    let value = Box::write(Box::new_uninit(), make());
+    Box::new(Form { value, next: OnceLock::new() })
+}
+
 impl Clone for Key {
     /// The same key, without its expanded forms.
     fn clone(&self) -> Key {
-        Key { bytes: self.bytes.clone(), size: self.size, forms: OnceLock::new() }
+        let mut bytes = Box::new(Zeroizing::new([0; 32]));
+        bytes.copy_from_slice(&**self.bytes);
+        Key { bytes, size: self.size, forms: OnceLock::new() }
     }
 }
 

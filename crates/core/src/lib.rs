@@ -168,6 +168,8 @@ pub mod names;
 pub mod ocb;
 pub mod sbox;
 pub mod share;
+pub mod shown;
+pub mod stack;
 pub mod work;
 
 pub use error::{Error, Result};

@@ -6,6 +6,7 @@ use crate::chaining::ChainingState;
 use crate::data::Data;
 use crate::error::Result;
 use crate::key::{Block, Key};
+use crate::stack;
 use crate::work::{Pass, Segment, Tweak};
 
 /// Segments are cut at multiples of this number of bytes, which is the size of a page and a multiple of 16.
@@ -92,7 +93,11 @@ pub fn at_once<T: Send>(work: Vec<T>, run: impl Fn(T) + Sync) {
         loop {
             let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
             match next {
-                Some(work) => run(work),
+                Some(work) => {
+                    run(work);
+                    // Kernels leave round keys on the stack if they do not fit into registers.
+                    stack::wipe_below();
+                }
                 None => break,
             }
         }

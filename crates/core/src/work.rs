@@ -295,7 +295,6 @@ impl std::fmt::Display for Operation {
 /// A part of one message for a pass. A call may contain several parts of one message only if the chaining state of each part
 /// is known in advance. This is the case for ECB, CTR and XTS. It is also the case for CBC and CFB decryption, where the
 /// state is the preceding ciphertext block.
-#[derive(Debug)]
 pub struct Segment<'d> {
     /// The key; for XTS the data key.
     pub key: &'d Key,
@@ -308,6 +307,17 @@ pub struct Segment<'d> {
     pub data: Data<'d>,
 }
 
+impl std::fmt::Debug for Segment<'_> {
+    /// Prints no chaining state, which can be secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Segment")
+            .field("key", &self.key)
+            .field("tweak", &self.tweak)
+            .field("data", &self.data)
+            .finish_non_exhaustive()
+    }
+}
+
 /// XTS: the position of a segment in its data unit.
 #[derive(Debug, Clone, Copy)]
 pub struct Tweak<'d> {
@@ -318,7 +328,6 @@ pub struct Tweak<'d> {
 }
 
 /// One message for a fused AEAD.
-#[derive(Debug)]
 pub struct AeadMessage<'d> {
     /// The key.
     pub key: &'d Key,
@@ -332,6 +341,17 @@ pub struct AeadMessage<'d> {
     pub tag: Tag<'d>,
     /// The outcome, which is set when the completion has been waited for.
     pub status: Status,
+}
+
+impl std::fmt::Debug for AeadMessage<'_> {
+    /// Prints no content of buffers.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AeadMessage")
+            .field("key", &self.key)
+            .field("data", &self.data)
+            .field("status", &self.status)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'d> AeadMessage<'d> {
@@ -352,12 +372,19 @@ impl<'d> AeadMessage<'d> {
 }
 
 /// A tag to write or to compare with.
-#[derive(Debug)]
 pub enum Tag<'d> {
     /// Sealing: the device writes the tag.
     Write(&'d mut [u8]),
     /// Opening: the device compares the computed tag with this tag.
     Expect(&'d [u8]),
+}
+
+impl std::fmt::Debug for Tag<'_> {
+    /// Prints the kind and the length, not the content.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = if matches!(self, Tag::Write(_)) { "Write" } else { "Expect" };
+        write!(f, "{kind}({} bytes)", self.len())
+    }
 }
 
 impl Tag<'_> {

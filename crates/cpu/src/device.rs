@@ -5,6 +5,7 @@ use std::sync::Arc;
 use lockstep_core::backend::{
     Backend, Completion, Cost, Device, DeviceId, Discovery, KernelId, KernelInfo, Unit,
 };
+use lockstep_core::stack;
 use lockstep_core::work::{Operation, Task, Work};
 use lockstep_core::{KeySize, Result};
 
@@ -15,6 +16,9 @@ use crate::soft::Soft;
 
 /// The identifier of the only device of this backend.
 pub const CPU: DeviceId = DeviceId { backend: "cpu", unit: Unit::Only };
+
+/// The stack use in bytes of the kernels, without that of an expansion, which [`Key::prepared`](lockstep_core::Key::prepared) wipes.
+const KERNEL_STACK: usize = 4096;
 
 /// Options of the CPU backend.
 #[derive(Debug, Clone, Default)]
@@ -140,8 +144,10 @@ impl Device for Cpu {
             let name = self.infos.get(usize::from(kernel.0)).map_or("this processor", |info| info.name);
             return Err(work.task.operation().unsupported_by(name));
         };
-        runner.run(&mut work.task, self.threads)?;
-        Ok(Completion::Done)
+        let outcome = runner.run(&mut work.task, self.threads);
+        // Loops with many vectors leave the first and the last round key on the stack.
+        stack::wipe::<KERNEL_STACK>();
+        outcome.map(|()| Completion::Done)
     }
 }
 

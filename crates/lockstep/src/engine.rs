@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use lockstep_cache::environment::variable;
 use lockstep_core::backend::{Backend, Device, DeviceSelector, Missing};
+use lockstep_core::shown;
 use lockstep_core::work::AeadMessage;
 use lockstep_cpu::{CpuBackend, CpuOptions};
 use lockstep_planner::calibrate::Calibrator;
@@ -300,7 +301,7 @@ impl EngineBuilder {
             (None, None) => Verify::default(),
             (None, Some(value)) => value.parse().map_err(|()| Error::Setting {
                 name: ENV_VERIFY,
-                value,
+                value: shown::name(&value).into(),
                 expected: "say off, sample or full",
             })?,
         };
@@ -339,7 +340,11 @@ fn with_reason(error: lockstep_core::Error, missing: &MissingBackends) -> lockst
 fn check_threads(name: &'static str, value: String) -> Result<usize> {
     match value.parse() {
         Ok(threads @ 1..=MAX_THREADS) => Ok(threads),
-        _ => Err(Error::Setting { name, value, expected: "give a number of threads from 1 to 1024" }),
+        _ => Err(Error::Setting {
+            name,
+            value: shown::name(&value).into(),
+            expected: "give a number of threads from 1 to 1024",
+        }),
     }
 }
 

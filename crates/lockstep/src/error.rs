@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use lockstep_core::shown;
+
 use crate::cobblestone::HEADER;
 use crate::foreign::{self, Foreign};
 use crate::quoted::quoted;
@@ -203,7 +205,11 @@ impl Error {
 
     /// Returns a function for `map_err` that adds the operation and the path to an error.
     pub(crate) fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
-        move |source| Error::File { action, path: path.into(), source }
+        move |source| {
+            let path = path.into();
+            let exists = !matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidFilename);
+            Error::File { action, path: shown::path(&path, exists).into_owned(), source }
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use crate::Engine;
 use crate::engine::MAX_THREADS;
 use crate::error::{Error, Result};
 use crate::hazmat::names::{BackendName, DeviceSelector, KernelName};
+use crate::hazmat::shown;
 use crate::hazmat::verify::Verify;
 
 /// The names in the configuration file. In the environment they are in upper case, with the prefix `LOCKSTEP_`.
@@ -127,7 +128,7 @@ impl Settings {
         let is_kernel = |name: &str| has(KernelName::from(name).backend());
         let refused = |name, value: &Option<String>, expected| Error::Setting {
             name,
-            value: value.clone().unwrap_or_default(),
+            value: shown::name(value.as_deref().unwrap_or_default()).into(),
             expected,
         };
         if !self.device.as_deref().is_none_or(is_device) {

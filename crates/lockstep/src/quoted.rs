@@ -5,18 +5,22 @@ use std::fmt::{self, Display, Write as _};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use lockstep_core::shown;
+
 /// Quotes a file name for a message. The result is in single quotes. All characters that could control a terminal,
 /// start a new line or change the direction of the text are escaped.
 ///
 /// Control characters and bytes that are not UTF-8 appear in forms such as `\n`, `\t` or `\x1b`. Other non-printing
-/// characters appear in the form `\u{202e}`. A backslash or a single quote is preceded by a backslash.
+/// characters appear in the form `\u{202e}`. A backslash or a single quote is preceded by a backslash. A key file's text or an age
+/// identity, which somebody has given in place of a path, is not shown.
 ///
 /// ```
 /// assert_eq!(lockstep::quoted("notes.txt").to_string(), "'notes.txt'");
 /// assert_eq!(lockstep::quoted("a\x1b[31m\nb").to_string(), r"'a\x1b[31m\nb'");
 /// ```
 pub fn quoted<P: AsRef<Path> + ?Sized>(path: &P) -> impl Display + '_ {
-    Quoted(path.as_ref().as_os_str())
+    let is_secret = shown::is_secret(path.as_ref().as_os_str().as_bytes());
+    Quoted(if is_secret { OsStr::new(shown::KEY_AS_PATH) } else { path.as_ref().as_os_str() })
 }
 
 struct Quoted<'a>(&'a OsStr);

@@ -175,7 +175,6 @@ impl AeadKey {
 }
 
 /// One message of a batch.
-#[derive(Debug)]
 pub struct Message<'d> {
     /// The key.
     pub key: &'d AeadKey,
@@ -189,6 +188,17 @@ pub struct Message<'d> {
     pub tag: Tag<'d>,
     /// The outcome.
     pub status: Status,
+}
+
+impl std::fmt::Debug for Message<'_> {
+    /// Prints no content of buffers.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Message")
+            .field("key", &self.key)
+            .field("data", &self.data)
+            .field("status", &self.status)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Message<'_> {

@@ -37,7 +37,6 @@ pub fn cmac(executor: &dyn Executor, messages: &mut [CmacMessage<'_>]) -> Result
 }
 
 /// One message of a batch.
-#[derive(Debug)]
 pub struct CmacMessage<'d> {
     /// The key.
     pub key: &'d Key,
@@ -45,6 +44,16 @@ pub struct CmacMessage<'d> {
     pub data: &'d [u8],
     /// The place to which the MAC is written.
     pub mac: &'d mut Block,
+}
+
+impl std::fmt::Debug for CmacMessage<'_> {
+    /// Prints no content of buffers.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CmacMessage")
+            .field("key", &self.key)
+            .field("len", &self.data.len())
+            .finish_non_exhaustive()
+    }
 }
 
 /// Splits off the last block, which has 1 to 16 bytes, or 0 bytes for an empty message. The first part consists of all

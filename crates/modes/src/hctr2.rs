@@ -20,7 +20,7 @@ pub struct Hctr2Key {
     /// The encrypted block of number 0: the key of POLYVAL.
     hash: Key,
     /// The encrypted block of number 1.
-    l: Zeroizing<Block>,
+    l: Box<Zeroizing<Block>>,
 }
 
 impl Hctr2Key {
@@ -31,7 +31,10 @@ impl Hctr2Key {
     pub fn new(executor: &dyn Executor, key: Key) -> Result<Hctr2Key> {
         let mut blocks = Zeroizing::new([[0; 16], number(1)]);
         ecb(executor, Direction::Encrypt, &key, blocks.as_flattened_mut())?;
-        Ok(Hctr2Key { hash: Key::new(&blocks[0])?, l: Zeroizing::new(blocks[1]), key })
+        // On the heap, as the bytes of keys: a move leaves no copy.
+        let mut l = Box::new(Zeroizing::new([0; 16]));
+        l.copy_from_slice(&blocks[1]);
+        Ok(Hctr2Key { hash: Key::new(&blocks[0])?, l, key })
     }
 }
 

@@ -157,7 +157,6 @@ impl From<Key> for CipherKey {
 }
 
 /// One message of a batch.
-#[derive(Debug)]
 pub struct Message<'d> {
     /// The key.
     pub key: &'d CipherKey,
@@ -165,6 +164,13 @@ pub struct Message<'d> {
     pub iv: &'d mut Block,
     /// The data.
     pub data: Data<'d>,
+}
+
+impl std::fmt::Debug for Message<'_> {
+    /// Prints no content of buffers.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Message").field("key", &self.key).field("data", &self.data).finish_non_exhaustive()
+    }
 }
 
 impl Message<'_> {

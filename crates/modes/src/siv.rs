@@ -48,7 +48,6 @@ impl SivKey {
 }
 
 /// One message of a batch.
-#[derive(Debug)]
 pub struct SivMessage<'d> {
     /// The key.
     pub key: &'d SivKey,
@@ -61,6 +60,17 @@ pub struct SivMessage<'d> {
     pub tag: Tag<'d>,
     /// The outcome.
     pub status: Status,
+}
+
+impl std::fmt::Debug for SivMessage<'_> {
+    /// Prints no content of buffers.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SivMessage")
+            .field("key", &self.key)
+            .field("data", &self.data)
+            .field("status", &self.status)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Encrypts and authenticates each message.

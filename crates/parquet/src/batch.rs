@@ -18,7 +18,7 @@ use crate::modules::{Kind, LENGTH, NONCE, TAG};
 pub const HEAD: usize = LENGTH + NONCE;
 
 /// How a module is protected.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Protection<'a> {
     /// The key of the column, or the footer key.
     pub key: &'a Key,
@@ -26,6 +26,13 @@ pub struct Protection<'a> {
     pub kind: Kind,
     /// The associated data: [`crate::module_aad`]. CTR does not use them.
     pub aad: &'a [u8],
+}
+
+impl std::fmt::Debug for Protection<'_> {
+    /// Prints no associated data.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Protection").field("key", &self.key).field("kind", &self.kind).finish_non_exhaustive()
+    }
 }
 
 /// A module, with the place for its plaintext.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use lockstep::hazmat::shown;
+
 use crate::error::{Error, Result, malformed};
 use crate::format::{file, schema};
 use crate::thrift::{Struct, missing};
@@ -98,11 +100,11 @@ pub(crate) fn check_name(leaves: &[Leaf], name: &str) -> Result<()> {
     let mut named = leaves.iter().filter_map(|leaf| leaf.named_part(name));
     let Some(first) = named.next() else {
         let known = leaves.iter().map(|leaf| &*leaf.path).collect::<Vec<_>>().join(", ");
-        return Err(Error::UnknownColumn { name: name.into(), known });
+        return Err(Error::UnknownColumn { name: shown::name(name).into(), known });
     };
     if named.any(|other| other != first) {
         let what = "two columns or groups have this name, because a name has dots";
-        return Err(Error::Contradiction { column: name.into(), what });
+        return Err(Error::Contradiction { column: shown::name(name).into(), what });
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::group::Group;
 use lockstep_core::backend::{Device, DeviceSelector, KernelName, kernel_by_name};
 use lockstep_core::error::{Error, Result};
+use lockstep_core::shown;
 
 /// The device and the kernel that the user named. If neither is named, the selection is `auto`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,7 +42,10 @@ pub(crate) fn select(
     if let Some(name) = &selection.kernel {
         let backend = name.backend();
         let Some(device) = devices.iter().find(|device| backend == device.id().backend) else {
-            return Err(Error::UnknownDevice { name: backend.to_string(), known: known(&devices) });
+            // The name of the backend can be a part of a key.
+            let is_key = shown::may_be_key(name.as_str().as_bytes());
+            let name = if is_key { shown::KEY_AS_NAME } else { backend.as_str() };
+            return Err(Error::UnknownDevice { name: name.into(), known: known(&devices) });
         };
         kernel_by_name(&**device, name.as_str())?;
         devices.retain(|device| backend == device.id().backend);
@@ -79,7 +83,8 @@ fn named(devices: &[Arc<dyn Device>], selector: &DeviceSelector) -> Result<Vec<A
     if let Some(device) = find(selector) {
         return Ok(vec![device]);
     }
-    let unknown = || Error::UnknownDevice { name: selector.to_string(), known: known(devices) };
+    let unknown =
+        || Error::UnknownDevice { name: shown::name(&selector.to_string()).into(), known: known(devices) };
     let found: Vec<Arc<dyn Device>> = if selector.is_all() {
         let is_real = |device: &&Arc<dyn Device>| {
             selector.backend() == device.id().backend && !device.properties().by_name_only
@@ -117,6 +122,6 @@ fn check_backend(
     let others = if others.is_empty() { "no device of this machine".into() } else { others.join(", ") };
     let kernels = chosen.first().map_or(&[][..], |device| device.kernels());
     let known: Vec<_> = kernels.iter().map(|info| info.name).collect();
-    let (kernel, device) = (kernel.to_string(), device.to_string());
+    let [kernel, device] = [kernel.to_string(), device.to_string()].map(|name| shown::name(&name).into());
     Err(Error::KernelElsewhere { kernel, device, others, known: known.join(", ") })
 }

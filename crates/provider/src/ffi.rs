@@ -26,7 +26,7 @@ pub(crate) mod param;
 pub(crate) mod process;
 pub(crate) mod provider;
 mod skey;
-pub(crate) mod stack;
+pub(crate) use lockstep::hazmat::stack;
 pub(crate) mod standard;
 pub(crate) mod thread;
 mod types;

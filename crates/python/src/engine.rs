@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 
 use crate::error::from_library;
 use crate::forks::detached;
+use crate::text::Text;
 
 /// The engine that all calls of the process use.
 ///
@@ -146,13 +147,14 @@ impl Selection {
 #[pyo3(name = "use", signature = (device=None, *, kernel=None, threads=None, verify=None))]
 pub(crate) fn select(
     py: Python<'_>,
-    device: Option<String>,
-    kernel: Option<String>,
+    device: Option<Text>,
+    kernel: Option<Text>,
     threads: Option<usize>,
-    verify: Option<&str>,
+    verify: Option<Text>,
 ) -> PyResult<Selection> {
     let verify = verify.map(|value| value.parse::<Verify>()).transpose();
     let verify = verify.map_err(|()| PyValueError::new_err("verify must be 'off', 'sample' or 'full'"))?;
+    let [device, kernel] = [device, kernel].map(|name| name.map(|name| name.to_string()));
     let settings = Settings { device, kernel, threads, verify };
     // This may start a driver.
     let engine = detached(py, || settings.build())?;

@@ -4,6 +4,8 @@ use lockstep::hazmat::Error as CoreError;
 use pyo3::exceptions::{PyException, PyFileExistsError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
+use crate::text::Text;
+
 pyo3::create_exception!(
     lockstep,
     InvalidTag,
@@ -18,6 +20,12 @@ fn with_verified(raised: PyErr, verified: u64) -> PyErr {
     // An exception without the attribute is still the right exception.
     let _ = Python::attach(|py| raised.value(py).setattr("verified", verified));
     raised
+}
+
+/// A name that a user gave, for a message: other words if it can be a key.
+#[pyfunction]
+pub(crate) fn shown_name(name: Text) -> String {
+    lockstep::hazmat::shown::name(&name).into_owned()
 }
 
 /// The exception for an error of a mode, a device or a kernel.

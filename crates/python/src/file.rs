@@ -9,7 +9,8 @@ use std::sync::Arc;
 use lockstep::cobblestone::Tail;
 use lockstep::envelope::Start;
 use lockstep::{
-    EncryptWriter, Envelope, Error, FileKey, FileMode, Options, OutputFile, OutputOptions, ReadAt, Reader, Sparse,
+    EncryptWriter, Envelope, Error, FileKey, FileMode, Options, OutputFile, OutputOptions, ReadAt, Reader,
+    Sparse,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -21,6 +22,7 @@ use crate::forks::{Origin, detached};
 use crate::keys::{FromStart, Given, MessageKey};
 use crate::source::{Sink, Source, open_input};
 use crate::task;
+use crate::text::Text;
 use crate::turn::Turn;
 
 /// Reads of more bytes than this run on a thread of their own, so that the calling thread can run signal handlers.
@@ -44,7 +46,7 @@ impl NativeReader {
         key: Option<&Bound<'_, PyAny>>,
         context: Option<&Bound<'_, PyAny>>,
         identities: Option<Vec<PathBuf>>,
-        passphrase: Option<String>,
+        passphrase: Option<Text>,
     ) -> PyResult<NativeReader> {
         let given = Given::new(key, context, None, identities, passphrase)?;
         let engine = engine::current(py)?;
@@ -154,8 +156,8 @@ impl NativeWriter {
         replaces: bool,
         key: Option<&Bound<'_, PyAny>>,
         context: Option<&Bound<'_, PyAny>>,
-        recipients: Option<Vec<String>>,
-        passphrase: Option<String>,
+        recipients: Option<Vec<Text>>,
+        passphrase: Option<Text>,
     ) -> PyResult<NativeWriter> {
         let given = Given::new(key, context, recipients, None, passphrase)?;
         let engine = engine::current(py)?;
@@ -240,8 +242,8 @@ pub(crate) fn encrypt_file(
     destination: PathBuf,
     key: Option<&Bound<'_, PyAny>>,
     context: Option<&Bound<'_, PyAny>>,
-    recipients: Option<Vec<String>>,
-    passphrase: Option<String>,
+    recipients: Option<Vec<Text>>,
+    passphrase: Option<Text>,
     progress: Option<&Bound<'_, PyAny>>,
     overwrite: bool,
 ) -> PyResult<u64> {
@@ -286,7 +288,7 @@ pub(crate) fn decrypt_file(
     key: Option<&Bound<'_, PyAny>>,
     context: Option<&Bound<'_, PyAny>>,
     identities: Option<Vec<PathBuf>>,
-    passphrase: Option<String>,
+    passphrase: Option<Text>,
     progress: Option<&Bound<'_, PyAny>>,
     overwrite: bool,
     partial: bool,

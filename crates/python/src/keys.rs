@@ -9,11 +9,11 @@ use lockstep::{Envelope, FileKey, ReadAt, keyfile};
 use lockstep_cli::file_keys::{self, KeyError};
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
-use zeroize::Zeroizing;
 
 use crate::buffer::Export;
 use crate::error::{InvalidTag, from_library};
 use crate::task;
+use crate::text::Text;
 
 /// The key of a message, and its context.
 pub(crate) struct MessageKey {
@@ -26,8 +26,8 @@ pub(crate) struct MessageKey {
 /// What a user gives for the key of a file.
 pub(crate) enum Given {
     Key { key: FileKey, context: Vec<u8> },
-    Recipients(Vec<String>),
-    Age { identities: Vec<PathBuf>, passphrase: Option<Zeroizing<String>> },
+    Recipients(Vec<Text>),
+    Age { identities: Vec<PathBuf>, passphrase: Option<Text> },
 }
 
 impl Given {
@@ -35,11 +35,10 @@ impl Given {
     pub(crate) fn new(
         key: Option<&Bound<'_, PyAny>>,
         context: Option<&Bound<'_, PyAny>>,
-        recipients: Option<Vec<String>>,
+        recipients: Option<Vec<Text>>,
         identities: Option<Vec<PathBuf>>,
-        passphrase: Option<String>,
+        passphrase: Option<Text>,
     ) -> PyResult<Given> {
-        let passphrase = passphrase.map(Zeroizing::new);
         let context =
             context.map(|context| Ok::<_, PyErr>(Export::new().read(context)?.to_vec())).transpose()?;
         let context = context.unwrap_or_default();
@@ -77,7 +76,7 @@ impl Given {
         let wrapped = match &self {
             Given::Key { .. } => None,
             Given::Recipients(recipients) => {
-                let recipients: Vec<&str> = recipients.iter().map(String::as_str).collect();
+                let recipients: Vec<&str> = recipients.iter().map(|text| &**text).collect();
                 Some(task::run(py, None, |_| Ok(file_keys::wrap(&file_key, &recipients)))?)
             }
             Given::Age { identities, passphrase: Some(passphrase) } if identities.is_empty() => {
@@ -123,7 +122,7 @@ impl Given {
             })),
             (Given::Age { identities, passphrase }, Some(envelope)) => {
                 let unwrap = move |stop: &AtomicBool| {
-                    let passphrase = passphrase.as_ref().map(|passphrase| passphrase.as_str());
+                    let passphrase = passphrase.as_deref();
                     let stop = || stop.load(Ordering::Relaxed);
                     (file_keys::unwrap(&envelope, &identities, passphrase, &stop), envelope)
                 };

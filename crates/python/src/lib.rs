@@ -15,6 +15,7 @@
 //! | `parquet`, `parquet_modules` | encrypted Parquet files; modules of such files in arrays |
 //! | `random` | AES-256-CTR as a source of random numbers |
 //! | `tensor` | arrays of other libraries, on the host or on a device |
+//! | `text` | texts that can be secrets |
 //! | `error` | `InvalidTag`, and the exception for each error |
 //!
 //! Python's part of the package is in `python/lockstep`. Rules for this crate:
@@ -43,6 +44,7 @@ mod random;
 mod source;
 mod task;
 mod tensor;
+mod text;
 mod turn;
 
 use pyo3::prelude::*;
@@ -77,6 +79,9 @@ mod native {
 
     #[pymodule_export]
     use command::run_command;
+
+    #[pymodule_export]
+    use error::shown_name;
 
     #[pymodule_export]
     use random::{Keystream, NumpyBits, normal_table};

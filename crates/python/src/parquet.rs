@@ -15,6 +15,7 @@ use crate::engine;
 use crate::error::from_parquet;
 use crate::forks::{Origin, detached};
 use crate::source::Source;
+use crate::text::Text;
 
 /// A function of Python that finds keys: it is called with a name (see [`KeySource::column_key`]), or None for the footer, and with
 /// the key metadata or None, and returns bytes, or None if there is no key.
@@ -81,7 +82,7 @@ impl NativeParquet {
         py: Python<'_>,
         file: &Bound<'_, PyAny>,
         resolve: Py<PyAny>,
-        expected: Vec<String>,
+        expected: Vec<Text>,
         aad_prefix: Option<Vec<u8>>,
         allows_missing_aad: bool,
         allows_unauthenticated_pages: bool,
@@ -89,6 +90,7 @@ impl NativeParquet {
     ) -> PyResult<NativeParquet> {
         let engine = engine::current(py)?;
         let source = Arc::new(Source::open(file)?);
+        let expected = expected.iter().map(|name| name.to_string()).collect();
         let keys = Resolver { function: resolve, expected };
         let aad_prefix = aad_prefix.as_deref();
         let options = ReadOptions {
@@ -157,30 +159,30 @@ pub(crate) fn parquet_encrypt(
     source: &Bound<'_, PyAny>,
     destination: PathBuf,
     footer_key: &Bound<'_, PyAny>,
-    columns: Vec<(String, Bound<'_, PyAny>, Option<Vec<u8>>)>,
-    plain_columns: Vec<String>,
-    algorithm: &str,
+    columns: Vec<(Text, Bound<'_, PyAny>, Option<Vec<u8>>)>,
+    plain_columns: Vec<Text>,
+    algorithm: Text,
     plaintext_footer: bool,
     aad_prefix: Option<Vec<u8>>,
     stores_aad_prefix: bool,
     footer_key_metadata: Option<Vec<u8>>,
     overwrite: bool,
 ) -> PyResult<()> {
-    let algorithm = match algorithm {
+    let algorithm = match &*algorithm {
         "AES_GCM_V1" => Algorithm::GcmV1,
         "AES_GCM_CTR_V1" => Algorithm::GcmCtrV1,
         _ => return Err(PyValueError::new_err("algorithm must be 'AES_GCM_V1' or 'AES_GCM_CTR_V1'")),
     };
     let key = |given: &Bound<'_, PyAny>| PyResult::Ok(Zeroizing::new(Export::new().read(given)?.to_vec()));
-    let columns = columns
-        .into_iter()
-        .map(|(path, given, key_metadata)| Ok(ColumnKey { path, key: key(&given)?, key_metadata }));
+    let columns = columns.into_iter().map(|(path, given, key_metadata)| {
+        Ok(ColumnKey { path: path.to_string(), key: key(&given)?, key_metadata })
+    });
     let policy = Policy {
         algorithm,
         footer_key: key(footer_key)?,
         footer_key_metadata,
         columns: columns.collect::<PyResult<_>>()?,
-        plain_columns,
+        plain_columns: plain_columns.iter().map(|name| name.to_string()).collect(),
         plaintext_footer,
         aad_prefix,
         stores_aad_prefix,

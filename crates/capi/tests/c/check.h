@@ -70,6 +70,7 @@ void test_cipher(const lockstep_engine *engine);
 void test_format(const lockstep_engine *engine, const char *folder);
 void test_misuse(const lockstep_engine *engine, const char *folder);
 void test_options(const lockstep_engine *engine, const char *folder);
+void test_secrets(const lockstep_engine *engine, const char *folder);
 void test_fork(const lockstep_engine *engine);
 void test_device(const char *device, const char *folder);
 void test_parquet(const lockstep_engine *engine, const char *folder);

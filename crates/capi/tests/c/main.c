@@ -67,6 +67,7 @@ int main(int argc, char **argv)
         test_parquet(engine, argv[1]);
         test_misuse(engine, argv[1]);
         test_options(engine, argv[1]);
+        test_secrets(engine, argv[1]);
         test_fork(engine);
         puts("passed");
     } else {

@@ -17,6 +17,7 @@ const TEST_PROGRAM: [&str; 8] = [
     "tests/c/parquet.c",
     "tests/c/misuse.c",
     "tests/c/options.c",
+    "tests/c/secrets.c",
     "tests/c/device.c",
 ];
 

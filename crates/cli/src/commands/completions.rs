@@ -9,7 +9,7 @@ use crate::error::Result;
 /// Print completions for a shell
 ///
 /// For bash: `lockstep completions bash > ~/.local/share/bash-completion/completions/lockstep`
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(crate) struct Completions {
     /// The shell
     shell: Shell,

@@ -39,7 +39,7 @@ const AGE_PIECE: usize = 64 << 10;
 /// Only verified data are written, and an output file appears only if all of the data are authentic and complete. Data may
 /// be written to standard output before a damaged or missing part is detected: use that output only if the exit code is 0.
 /// With --partial the verified beginning of a damaged file is kept.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(crate) struct Decrypt {
     /// Decrypt with this key file; `-` is standard input
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath,

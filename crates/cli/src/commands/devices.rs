@@ -21,7 +21,7 @@ const COMPOSED: &str = "composed";
 const NONE: &str = "not supported";
 
 /// List the devices, their kernels, and the kernel that is chosen for each operation
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(crate) struct Devices {
     /// Print JSON
     #[arg(long)]

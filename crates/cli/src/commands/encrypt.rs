@@ -38,7 +38,7 @@ const NO_VALUE: &str = "\0";
 /// supported.
 ///
 /// In both cases the data are authenticated, and divided into chunks that are encrypted on all cores in parallel.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(group = ArgGroup::new("whom").args(["key", "recipient", "recipients_file", "passphrase", "passphrase_file"]).multiple(true))]
 pub(crate) struct Encrypt {
     /// Encrypt with this key file (see `keygen`); `-` is standard input

@@ -18,7 +18,7 @@ use crate::{text, unlock, wrapping};
 /// Print the type and the properties of a file; needs no key
 ///
 /// The output is not authenticated: anyone can have written the file. Secrets are never shown.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(crate) struct Inspect {
     /// The file; `-` is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]

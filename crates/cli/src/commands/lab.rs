@@ -18,13 +18,13 @@ mod opengl;
 mod qpu;
 
 /// Reproduce published papers: their tables compared with Lockstep's results
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(crate) struct Lab {
     #[command(subcommand)]
     paper: Paper,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 enum Paper {
     Cell(cell::Cell),
     Cuda(cuda::Cuda),
@@ -35,7 +35,7 @@ enum Paper {
 }
 
 /// How a report is written: as text unless one of these is given.
-#[derive(Debug, Args)]
+#[derive(Args)]
 struct ReportForm {
     /// Print JSON
     #[arg(long)]

@@ -8,7 +8,7 @@ use crate::args::Cli;
 use crate::error::{Error, Result};
 
 /// Print the manual page
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(crate) struct Man {
     /// Write the pages of all commands to this folder instead: lockstep.1, lockstep-encrypt.1, ...
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]

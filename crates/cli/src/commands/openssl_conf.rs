@@ -23,7 +23,7 @@ const REPLACED: [&str; 3] = ["ORIGIN", "LIB", "PLATFORM"];
 /// For programs that use OpenSSL 3.0 or later: `lockstep openssl-conf > lockstep.cnf`, then `OPENSSL_CONF=lockstep.cnf
 /// PROGRAM`. Without --module, the module is searched for in the folder of the `lockstep` program, in ../lib/ossl-modules
 /// from there, and in the folder that `openssl version -m` prints. For other settings see lockstep-provider(7).
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(crate) struct OpensslConf {
     /// The path of lockstep.so
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -15,7 +15,7 @@ use crate::error::{Error, Result, failed};
 /// Devices for tests and study, such as `cuda:emu`, are tested only if `--device` names them.
 ///
 /// In all commands, each kernel is tested automatically before its first use.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(crate) struct Selftest {
     /// Print JSON
     #[arg(long)]

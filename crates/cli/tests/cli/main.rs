@@ -20,6 +20,7 @@ mod picture;
 mod raw;
 mod recipients;
 mod reports;
+mod secrets;
 mod signals;
 mod terminal;
 mod text_files;

@@ -1,7 +1,7 @@
 //! The header, and the values derived from it.
 
 use aws_lc_rs::hkdf;
-use lockstep_core::Key;
+use lockstep_core::{Key, stack};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
@@ -64,6 +64,15 @@ pub(super) fn check(key: &FileKey, context: &[u8], header: &[u8; HEADER]) -> Res
 
 /// key || base nonce || commitment = HKDF-Expand(input key, info).
 fn derive(key: &FileKey, salt: &[u8; SALT], context: &[u8]) -> (MessageKey, [u8; COMMITMENT]) {
+    let derived = derive_in_own_frame(key, salt, context);
+    // HKDF moves the key by value.
+    stack::wipe_below();
+    derived
+}
+
+/// A separate function, so that its stack frame can be wiped.
+#[inline(never)]
+fn derive_in_own_frame(key: &FileKey, salt: &[u8; SALT], context: &[u8]) -> (MessageKey, [u8; COMMITMENT]) {
     let suite: Suite = key.suite();
     let mut output = Zeroizing::new([0; 32 + NONCE + COMMITMENT]);
     let output = &mut output[..suite.key_len() + NONCE + COMMITMENT];

@@ -9,9 +9,9 @@ use crate::error::{Error, Result};
 
 /// A file key: 32 random bytes for Cobblestone-256, 16 for Cobblestone-128. One key can encrypt any number of messages.
 /// The key is wiped on drop, and the `Debug` output does not contain the key.
-#[derive(Clone)]
 pub struct FileKey {
-    bytes: Zeroizing<[u8; 32]>,
+    /// On the heap: a move of the key leaves no copy of the bytes on the stack.
+    bytes: Box<Zeroizing<[u8; 32]>>,
     suite: Suite,
 }
 
@@ -29,7 +29,7 @@ impl FileKey {
     /// # Errors
     /// [`Error::Random`].
     pub fn generate_for(suite: Suite) -> Result<FileKey> {
-        let mut key = FileKey { bytes: Zeroizing::new([0; 32]), suite };
+        let mut key = FileKey::blank(suite);
         random(&mut key.bytes[..suite.key_len()])?;
         Ok(key)
     }
@@ -45,9 +45,13 @@ impl FileKey {
             32 => Suite::Cobblestone256,
             got => return Err(Error::KeyLength { got }),
         };
-        let mut key = FileKey { bytes: Zeroizing::new([0; 32]), suite };
+        let mut key = FileKey::blank(suite);
         key.bytes[..bytes.len()].copy_from_slice(bytes);
         Ok(key)
+    }
+
+    fn blank(suite: Suite) -> FileKey {
+        FileKey { bytes: Box::new(Zeroizing::new([0; 32])), suite }
     }
 
     /// The suite of the key.
@@ -58,6 +62,14 @@ impl FileKey {
     /// The bytes of the key, to be stored or wrapped. Keep them secret.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.suite.key_len()]
+    }
+}
+
+impl Clone for FileKey {
+    fn clone(&self) -> FileKey {
+        let mut key = FileKey::blank(self.suite);
+        key.bytes.copy_from_slice(&**self.bytes);
+        key
     }
 }
 

@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use lockstep_core::shown;
 use rustix::fs::{FileType, Stat, fstat};
 use rustix::io::Errno;
 
@@ -187,6 +188,10 @@ fn split(path: &Path) -> Result<(&Path, &OsStr)> {
 }
 
 fn no_folder(path: &Path, folder: &Path, error: Errno) -> Error {
+    if shown::is_only_key(path.as_os_str().as_bytes()) {
+        // Digits of a key in base64, of which a part looks like a folder.
+        return Error::file("create", path)(error.into());
+    }
     // The path of the folder, without trailing slashes.
     let named = path.parent().unwrap_or(folder);
     let reason = match error {

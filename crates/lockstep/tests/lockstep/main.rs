@@ -7,5 +7,7 @@ mod foreign;
 mod interop;
 mod partial;
 mod random_access;
+mod residue;
+mod secrets;
 mod streams;
 mod tampering;

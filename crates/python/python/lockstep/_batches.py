@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _arrays
 from ._native import AESCCM, AESGCM, AESGCMSIV, AESOCB3, AESSIV, XAES256GCM, many_in_buffer, many_in_list
+from ._shown import shown
 
 if TYPE_CHECKING:
     import numpy
@@ -64,7 +65,7 @@ def _run_on_buffers(
     if mode not in _MODES:
         raise TypeError("mode must be a class of lockstep.aead, such as AESGCM")
     if tag_length not in (range(4, 17, 2) if mode is AESCCM else (_TAG,)):
-        raise ValueError(f"{mode.__name__} has no tags of {tag_length} bytes")
+        raise ValueError(f"{mode.__name__} has no tags of {shown(tag_length)} bytes")
     head = (mode.__name__, encrypts, tag_length)
     keys = _strings(keys, "keys", True)
     nonces = _strings(nonces, "nonces", False)

@@ -13,6 +13,7 @@ from torch.distributed.checkpoint._extension import Extension, ExtensionRegistry
 from torch.distributed.checkpoint.filesystem import FileSystem, SerializationFormat
 
 from . import _files
+from ._shown import shown
 
 if TYPE_CHECKING:
     from ._native import Buffer
@@ -70,7 +71,7 @@ class EncryptedStream(StreamTransformExtension):
             @staticmethod
             def from_descriptor(version: str) -> Extension:
                 if version.partition(".")[0] != "1":
-                    raise ValueError(f"the checkpoint has the version {version!r} of {_NAME}: only 1 is supported")
+                    raise ValueError(f"the checkpoint has the version {shown(version)} of {_NAME}: only 1 is supported")
                 return stream
 
         registry = ExtensionRegistry()
@@ -136,4 +137,4 @@ class _Reader(FileSystemReader):
         super().set_up_storage_reader(metadata, *args, **kwargs)
         for index, item in self.storage_data.items():
             if list(item.transform_descriptors or ()) != [_DESCRIPTOR]:
-                raise ValueError(f"{index.fqn!r} is not encrypted in this checkpoint")
+                raise ValueError(f"{shown(index.fqn)} is not encrypted in this checkpoint")

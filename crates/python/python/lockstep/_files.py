@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, cast, overload
 
 from . import _native
+from ._shown import shown
 
 if TYPE_CHECKING:
     from ._native import Buffer
@@ -68,7 +69,7 @@ class _RawReader(_Raw):
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         starts = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._open().size()}
         if whence not in starts:
-            raise ValueError(f"whence is {whence}: it must be 0, 1 or 2")
+            raise ValueError(f"whence is {shown(whence)}: it must be 0, 1 or 2")
         position = starts[whence] + offset
         if position < 0:
             raise ValueError(f"a position before the start of the file: {position}")
@@ -269,4 +270,4 @@ def open_with(
         return io.BufferedReader(_RawReader(file, keys, closes), _BUFFER)
     if mode in ("wb", "xb"):
         return Writer(_RawWriter(file, mode == "wb", keys, ends), _BUFFER)
-    raise ValueError(f"mode is {mode!r}: it must be 'rb', 'wb' or 'xb'")
+    raise ValueError(f"mode is {shown(mode)}: it must be 'rb', 'wb' or 'xb'")

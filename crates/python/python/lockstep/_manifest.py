@@ -13,6 +13,8 @@ import os
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from ._shown import shown
+
 FORMAT = "lockstep.files/v1"
 DONE = "done"
 
@@ -64,7 +66,7 @@ def _parse(lines: list[str], name: str, operation: str | None) -> dict[str, str]
     except (IndexError, KeyError, TypeError, ValueError):
         raise ValueError(f"{name} is no manifest of the format {FORMAT}") from None
     if operation is not None and head["operation"] != operation:
-        raise ValueError(f"the manifest {name} is of the operation {head['operation']!r}, not {operation!r}: give another one")
+        raise ValueError(f"the manifest {name} is of the operation {shown(head['operation'])}, not {shown(operation)}: give another one")
     found = {}
     for number, text in enumerate(lines[1:], 2):
         try:

@@ -14,6 +14,7 @@ from typing import Any
 
 from . import _arrays
 from ._native import Keystream, normal_table
+from ._shown import shown
 
 _FLOATS = ("float32", "float64")
 _INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
@@ -33,7 +34,8 @@ def _target(shape: int | Sequence[int], dtype: Any, like: Any, out: Any, allowed
     """The array to fill, and the name of its type."""
     name = _name(dtype if out is None else out.dtype)
     if name not in allowed:
-        raise ValueError(f"the type {name} is not supported: use {', '.join(allowed)}")
+        what = shown(name) if name.isidentifier() else shown(dtype)
+        raise ValueError(f"the type {what} is not supported: use {', '.join(allowed)}")
     if out is not None:
         return out, name
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
@@ -72,7 +74,7 @@ def integers(stream: Keystream, low: int, high: int, shape: Any, dtype: Any, lik
     if low >= high:
         raise ValueError("low must be less than high")
     if low < least or high - 1 > greatest:
-        raise ValueError(f"{name} has numbers from {least} to {greatest}")
+        raise ValueError(f"{shown(name)} has numbers from {least} to {greatest}")
     if _arrays.device_name(array) is None:
         stream.integers(array, _signed(low), high - 1 - low)
     else:

@@ -15,7 +15,10 @@ An installed package registers the protocol by itself; `import lockstep.fsspec` 
 
 from __future__ import annotations
 
+import hashlib
 import io
+import os
+import secrets
 from typing import Any, cast
 
 import fsspec
@@ -23,6 +26,11 @@ from fsspec.spec import AbstractFileSystem
 
 from ._files import Keys, open_with
 from ._native import plaintext_len
+from ._shown import shown
+
+
+# Of this process only, so that nobody can try passphrases on a token.
+_TOKEN_KEY = secrets.token_bytes(32)
 
 
 class _Sink:
@@ -77,10 +85,25 @@ class LockstepFileSystem(AbstractFileSystem):  # type: ignore[misc]
         self.fs = fs
         self.root = str(fs._strip_protocol(fo)) if fo else ""
 
+    @property
+    def _fs_token(self) -> str:
+        """A name of the options, for comparisons in this process. dask shows it in the names of tasks."""
+        return hashlib.blake2b(self._fs_token_.encode(), key=_TOKEN_KEY, digest_size=16).hexdigest()
+
+    def to_dict(self, *, include_password: bool = True) -> dict[str, Any]:
+        """The options without the secrets and without the options of the other file system, which can have secrets too: a file system
+        is not made from them.
+        """
+        options = {"fo": self.root, "target_protocol": self.fs.protocol}
+        return {"cls": f"{type(self).__module__}:{type(self).__name__}", "protocol": self.protocol, "args": [], **options}
+
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:
         if isinstance(path, list):
             return [cls._strip_protocol(one) for one in path]
+        if not isinstance(path, (str, os.PathLike)):
+            # The text of other objects can be a key.
+            raise TypeError(f"the path is {shown(path)}: give a str")
         path = str(path)
         if path.startswith("lockstep::"):
             path = path.removeprefix("lockstep::")
@@ -129,7 +152,7 @@ class LockstepFileSystem(AbstractFileSystem):  # type: ignore[misc]
                 file.close()
                 raise
         if mode not in ("wb", "xb"):
-            raise ValueError(f"mode is {mode!r}: it must be 'rb', 'wb' or 'xb'")
+            raise ValueError(f"mode is {shown(mode)}: it must be 'rb', 'wb' or 'xb'")
         if mode == "xb" and self.fs.exists(target):
             raise FileExistsError(target)
         parent = self.fs._parent(target)

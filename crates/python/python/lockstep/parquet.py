@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, get_args
 
 from . import _native
+from ._shown import shown
 from .aead import AESGCM
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class PlainFile(io.RawIOBase):
         self._check_open()
         starts = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._native.size()}
         if whence not in starts:
-            raise ValueError(f"whence is {whence}: it must be 0, 1 or 2")
+            raise ValueError(f"whence is {shown(whence)}: it must be 0, 1 or 2")
         position = starts[whence] + offset
         if position < 0:
             raise ValueError(f"a position before the start of the file: {position}")
@@ -138,7 +139,7 @@ class _KeyMaterial:
         try:
             material = json.loads(metadata)
             if material["keyMaterialType"] != "PKMT1":
-                raise ValueError(f"the type of the key material is {material['keyMaterialType']!r}: only PKMT1 is supported")
+                raise ValueError(f"the type of the key material is {shown(material['keyMaterialType'])}: only PKMT1 is supported")
             if not material["internalStorage"]:
                 raise ValueError("the key material is in another file: only material in the file itself is supported")
             master, wrapped = str(material["masterKeyID"]), str(material["wrappedDEK"])
@@ -215,7 +216,7 @@ def open(
     else:
         unknown = set(keys or ()) - {"footer", "columns"}
         if unknown:
-            raise ValueError(f"keys has the unknown entries {sorted(unknown)}: it has 'footer' and 'columns'")
+            raise ValueError(f"keys has {len(unknown)} unknown entries: it has 'footer' and 'columns'")
         footer = (keys or {}).get("footer")
         columns: Mapping[str, bytes] = (keys or {}).get("columns") or {}
         expected = list(columns)
@@ -261,7 +262,7 @@ def encrypt(
     metadata = dict(column_key_metadata or {})
     unknown = set(metadata) - set(columns or ())
     if unknown:
-        raise ValueError(f"column_key_metadata names {sorted(unknown)}, which columns does not have")
+        raise ValueError(f"column_key_metadata names {', '.join(map(shown, unknown))}, which columns does not have")
     entries = [(path, key, metadata.get(path)) for path, key in (columns or {}).items()]
     plain = [plain_columns] if isinstance(plain_columns, str) else list(plain_columns)
     _native.parquet_encrypt(
@@ -328,13 +329,13 @@ def module_aad(
     if len(aad_file_unique) != _FILE_UNIQUE:
         raise ValueError(f"the identifier of a file (aad_file_unique) has {_FILE_UNIQUE} bytes, not {len(aad_file_unique)}: refuse the file")
     if module not in _MODULES:
-        raise ValueError(f"{module!r} is not a type of modules: it must be one of {', '.join(_MODULES)}")
+        raise ValueError(f"{shown(module)} is not a type of modules: it must be one of {', '.join(_MODULES)}")
     ordinals = (row_group, column, page)
     count = {"footer": 0, "data_page": 3, "data_page_header": 3}.get(module, 2)
     if any(not 0 <= ordinal < 1 << 15 for ordinal in ordinals[:count]):
-        raise ValueError(f"the ordinals {ordinals[:count]} must be from 0 to 32767")
+        raise ValueError(f"the ordinals {', '.join(map(shown, ordinals[:count]))} must be from 0 to 32767")
     if any(ordinals[count:]):
-        raise ValueError(f"a module of the type {module!r} has only {count} of the ordinals {ordinals}: the others must be 0")
+        raise ValueError(f"a module of the type {module!r} has only {count} of the ordinals {', '.join(map(shown, ordinals))}: the others must be 0")
     place = struct.pack(f"<B{count}h", _MODULES.index(module), *ordinals[:count])
     return b"".join((aad_prefix, aad_file_unique, place))
 
@@ -360,7 +361,7 @@ def decrypt_modules(
     Raises ValueError for wrong lengths and numbers, and for arrays that are on several devices.
     """
     if cipher not in ("GCM", "CTR"):
-        raise ValueError(f"cipher is {cipher!r}: it must be 'GCM' or 'CTR'")
+        raise ValueError(f"cipher is {shown(cipher)}: it must be 'GCM' or 'CTR'")
     # A sequence of keys is a list or a tuple: buffers are sequences too.
     given: list[Any] = list(keys) if isinstance(keys, (list, tuple)) else [keys]
     return _native.parquet_modules(list(pages), given, list(aads), cipher == "CTR", stream)

@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError, TryLockError};
 
 use lockstep::hazmat::data::{HostData, Span};
 use lockstep::hazmat::inline::{InlineGcm, InlineKernel};
+use lockstep::hazmat::stack;
 use zeroize::Zeroize;
 
 /// A key with its expanded form and the powers of its hash key, made at first use.
@@ -29,10 +30,19 @@ impl SmallGcm {
             Err(TryLockError::WouldBlock) => return None,
         };
         if context.is_none() {
-            *context = Some(Box::new(InlineGcm::new(kernel, key)?));
+            *context = Some(new_in_own_frame(kernel, key)?);
+            if !kernel.expands_in_place() {
+                stack::wipe_below();
+            }
         }
         message(context.as_mut()?)
     }
+}
+
+/// A separate function, so that its stack frame can be wiped.
+#[inline(never)]
+fn new_in_own_frame(kernel: InlineKernel, key: &[u8]) -> Option<Box<InlineGcm>> {
+    InlineGcm::new(kernel, key).map(Box::new)
 }
 
 /// Seals a message. None if GCM refuses it.

@@ -7,16 +7,18 @@ use lockstep::hazmat::mode::cbc_cts::{self, Variant};
 use lockstep::hazmat::mode::cmac::CmacMessage;
 use lockstep::hazmat::mode::hctr2::{Hctr2Key, run as run_hctr2};
 use lockstep::hazmat::mode::{Cipher, CipherKey, Direction, gcm, key_wrap};
+use lockstep::hazmat::shown;
 use lockstep::hazmat::{Block, Error as CoreError, Key, Result as CoreResult};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyString};
 
 use crate::buffer::{Export, Memory, is_apart, new_bytes, overlap, slice, slice_mut};
 use crate::engine;
 use crate::error::from_core;
 use crate::task::run_detached_if_long;
 use crate::tensor::is_tensor;
+use crate::text;
 use array::{raw_array, raw_array_into};
 
 /// A raw mode by its name in Python.
@@ -63,7 +65,8 @@ impl<'a> Call<'a> {
         let Some((_, found)) = found else {
             let known: Vec<_> = MODES.iter().map(|(name, _)| *name).collect();
             return Err(PyValueError::new_err(format!(
-                "no mode {mode:?}: the modes are {}",
+                "no mode '{}': the modes are {}",
+                shown::name(mode),
                 known.join(", ")
             )));
         };
@@ -132,7 +135,7 @@ impl<'a> Call<'a> {
 #[pyfunction]
 pub(crate) fn raw<'py>(
     py: Python<'py>,
-    mode: &str,
+    mode: &Bound<'_, PyString>,
     encrypts: bool,
     key: &Bound<'py, PyAny>,
     data: &Bound<'py, PyAny>,
@@ -141,7 +144,7 @@ pub(crate) fn raw<'py>(
     let (mut key_export, mut data_export, mut iv_export) = (Export::new(), Export::new(), Export::new());
     let key = key_export.read_and_locate(key)?;
     let iv = iv.map(|iv| iv_export.read(iv)).transpose()?;
-    let call = Call::new(mode, encrypts, key, iv)?;
+    let call = Call::new(text::utf8(mode)?, encrypts, key, iv)?;
     if is_tensor(data) {
         return raw_array(py, call, data);
     }
@@ -155,7 +158,7 @@ pub(crate) fn raw<'py>(
 #[pyfunction]
 pub(crate) fn raw_into(
     py: Python<'_>,
-    mode: &str,
+    mode: &Bound<'_, PyString>,
     encrypts: bool,
     key: &Bound<'_, PyAny>,
     data: &Bound<'_, PyAny>,
@@ -166,7 +169,7 @@ pub(crate) fn raw_into(
     let key = key_export.read_and_locate(key)?;
     let iv = iv.map(|iv| iv_export.read(iv)).transpose()?;
     if is_tensor(data) || is_tensor(buf) {
-        return raw_array_into(py, Call::new(mode, encrypts, key, iv)?, data, buf);
+        return raw_array_into(py, Call::new(text::utf8(mode)?, encrypts, key, iv)?, data, buf);
     }
     let data = data_export.locate(data)?;
     let mut output = Export::new();
@@ -174,7 +177,7 @@ pub(crate) fn raw_into(
     if output.len != data.len {
         return Err(PyValueError::new_err(format!("buffer must be {} bytes", data.len)));
     }
-    let call = Call::new(mode, encrypts, key, iv)?;
+    let call = Call::new(text::utf8(mode)?, encrypts, key, iv)?;
     call.check_output(output)?;
     call.run(py, host_data(data, output)?)?;
     Ok(data.len)

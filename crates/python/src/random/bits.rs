@@ -147,9 +147,11 @@ impl NumpyBits {
 
 impl NumpyBits {
     fn start(key: StreamKey, block: u128, used: usize) -> NumpyBits {
-        let mut state = State { key, next: 0, buffer: Zeroizing::new([0; BUFFER]), used: 0 };
-        state.set_position(block, used);
-        NumpyBits { state: Box::new(UnsafeCell::new(state)) }
+        let state = State { key, next: 0, buffer: Zeroizing::new([0; BUFFER]), used: 0 };
+        // The keystream is written to its final place.
+        let mut state = Box::new(UnsafeCell::new(state));
+        state.get_mut().set_position(block, used);
+        NumpyBits { state }
     }
 }
 

@@ -15,7 +15,7 @@ use lockstep::hazmat::data::{Data, Span};
 use lockstep::hazmat::inline::{InlineKernel, InlineKey};
 use lockstep::hazmat::mode::Executor;
 use lockstep::hazmat::work::{Pass, Segment};
-use lockstep::hazmat::{Block, Key, Result as CoreResult};
+use lockstep::hazmat::{Block, Key, Result as CoreResult, stack};
 use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -56,17 +56,14 @@ impl StreamKey {
         if bytes.len() != 32 {
             return Err(PyValueError::new_err(format!("the key must have 32 bytes, not {}", bytes.len())));
         }
-        let inline = InlineKey::new(InlineKernel::best(), bytes);
-        let inline = inline.ok_or_else(|| PyMemoryError::new_err("no memory for the expanded key"))?;
-        Ok(StreamKey { key: Key::new(bytes).map_err(from_core)?, inline: Box::new(inline) })
+        Ok(StreamKey {
+            key: Key::new(bytes).map_err(from_core)?,
+            inline: on_heap(|| InlineKey::new(InlineKernel::best(), bytes))?,
+        })
     }
 
     fn duplicate(&self) -> PyResult<StreamKey> {
-        let inline = self
-            .inline
-            .duplicate()
-            .ok_or_else(|| PyMemoryError::new_err("no memory for the expanded key"))?;
-        Ok(StreamKey { key: self.key.clone(), inline: Box::new(inline) })
+        Ok(StreamKey { key: self.key.clone(), inline: on_heap(|| self.inline.duplicate())? })
     }
 
     /// Writes the keystream from a block on, on the calling thread.
@@ -80,6 +77,8 @@ impl StreamKey {
     fn write(&self, engine: &Engine, block: u128, to: &mut [u8]) -> CoreResult<()> {
         if to.len() <= PIECE && engine::inline_kernel().is_some() {
             self.write_inline(block, to);
+            // Loops with many vectors leave the first and the last round key on the stack.
+            stack::wipe::<2048>();
             return Ok(());
         }
         let starts = (0..to.len().div_ceil(ZEROS.len())).map(|index| index as u128 * blocks(ZEROS.len()));
@@ -140,6 +139,19 @@ impl StreamKey {
         }
         Ok(used)
     }
+}
+
+/// An expanded key on the heap. The move to the heap leaves a copy of the round keys on the stack, which is wiped.
+fn on_heap(make: impl FnOnce() -> Option<InlineKey>) -> PyResult<Box<InlineKey>> {
+    let key = on_heap_in_own_frame(make);
+    stack::wipe_below();
+    key.ok_or_else(|| PyMemoryError::new_err("no memory for the expanded key"))
+}
+
+/// A separate function, so that its stack frame can be wiped.
+#[inline(never)]
+fn on_heap_in_own_frame(make: impl FnOnce() -> Option<InlineKey>) -> Option<Box<InlineKey>> {
+    make().map(Box::new)
 }
 
 /// A keystream with a position, from which arrays are filled.

@@ -11,6 +11,7 @@ use lockstep::Engine;
 use lockstep::hazmat::backend::{DeviceBuffer, DeviceId, Unit};
 use lockstep::hazmat::data::DeviceSlice;
 use lockstep::hazmat::mode::Executor;
+use lockstep::hazmat::shown;
 use lockstep::hazmat::work::Stream;
 use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::prelude::*;
@@ -21,6 +22,7 @@ use crate::buffer::{Export, new_bytes};
 use crate::engine;
 use crate::error::from_core;
 use crate::forks::detached;
+use crate::text::Text;
 
 /// Bytes in the memory of a device, as an array for other libraries: by DLPack and by __cuda_array_interface__.
 ///
@@ -75,14 +77,15 @@ impl DeviceArray {
     ///
     /// Raises ValueError for a device that does not exist or whose memory has no addresses, RuntimeError if there is not enough.
     #[new]
-    fn new(py: Python<'_>, shape: Dimensions, device: &str) -> PyResult<DeviceArray> {
+    fn new(py: Python<'_>, shape: Dimensions, device: Text) -> PyResult<DeviceArray> {
         let engine = engine::current(py)?;
         let found = detached(py, || {
-            engine.devices().iter().map(|found| found.id()).find(|found| found.to_string() == device)
+            engine.devices().iter().map(|found| found.id()).find(|found| found.to_string() == *device)
         });
         let id = found.ok_or_else(|| {
             PyValueError::new_err(format!(
-                "there is no device {device:?}: see lockstep.devices() and lockstep.use()"
+                "there is no device '{}': see lockstep.devices() and lockstep.use()",
+                shown::name(&device)
             ))
         })?;
         DeviceArray::allocate(py, engine, id, shape.into())

@@ -13,7 +13,7 @@ use crate::error::{Error, Result, failed};
 ///
 /// Prints the paper's Tables 1, 2 and 3 with the clock counts of Lockstep's kernels, and a breakdown of their cycles.
 /// The results do not depend on the machine. `lockstep cipher --device spu --kernel NAME` runs the kernels.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Cell {
     #[command(flatten)]
@@ -23,14 +23,14 @@ pub(crate) struct Cell {
     more: Option<More>,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 enum More {
     Trace(Trace),
     Asm(Asm),
 }
 
 /// Show both pipes of a kernel cycle by cycle in the steady state of its loop: dual issues, lost cycles and the reasons
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(crate) struct Trace {
     /// The kernel, such as `ctr4`
     #[arg(value_name = "KERNEL")]
@@ -50,7 +50,7 @@ pub(crate) struct Trace {
 }
 
 /// Assemble a program for the SPU, in the syntax of the GNU assembler, and print a listing
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(crate) struct Asm {
     /// The program; `-` is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -21,7 +21,7 @@ use crate::text::parse_size;
 ///
 /// Measures the paper's four kernels and Lockstep's: throughput by size, by threads per block, and from host to host as
 /// in its Table 1. On the emulator (`--device cuda:emu`) it tests correctness; the speeds are meaningless.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(crate) struct Cuda {
     /// Measure this device [default: the first GPU]
     #[arg(long, value_name = "NAME")]

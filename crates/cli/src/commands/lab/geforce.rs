@@ -18,7 +18,7 @@ use crate::progress::Note;
 /// Prints the thesis's times, and those of a model of the texture cache on the lookups of the shader: which times fix its
 /// parameters, which ones it predicts, and which experiments would refute it. The results do not depend on the machine.
 /// `lockstep lab geforce measure` runs the thesis's kernels on this machine.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Geforce {
     #[command(flatten)]
@@ -28,7 +28,7 @@ pub(crate) struct Geforce {
     more: Option<More>,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 enum More {
     Measure(Measure),
 }
@@ -38,7 +38,7 @@ enum More {
 /// Measures the eight files by the edge of the texture, with whole and with fitted passes; the padding; copies without
 /// encryption; the kernel of the GeForce 8800 by its configuration, if there is a GPU with CUDA; and encrypts a file on a
 /// device with injected errors, once for each kind of `--verify`. Every encryption by a device is compared with the CPU's.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(crate) struct Measure {
     /// Measure this OpenGL device, such as `opengl:software` [default: the first GPU]
     #[arg(long, value_name = "NAME")]

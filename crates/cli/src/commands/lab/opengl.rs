@@ -26,7 +26,7 @@ use crate::text::parse_size;
 ///
 /// Measures the chapter's vertex program and fragment program, and Lockstep's kernel, by batch size as in Figure 36-9;
 /// for comparison, `openssl speed`, and a CUDA GPU if there is one.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(group = ArgGroup::new("output").args(["plot", "pictures"]))]
 pub(crate) struct OpenGl {
     /// Measure this device, such as `opengl:software` [default: the first GPU]

@@ -14,7 +14,7 @@ use crate::error::{Error, Result, failed};
 /// Prints the thesis's tables with the figures of a model: simulated clocks, an invocation, and the work of the host. Then the clocks
 /// of Lockstep's kernels, and what they are spent on. Only the times of the compiler depend on the machine.
 /// `lockstep cipher --device qpu --kernel NAME` runs the kernels.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Qpu {
     #[command(flatten)]
@@ -24,14 +24,14 @@ pub(crate) struct Qpu {
     more: Option<More>,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 enum More {
     Trace(Trace),
     Asm(Asm),
 }
 
 /// Show the instructions of a QPU in the steady state of a kernel: operations of both ALUs, lost clocks and the reasons
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(crate) struct Trace {
     /// The kernel, such as `bitslice`
     #[arg(value_name = "KERNEL")]
@@ -55,7 +55,7 @@ pub(crate) struct Trace {
 }
 
 /// Assemble a program for QPUs, in the syntax of vc4asm, and print a listing
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(crate) struct Asm {
     /// The program; `-` is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from typing import Any
 
 from .. import _native
 from .._batches import decrypt_many, encrypt_many
+from .._shown import shown
 from . import _keys
 
 _NONCE = 24
@@ -35,7 +37,7 @@ class _Columns:
         self._key = fetched
         self._columns = [columns] if isinstance(columns, str) else list(columns)
         if bind in self._columns:
-            raise ValueError(f"the column {bind!r} cannot be encrypted and bind other columns at the same time")
+            raise ValueError(f"the column {shown(bind)} cannot be encrypted and bind other columns at the same time")
         self._context = bytes(memoryview(context))
         self._bind = bind
         # This applies to the whole process, which Ray has started for this class.
@@ -70,7 +72,7 @@ class _Columns:
         changed = dict(batch)
         for column in [*self._columns, *([] if self._bind is None else [self._bind])]:
             if getattr(_column(batch, column), "dtype", numpy.dtype(object)).kind in "SU":
-                raise TypeError(f"the column {column!r} has strings of numpy, which lose zero bytes: use batch_format='pyarrow'")
+                raise TypeError(f"the column {shown(column)} has strings of numpy, which lose zero bytes: use batch_format='pyarrow'")
         for column in self._columns:
             values = _column(batch, column)
             cells = self._column(column, list(values), None if self._bind is None else list(_column(batch, self._bind)))
@@ -85,7 +87,7 @@ class _Columns:
         for column in self._columns:
             index = batch.column_names.index(column) if column in batch.column_names else None
             if index is None:
-                raise KeyError(f"the batch has no column {column!r}")
+                raise KeyError(f"the batch has no column {shown(column)}")
             bound = None if self._bind is None else _column(batch, self._bind).to_pylist()
             cells = self._column(column, batch.column(index).to_pylist(), bound)
             batch = batch.set_column(index, column, pyarrow.array(cells, pyarrow.large_binary()))
@@ -95,7 +97,7 @@ class _Columns:
         for value in values:
             if not isinstance(value, bytes):
                 what = "a null" if value is None else f"a {type(value).__name__}"
-                raise TypeError(f"the column {column!r} has {what}: all its cells must be bytes")
+                raise TypeError(f"the column {shown(column)} has {what}: all its cells must be bytes")
         name = column.encode()
         fixed = b"".join([_LABEL, len(self._context).to_bytes(8), self._context, len(name).to_bytes(8), name])
         aad = fixed if bound is None else [fixed + _encoded(value) for value in bound]
@@ -103,10 +105,10 @@ class _Columns:
 
 
 def _column(batch: Any, column: str) -> Any:
-    try:
+    with contextlib.suppress(KeyError):
         return batch[column]
-    except KeyError:
-        raise KeyError(f"the batch has no column {column!r}") from None
+    # Outside of the handler, so that the exception does not refer to the other one, which has the name.
+    raise KeyError(f"the batch has no column {shown(column)}")
 
 
 def _encoded(value: Any) -> bytes:
@@ -157,5 +159,5 @@ class Decrypt(_Columns):
             )
         wrong = short or sum(text is None for text in opened)
         if wrong:
-            raise _native.InvalidTag(f"{wrong} of {len(cells)} cells of a batch are not authentic in the column {column!r}")
+            raise _native.InvalidTag(f"{wrong} of {len(cells)} cells of a batch are not authentic in the column {shown(column)}")
         return [text for text in opened if text is not None]

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
 from .. import _native
+from .._shown import shown
 from . import _header
 
 if TYPE_CHECKING:
@@ -60,10 +61,10 @@ class TensorFile:
         self._reader = None
 
     def entry(self, name: str) -> _header.Entry:
-        try:
-            return self.header.tensors[name]
-        except KeyError:
-            raise KeyError(f"the file has no tensor {name!r}") from None
+        entry = self.header.tensors.get(name)
+        if entry is None:
+            raise KeyError(f"the file has no tensor {shown(name)}")
+        return entry
 
     def read(self, names: Iterable[str]) -> dict[str, Any]:
         """Tensors that follow each other in the file."""
@@ -200,7 +201,7 @@ def by_name(framework: str) -> Framework:
         from . import torch
 
         return cast(Framework, torch.FRAMEWORK)
-    raise ValueError(f"the framework {framework!r} is not supported: use 'pt' or 'np'")
+    raise ValueError(f"the framework {shown(framework)} is not supported: use 'pt' or 'np'")
 
 
 def save(

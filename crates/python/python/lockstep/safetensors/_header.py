@@ -10,6 +10,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from .._shown import shown
+
 # The longest header that is read or written, in bytes: the limit of the package safetensors.
 MAX_HEADER = 100_000_000
 PREFIX = 8
@@ -61,7 +63,7 @@ class Header(NamedTuple):
 def size(dtype: str, shape: tuple[int, ...]) -> int:
     """The bytes of a tensor. Raises ValueError for an unknown type and for a tensor that ends within a byte."""
     if dtype not in BITS:
-        raise ValueError(f"the type {dtype!r} is unknown")
+        raise ValueError(f"the type {shown(dtype)} is unknown")
     bits = math.prod(shape) * BITS[dtype]
     if bits % 8:
         raise ValueError(f"a tensor of the type {dtype} and the shape {list(shape)} ends within a byte")
@@ -114,7 +116,7 @@ def build(tensors: Mapping[str, tuple[str, tuple[int, ...]]], metadata: Mapping[
     if metadata is not None:
         for pair in metadata.items():
             if not all(isinstance(text, str) for text in pair):
-                raise TypeError(f"names and values of metadata must be texts: {pair!r}")
+                raise TypeError(f"names and values of metadata must be texts, not {type(pair[0]).__name__} and {type(pair[1]).__name__}")
         content["__metadata__"] = dict(metadata)
     names = sorted(tensors, key=lambda name: (-_ORDER[tensors[name][0]], name.encode("utf-8")))
     at = 0

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from .._shown import shown
 from . import _file
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class _Numpy:
 
     def place(self, array: Any, device: Any) -> Any:
         if device not in ("cpu", None):
-            raise ValueError(f"the device is {device!r}: numpy has 'cpu' only")
+            raise ValueError(f"the device is {shown(device)}: numpy has 'cpu' only")
         return array
 
     def compact(self, array: Any) -> Any:
@@ -74,11 +75,11 @@ class _Numpy:
     def check(self, tensors: Mapping[str, Any]) -> None:
         for name, array in tensors.items():
             if not isinstance(array, np.ndarray):
-                raise TypeError(f"{name!r} is no array of numpy: {type(array)}")
+                raise TypeError(f"{shown(name)} is no array of numpy: {type(array)}")
             if not array.flags.c_contiguous:
-                raise ValueError(f"{name!r} is not contiguous: use numpy.ascontiguousarray")
+                raise ValueError(f"{shown(name)} is not contiguous: use numpy.ascontiguousarray")
             if array.dtype.name not in _NAMES:
-                raise ValueError(f"{name!r} has the type {array.dtype}, which safetensors files do not have")
+                raise ValueError(f"{shown(name)} has the type {array.dtype}, which safetensors files do not have")
 
     def tensor(self, array: Any) -> tuple[str, tuple[int, ...], Buffer, Any]:
         little = array.astype(array.dtype.newbyteorder("<")) if array.dtype.byteorder == ">" else array

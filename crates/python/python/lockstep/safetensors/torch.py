@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import torch
 
+from .._shown import shown
 from . import _file
 
 if TYPE_CHECKING:
@@ -71,15 +72,15 @@ class _Torch:
     def check(self, tensors: Mapping[str, Any]) -> None:
         for name, tensor in tensors.items():
             if not isinstance(tensor, torch.Tensor):
-                raise ValueError(f"{name!r} is no tensor of PyTorch: {type(tensor)}")
+                raise ValueError(f"{shown(name)} is no tensor of PyTorch: {type(tensor)}")
             if tensor.layout != torch.strided:
-                raise ValueError(f"{name!r} is a sparse tensor: use to_dense()")
+                raise ValueError(f"{shown(name)} is a sparse tensor: use to_dense()")
             if tensor.is_meta:
-                raise ValueError(f"{name!r} has no data: it is on the device meta")
+                raise ValueError(f"{shown(name)} has no data: it is on the device meta")
             if not tensor.is_contiguous():
-                raise ValueError(f"{name!r} is not contiguous: use contiguous()")
+                raise ValueError(f"{shown(name)} is not contiguous: use contiguous()")
             if tensor.dtype not in _OF_TYPES:
-                raise ValueError(f"{name!r} has the type {tensor.dtype}, which safetensors files do not have")
+                raise ValueError(f"{shown(name)} has the type {tensor.dtype}, which safetensors files do not have")
         self._check_apart(tensors)
 
     def _check_apart(self, tensors: Mapping[str, torch.Tensor]) -> None:
@@ -91,7 +92,7 @@ class _Torch:
         places.sort()
         for one, other in zip(places, places[1:], strict=False):
             if one[0] == other[0] and other[1] < one[2]:
-                raise RuntimeError(f"{one[3]!r} and {other[3]!r} share memory: save one of them, or use clone()")
+                raise RuntimeError(f"{shown(one[3])} and {shown(other[3])} share memory: save one of them, or use clone()")
 
     def tensor(self, array: Any) -> tuple[str, tuple[int, ...], Buffer, Any]:
         name, shape = _OF_TYPES[array.dtype], tuple(array.shape)

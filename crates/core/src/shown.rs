@@ -1,0 +1,145 @@
+//! What messages show of text that a user gave: a name is shown, a key that was given in its place is not.
+//!
+//! A user can give a key where a name or a path is expected. A message that repeats this text puts the key into a log.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+/// Starts of texts that are secrets, in lower case: key files, identities of age and of its plugins, private keys in PEM.
+const STARTS: [&[u8]; 4] = [b"lockstep-key-", b"age-secret-key-", b"age-plugin-", b"-----begin"];
+
+/// The least number of digits of a key of 16 bytes: in hex, and in base64 without padding.
+const HEX_DIGITS: usize = 32;
+const BASE64_DIGITS: usize = 22;
+
+/// True if a text contains the form of a key file, of an age identity or of a private key in PEM. No path of an ordinary file
+/// does.
+pub fn is_secret(text: &[u8]) -> bool {
+    let at = |start: &[u8]| text.windows(start.len()).any(|part| part.eq_ignore_ascii_case(start));
+    STARTS.iter().any(|start| at(start))
+}
+
+/// True if a text can be a key: [`is_secret`], or it contains as many digits in hex or base64 as a key of 16 bytes has, or it has
+/// the length of a key and bytes that are not text. Names of devices, kernels, modes, columns and options are not like this; file
+/// names can be.
+pub fn may_be_key(text: &[u8]) -> bool {
+    is_secret(text) || is_raw_key(text) || text.split(|&byte| !is_base64(byte)).any(may_be_digits)
+}
+
+/// True if a text is nothing but a key: [`is_secret`], digits in hex or base64, or as many bytes as a key that are not text. A path in
+/// a folder is not like this.
+pub fn is_only_key(text: &[u8]) -> bool {
+    let text = text.trim_ascii();
+    let digits = text.strip_suffix(b"==").or_else(|| text.strip_suffix(b"=")).unwrap_or(text);
+    let is_hex = digits.len() >= HEX_DIGITS && digits.iter().all(u8::is_ascii_hexdigit);
+    // The numbers of base64 digits of 16, 24, 32, 48 and 64 bytes.
+    let is_key_length = matches!(digits.len(), 22 | 32 | 43 | 64 | 86);
+    is_secret(text)
+        || is_raw_key(text)
+        || is_hex
+        || is_key_length && digits.iter().all(|&byte| is_base64(byte)) && may_be_digits(digits)
+}
+
+fn is_base64(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
+}
+
+/// True for digits in hex or base64 of a key. Words of base64 digits have no digit, or are in one case.
+fn may_be_digits(run: &[u8]) -> bool {
+    let has = |is: fn(&u8) -> bool| run.iter().any(is);
+    let is_mixed = has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_digit);
+    let hex = run.split(|byte| !byte.is_ascii_hexdigit()).map(<[u8]>::len).max();
+    hex.is_some_and(|digits| digits >= HEX_DIGITS) || run.len() >= BASE64_DIGITS && is_mixed
+}
+
+/// True for the bytes of a key as text.
+fn is_raw_key(text: &[u8]) -> bool {
+    let characters = str::from_utf8(text).map_or(text.len(), |text| text.chars().count());
+    let is_text = str::from_utf8(text).is_ok_and(|text| !text.chars().any(char::is_control));
+    !is_text && [16, 24, 32, 48, 64].iter().any(|len| [characters, text.len()].contains(len))
+}
+
+/// A name that a user gave, for a message. If it can be a key, other words take its place.
+///
+/// ```
+/// use lockstep_core::shown::name;
+///
+/// assert_eq!(name("cuda:7"), "cuda:7");
+/// assert_eq!(name("000102030405060708090a0b0c0d0e0f"), "(a key, not shown)");
+/// ```
+pub fn name(given: &str) -> Cow<'_, str> {
+    if may_be_key(given.as_bytes()) { KEY_AS_NAME.into() } else { given.into() }
+}
+
+/// A path that a user gave, for an error. If it is a secret, or if no such file exists and it is nothing but a key, other words
+/// take its place.
+pub fn path(given: &Path, exists: bool) -> Cow<'_, Path> {
+    let text = given.as_os_str().as_encoded_bytes();
+    let is_key = is_secret(text) || !exists && is_only_key(text);
+    if is_key { Path::new(KEY_AS_PATH).into() } else { given.into() }
+}
+
+/// What [`name`] returns for a key.
+pub const KEY_AS_NAME: &str = "(a key, not shown)";
+
+/// What [`path`] returns for a secret.
+pub const KEY_AS_PATH: &str = "(a key in place of a path, not shown)";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_recognised() {
+        let keys: [&[u8]; 14] = [
+            b"lockstep-key-256 00",
+            b"folder/AGE-SECRET-KEY-1QQQ",
+            b"age-secret-key-1qqq",
+            b"AGE-PLUGIN-YUBIKEY-1QQ",
+            b"-----BEGIN OPENSSH PRIVATE KEY-----",
+            b"000102030405060708090a0b0c0d0e0f",
+            b"000102030405060708090A0B0C0D0E0F1",
+            b"--key=000102030405060708090a0b0c0d0e0f",
+            b"-k000102030405060708090a0b0c0d0e0f",
+            b"AAECAwQFBgcICQoLDA0ODw==",
+            b"b'AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8='",
+            b"\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f",
+            &[0xfe; 32],
+            "\u{80}\u{81}abcdefghijklmn".as_bytes(),
+        ];
+        for key in keys {
+            assert!(may_be_key(key), "{}", key.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn names_are_not_keys() {
+        for name in [
+            "",
+            "auto",
+            "cuda:0",
+            "cuda/coarse-shared",
+            "opengl/gems-two-channels",
+            "person.addresses.list.element.postal_code",
+            "XAES-256-GCM",
+            "a long name of a column, with words and 3 numbers: 1234567890",
+            "deadbeef",
+            "caf\u{e9}",
+        ] {
+            assert!(!may_be_key(name.as_bytes()), "{name}");
+            assert_eq!(super::name(name), name);
+        }
+    }
+
+    #[test]
+    fn names_of_files_can_be_checksums() {
+        let sum = Path::new("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08");
+        assert_eq!(path(sum, true), sum);
+        assert_eq!(path(sum, false), Path::new(KEY_AS_PATH));
+        assert_eq!(path(Path::new("AGE-SECRET-KEY-1QQ"), true), Path::new(KEY_AS_PATH));
+        let in_a_folder = Path::new("objects").join(sum);
+        assert_eq!(path(&in_a_folder, false), in_a_folder);
+        let words = Path::new("a-name-of-more-than-22-characters");
+        assert_eq!(path(words, false), words);
+    }
+}

@@ -1,0 +1,14 @@
+"""What messages show of the values of arguments."""
+
+from ._native import shown_name
+
+
+def shown(value: object) -> str:
+    """A value for a message. Only texts and integers are shown: other values, and texts that can be a key, may be a key that was given
+    in a wrong place.
+    """
+    if isinstance(value, int) and -(1 << 64) < value < 1 << 64:
+        return str(value)
+    if isinstance(value, str):
+        return repr(shown_name(value))
+    return f"(a value of the type {type(value).__name__}, not shown)"
