@@ -8,8 +8,7 @@ use std::path::Path;
 use std::{ptr, slice};
 
 use lockstep::hazmat::data::{Data, Span};
-use lockstep::hazmat::{Block, Error};
-use zeroize::Zeroize;
+use lockstep::hazmat::{Block, Error, stack};
 
 use crate::error::{
     Failure, LOCKSTEP_ERROR_INTERNAL, LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_NULL, LOCKSTEP_ERROR_OVERLAP,
@@ -42,16 +41,8 @@ pub(crate) fn guarded_key(body: impl FnOnce() -> Outcome<()>) -> c_int {
         guarded(body)
     }
     let code = run(body);
-    wipe_stack();
+    stack::wipe_below();
     code
-}
-
-/// Overwrites 16 KiB of the stack below the caller. Functions that make keys use less.
-#[inline(never)]
-fn wipe_stack() {
-    let mut area = [0u64; 2048];
-    // Volatile writes: the compiler does not remove them.
-    area.zeroize();
 }
 
 /// Drops an object that C frees. Does nothing if the pointer is null. If the drop panics, the rest of the object is leaked, which

@@ -30,21 +30,25 @@ pub(crate) fn program() -> Option<&'static Path> {
 }
 
 /// A message without the arguments that are keys. A key can be given by mistake where a name or a path is expected, and messages of
-/// the parser repeat arguments. The name of an existing file is kept.
+/// the parser repeat arguments. The name of a file that exists at the first message is kept.
 pub(crate) fn without_keys(message: &str) -> Cow<'_, str> {
-    let mut message = Cow::Borrowed(message);
-    for argument in arguments() {
-        let argument = argument.to_string_lossy();
-        // `--option=VALUE`, `-oVALUE` and `VALUE`.
-        let value_of_long = argument.split_once('=').map(|(_, value)| value);
-        let value_of_short = argument.strip_prefix('-').and_then(|rest| rest.get(1..));
-        for value in [value_of_long, value_of_short, Some(&argument)].into_iter().flatten().map(str::trim) {
-            let is_key = shown::is_only_key(value.as_bytes())
-                && (shown::is_secret(value.as_bytes()) || !Path::new(value).exists());
-            if is_key && message.contains(value) {
-                message = message.replace(value, "(a key, not shown)").into();
-            }
-        }
-    }
-    message
+    static KEYS: OnceLock<Vec<String>> = OnceLock::new();
+    let keys = KEYS.get_or_init(|| {
+        arguments().iter().flat_map(|argument| keys_in(&argument.to_string_lossy())).collect()
+    });
+    keys.iter()
+        .filter(|key| message.contains(&***key))
+        .fold(Cow::Borrowed(message), |message, key| message.replace(&**key, "(a key, not shown)").into())
+}
+
+/// The keys among `--option=VALUE`, `-oVALUE` and `VALUE`.
+fn keys_in(argument: &str) -> Vec<String> {
+    let value_of_long = argument.split_once('=').map(|(_, value)| value);
+    let value_of_short = argument.strip_prefix('-').and_then(|rest| rest.get(1..));
+    let values = [value_of_long, value_of_short, Some(argument)].into_iter().flatten().map(str::trim);
+    let is_key = |value: &&str| {
+        shown::is_only_key(value.as_bytes())
+            && (shown::is_secret(value.as_bytes()) || !Path::new(value).exists())
+    };
+    values.filter(is_key).map(str::to_owned).collect()
 }

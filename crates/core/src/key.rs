@@ -106,7 +106,12 @@ impl Key {
             place = &form.next;
         }
         let mut new = form_in_own_frame(|| make(self));
-        stack::wipe_below();
+        // Forms that are moved together with GCM's powers of H use more of the stack than round keys alone. Those are made for each
+        // message by GCM-SIV.
+        match size_of::<T>() {
+            0..=1024 => stack::wipe::<4096>(),
+            _ => stack::wipe_below(),
+        }
         loop {
             // Another thread may have added a form in the meantime, either of this type or of another type.
             match place.set(new) {

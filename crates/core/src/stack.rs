@@ -11,12 +11,12 @@ use std::hint::black_box;
 /// GCM's powers of H.
 const DEPTH: usize = 16 << 10;
 
-/// Overwrites the stack below the caller. This takes about 0.1 microseconds.
+/// Overwrites the stack below the caller: 16 KiB, which takes about 0.2 microseconds on a Zen 3.
 pub fn wipe_below() {
     wipe::<DEPTH>();
 }
 
-/// Overwrites this number of bytes of the stack below the caller.
+/// Overwrites this number of bytes of the stack below the caller: 2 KiB take about 25 nanoseconds on a Zen 3, 4 KiB about 80.
 #[inline(never)]
 pub fn wipe<const BYTES: usize>() {
     let mut below = [0u8; BYTES];

@@ -6,7 +6,7 @@ use lockstep_core::backend::{
     Backend, Completion, Cost, Device, DeviceId, Discovery, KernelId, KernelInfo, Unit,
 };
 use lockstep_core::stack;
-use lockstep_core::work::{Operation, Task, Work};
+use lockstep_core::work::{Operation, Pass, Task, Work};
 use lockstep_core::{KeySize, Result};
 
 use crate::aws_lc::AwsLc;
@@ -16,9 +16,6 @@ use crate::soft::Soft;
 
 /// The identifier of the only device of this backend.
 pub const CPU: DeviceId = DeviceId { backend: "cpu", unit: Unit::Only };
-
-/// The stack use in bytes of the kernels, without that of an expansion, which [`Key::prepared`](lockstep_core::Key::prepared) wipes.
-const KERNEL_STACK: usize = 4096;
 
 /// Options of the CPU backend.
 #[derive(Debug, Clone, Default)]
@@ -144,10 +141,23 @@ impl Device for Cpu {
             let name = self.infos.get(usize::from(kernel.0)).map_or("this processor", |info| info.name);
             return Err(work.task.operation().unsupported_by(name));
         };
+        let operation = work.task.operation();
         let outcome = runner.run(&mut work.task, self.threads);
-        // Loops with many vectors leave the first and the last round key on the stack.
-        stack::wipe::<KERNEL_STACK>();
+        wipe_stack_of(operation);
         outcome.map(|()| Completion::Done)
+    }
+}
+
+/// Overwrites the stack that a kernel has used: loops with many vectors leave the first and the last round key there. In the compiled
+/// x86 kernels, the frames of the parallel passes have up to 576 bytes, without those of their callers, and the frames of all other
+/// loops have up to 4 KiB. The expansion of a key is not included, since [`Key::prepared`](lockstep_core::Key::prepared) wipes the stack itself.
+fn wipe_stack_of(operation: Operation) {
+    use Pass::{CbcDecrypt, Cfb128Decrypt, Ctr, Ctr32, CtrLittle32, EcbDecrypt, EcbEncrypt};
+    match operation {
+        Operation::Pass(EcbEncrypt | EcbDecrypt | Ctr | Ctr32 | CtrLittle32 | CbcDecrypt | Cfb128Decrypt) => {
+            stack::wipe::<2048>()
+        }
+        Operation::Pass(_) | Operation::Fused(_) => stack::wipe::<4096>(),
     }
 }
 

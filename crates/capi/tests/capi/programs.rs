@@ -9,7 +9,7 @@ use lockstep_reference::cobblestone::{self, Aead};
 use crate::library::{self, Linked, compile, run};
 use crate::vectors;
 
-const TEST_PROGRAM: [&str; 8] = [
+const TEST_PROGRAM: [&str; 9] = [
     "tests/c/main.c",
     "tests/c/aead.c",
     "tests/c/cipher.c",
