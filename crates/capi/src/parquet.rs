@@ -90,9 +90,10 @@ pub struct ParquetReadOptions {
     pub allow_unauthenticated_pages: c_int,
     /// Not 0: read a file with a plaintext footer if there is no footer key. The signature of the footer is then not checked. Changes
     /// of names, types, other metadata, and columns without a key are not detected, and neither are row groups that are missing or in
-    /// another order. The values of a column of `columns` are still authentic: its name, its physical type and its pages are bound to
-    /// each other and to the file. With `find_key` every column may have been replaced by a plain one. If there is a footer key, the
-    /// signature is always checked.
+    /// another order. Of a column of `columns`, the path, the physical type and the bytes of the pages are still authentic, and bound to
+    /// each other and to the file. The schema states how the bytes are decoded (repetition, length of a fixed-length type, logical
+    /// type), and it is not authenticated. So a change of the schema can change the values that are read. With `find_key` every column
+    /// may have been replaced by a plain one. If there is a footer key, the signature is always checked.
     pub allow_unauthenticated_footer: c_int,
     /// Zero.
     pub reserved: u32,

@@ -16,7 +16,7 @@
 //! **Different prefixes under one key.** If the associated data of two modules are equal, the longer prefix begins with the shorter
 //! one. So the associated data differ if no prefix under a key is the beginning of another one. Different prefixes of equal length
 //! fulfil this rule. A file without a prefix has the empty prefix, which is the beginning of every other one.
-//! Neither a reader nor a writer knows the other prefixes under a key, so the rule is one for users (`docs/data.md`).
+//! Readers and writers do not have the other prefixes under a key, so users must keep this rule (`docs/data.md`).
 //!
 //! Therefore a reader refuses identifiers of other lengths, and does not use a prefix that is stored in the file. The modules of a file
 //! without an identifier have no associated data at all; such a file is read only if the caller allows it.

@@ -70,8 +70,12 @@ pub enum Error {
     },
     /// Ordinals that a module of this type does not have.
     #[error(
-        "row group {row_group}, column {column} and page {page} are no place of a {module}: use ordinals from 0 to 32767 for {}, and 0 for all \
-         others", match .used { 0 => "none of them", 2 => "the row group and the column", _ => "all of them" }
+        "row group {row_group}, column {column} and page {page} are not valid for the module type {module}, which has {}",
+        match .used {
+            0 => "no ordinals: set row group, column and page to 0",
+            2 => "the ordinals of a row group and a column: set them to numbers from 0 to 32767, and page to 0",
+            _ => "the ordinals of a row group, a column and a page: set them to numbers from 0 to 32767",
+        }
     )]
     Ordinal {
         /// The type of the module.

@@ -11,10 +11,11 @@
 //!   (keys, nonces, tags, most associated data) are therefore copied by atomic reads ([`Copied`]), and so are the data that are written
 //!   to an encrypted file ([`read_shared`]). The copies are wiped.
 //! - Longer inputs, and outputs in a buffer of the caller, are used where they are, since a copy would take as long as the encryption.
-//!   The memory stays valid, because its owner can neither move nor resize an exported buffer. That no other thread changes it is the
-//!   duty of the program, which docs/python.md states. Rust cannot express a weaker duty for code that takes slices, and the modes take
-//!   slices. If a program fails in this duty, what it gets is a wrong output or `InvalidTag`: the code of the library is the same as
-//!   for other data, its lengths come from the exported buffer and not from the bytes, and no address and no branch of the default
+//!   The memory stays valid, because its owner can neither move nor resize an exported buffer. The program must not change it during
+//!   the call, as docs/python.md states. This applies to other threads, and to Python code that the call runs on its own thread: methods
+//!   of file objects, signal handlers and progress callbacks. Rust cannot express a weaker duty for code that takes slices, and the
+//!   modes take slices. If a program fails in this duty, what it gets is a wrong output or `InvalidTag`: the code of the library is the
+//!   same as for other data, its lengths come from the exported buffer and not from the bytes, and no address and no branch of the default
 //!   kernels depends on the bytes (docs/security.md). The tests change every kind of argument during calls.
 
 use std::mem::MaybeUninit;
@@ -312,9 +313,9 @@ pub(crate) fn unfilled_bytes(py: Python<'_>, len: usize) -> PyResult<(Bound<'_, 
 
 /// Sets memory to unspecified bytes, without a machine instruction.
 ///
-/// Memory that was allocated and not written has no value for the compiler, which may draw conclusions from a read of it. For the
-/// compiler, the empty assembly code below writes to all memory that it has an address of. So the memory has values afterwards, which the
-/// compiler does not know; they are what was there before. (Pages that an allocator has given up by `MADV_FREE` could still be replaced by
+/// Memory that was allocated and not written is uninitialised, and a read of it is undefined behaviour. The compiler must assume that the
+/// empty assembly code below writes to the memory at the address that it gets. So the memory is initialised afterwards. Its values are
+/// unspecified; they are what was there before. (Pages that an allocator has given up by `MADV_FREE` could still be replaced by
 /// zeros before they are written to. The library writes each byte of an output before it reads it.)
 ///
 /// # Safety

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,6 +14,8 @@ use lockstep::{
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use zeroize::Zeroizing;
 
 use crate::buffer::{Export, Memory, read_shared, slice_mut};
 use crate::engine;
@@ -27,6 +29,8 @@ use crate::turn::Turn;
 
 /// Reads of more bytes than this run on a thread of their own, so that the calling thread can run signal handlers.
 const LONG_READ: usize = 4 << 20;
+/// Data that can change are copied in pieces of at most this length before they are encrypted.
+const PIECE: usize = 64 << 10;
 
 /// An encrypted message with random access.
 #[pyclass(frozen, module = "lockstep._native")]
@@ -176,12 +180,32 @@ impl NativeWriter {
 
     /// Encrypts and writes the bytes of a buffer; returns their number.
     fn write(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<usize> {
+        if let Ok(bytes) = data.cast_exact::<PyBytes>() {
+            // They do not change.
+            let bytes = bytes.as_bytes();
+            let written = self.with(py, |writer| Some(writer.as_mut()?.write_all(bytes)))?;
+            return wrote(written, bytes.len());
+        }
         let mut export = Export::new();
         let memory = export.locate(data)?;
-        let mut bytes = Shared::new([memory]);
-        let written = self.with(py, |writer| Some(io::copy(&mut bytes, writer.as_mut()?)))?;
-        written.ok_or_else(ended)?.map_err(|error| from_library(lockstep::Error::read(error)))?;
-        Ok(memory.len)
+        // SAFETY: the buffer is exported until the end of this function.
+        let mut bytes = unsafe { Shared::new([memory]) };
+        let written = self.with(py, |writer| {
+            let writer = writer.as_mut()?;
+            let mut piece = Zeroizing::new(vec![0; memory.len.min(PIECE)]);
+            Some(loop {
+                match bytes.read(&mut piece) {
+                    Ok(0) => break Ok(()),
+                    Ok(count) => {
+                        if let Err(error) = writer.write_all(&piece[..count]) {
+                            break Err(error);
+                        }
+                    }
+                    Err(error) => break Err(error),
+                }
+            })
+        })?;
+        wrote(written, memory.len)
     }
 
     /// Writes the end of the message, and gives the file of a path its name.
@@ -198,6 +222,12 @@ impl NativeWriter {
         }
         self.with(py, |writer| drop(writer.take()))
     }
+}
+
+/// The result of `write`: the number of bytes. `written` is None after the end.
+fn wrote(written: Option<io::Result<()>>, len: usize) -> PyResult<usize> {
+    written.ok_or_else(ended)?.map_err(|error| from_library(lockstep::Error::read(error)))?;
+    Ok(len)
 }
 
 fn ended() -> PyErr {
@@ -330,7 +360,8 @@ pub(crate) fn encrypt_buffers(
     let engine = engine::current(py)?;
     let mut exports: Vec<Export> = buffers.iter().map(|_| Export::new()).collect();
     let memories = exports.iter_mut().zip(&buffers).map(|(export, buffer)| export.locate(buffer));
-    let mut bytes = Shared::new(memories.collect::<PyResult<Vec<_>>>()?);
+    // SAFETY: the buffers are exported until the end of this function.
+    let mut bytes = unsafe { Shared::new(memories.collect::<PyResult<Vec<_>>>()?) };
     let sink = Sink::create(file, replaces)?;
     let is_object = matches!(sink, Sink::Object(_));
     let work = |options: Options<'_>| {
@@ -348,11 +379,13 @@ pub(crate) fn encrypt_buffers(
 /// Buffers of the program, which other threads can change, read one after the other.
 struct Shared(VecDeque<Memory>);
 
-// SAFETY: the memory is valid while the buffers are exported, and is read atomically.
+// SAFETY: the memory is valid as long as the value exists (see `new`), and is read atomically.
 unsafe impl Send for Shared {}
 
 impl Shared {
-    fn new(memories: impl IntoIterator<Item = Memory>) -> Shared {
+    /// # Safety
+    /// The memory is valid for reads as long as the value exists.
+    unsafe fn new(memories: impl IntoIterator<Item = Memory>) -> Shared {
         Shared(memories.into_iter().collect())
     }
 }
@@ -365,7 +398,7 @@ impl Read for Shared {
                 self.0.push_front(first.part(count..first.len));
             }
             if count > 0 || buffer.is_empty() {
-                // SAFETY: the buffers are exported as long as the function that has made this value runs.
+                // SAFETY: the caller of `new` guarantees that the memory is valid.
                 unsafe { read_shared(first.part(0..count), &mut buffer[..count]) };
                 return Ok(count);
             }

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 
 use crate::buffer::Export;
 use crate::error::{InvalidTag, from_library};
+use crate::forks::detached;
 use crate::task;
 use crate::text::Text;
 
@@ -114,7 +115,7 @@ impl Given {
             (Given::Recipients(_), _) => {
                 Err(PyTypeError::new_err("recipients are for writing: give identities for reading"))
             }
-            (Given::Age { .. }, None) => Err(PyValueError::new_err(match py.detach(|| format_of(source)) {
+            (Given::Age { .. }, None) => Err(PyValueError::new_err(match detached(py, || format_of(source)) {
                 Some(format) => format!("the file begins like {format}"),
                 None => "the file is not encrypted for recipients or with a passphrase: give its key; or it is not a Lockstep \
                          file, or was damaged at its start"

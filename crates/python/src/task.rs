@@ -59,6 +59,7 @@ pub(crate) fn run_until_signal<T: Send + 'static>(
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     let send = move || {
+        let _call = Call::new();
         // Nobody receives the result of a call that has ended.
         let _ = sender.send(work(&stopped));
     };

@@ -142,6 +142,25 @@ CASES = {
         ]
         during(works, 6, in_child)
     """,
+    # A thread that forks holds the lock, which the child then releases.
+    "a lock of the forking thread": """
+        generator, bits = lockstep.random.Generator(KEY), lockstep.random.BitGenerator(KEY)
+        for source, lock in ((generator, generator._lock), (bits, bits.lock)):
+            if not hasattr(lock, "_is_owned"):
+                continue
+            with lock:
+                child = os.fork()
+                if child == 0:
+                    signal.alarm(20)
+                    assert lock._is_owned()
+            if child == 0:
+                assert not lock._is_owned()
+                thread = threading.Thread(target=source.advance, args=(1,))
+                thread.start()
+                thread.join()
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+    """,
     # Without calls of other threads, the objects of the parent work in the child, also in a fork by a callback.
     "idle": """
         target = io.BytesIO()

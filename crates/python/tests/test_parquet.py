@@ -516,8 +516,12 @@ def test_arguments_of_open():
         lockstep.parquet.open(io.BytesIO(file))
     with pytest.raises(ValueError, match="no key for the footer"):
         lockstep.parquet.open(io.BytesIO(file), {})
-    with pytest.raises(ValueError, match="unknown entries"):
+    with pytest.raises(ValueError, match="unknown entries: 'footr';"):
         lockstep.parquet.open(io.BytesIO(file), {"footr": FOOTER})
+    with pytest.raises(ValueError, match=r"unknown entries: \(a text, not shown\);"):
+        lockstep.parquet.open(io.BytesIO(file), {"\ud800": FOOTER})
+    with pytest.raises(TypeError, match="keys is of the type bytes"):
+        lockstep.parquet.open(io.BytesIO(file), FOOTER)
     with pytest.raises(ValueError, match="no column valve"):
         lockstep.parquet.open(io.BytesIO(file), {"footer": FOOTER, "columns": {"valve": COLUMN}})
     with pytest.raises(lockstep.InvalidTag, match="footer"):

@@ -27,6 +27,21 @@ def words(position, count, size):
     return list(struct.unpack(f"<{count}{'I' if size == 4 else 'Q'}", keystream(position, count * size)))
 
 
+def test_position_and_state_wait_for_calls():
+    generator, read = Generator(KEY), []
+    threads = [threading.Thread(target=lambda get=get: read.append(get())) for get in (lambda: generator.position, lambda: generator.state)]
+    with generator._lock:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(0.05)
+        assert not read and "at position 0" in repr(generator)
+        generator.bytes(160)
+    for thread in threads:
+        thread.join()
+    assert 10 in read and generator.state in read
+
+
 @pytest.mark.parametrize("position", [0, 1, 2**64 - 1, 2**128 - 2])
 @pytest.mark.parametrize("size", [0, 1, 16, 1000, 40_000, 3_000_000])
 def test_bytes_are_the_keystream(position, size):

@@ -116,6 +116,47 @@ def test_threads_that_change_arguments(size):
         thread.join()
 
 
+@pytest.mark.parametrize("size", [100, 300_000, 5 << 20])
+def test_file_objects_that_change_arguments(key, size):
+    """Methods of a file object are called during the call. They change the buffer of `readinto` and the data of `write`."""
+    buffer = bytearray(size)
+
+    class Changing(io.BytesIO):
+        def change(self):
+            # The buffer is exported, so it cannot be resized.
+            with pytest.raises(BufferError):
+                buffer.append(0)
+            buffer[:] = data(size)
+
+        def read(self, count=-1):
+            if is_changed:
+                self.change()
+            return super().read(count)
+
+        def write(self, piece):
+            if is_changed:
+                self.change()
+            return super().write(piece)
+
+    is_changed = False
+    file = Changing()
+    with lockstep.open(file, "wb", key=key) as writer:
+        writer.write(bytes(size))
+    with lockstep.open(file, key=key) as reader:
+        is_changed = True
+        attempt(lambda: reader.raw.readinto(buffer))
+        is_changed = False
+        reader.raw.seek(0)
+        assert reader.raw.readinto(buffer) == size and buffer == bytes(size)
+    target = Changing()
+    with lockstep.open(target, "wb", key=key) as writer:
+        is_changed = size > 100_000
+        writer.raw.write(buffer)
+        is_changed = False
+    with lockstep.open(target, key=key) as reader:
+        assert len(reader.read()) == size
+
+
 @pytest.mark.parametrize("mode", ["AESSIV", "AESGCMSIV", "encrypt_many"])
 def test_short_arguments_are_read_once(key, mode):
     """These modes need the message and its associated data twice. The result must belong to one content of the buffer."""

@@ -390,7 +390,8 @@ impl<S: ReadAt> Planner<'_, S> {
         let mut what = format!("column {}", leaf.path);
         if crypto.has(column_crypto::WITH_FOOTER_KEY) {
             what.push_str(", which is encrypted with the footer key");
-            // Without a footer key, the visible metadata must name the column. So the names that are written below are in the file as often.
+            // Without a footer key, the visible metadata must name the column. This limits the size of the new footer: each name that is
+            // written below replaces one of the input.
             let visible = chunk.structure(chunk::META_DATA)?;
             if !visible.is_some_and(|meta| meta.has_strings(column::PATH_IN_SCHEMA, &leaf.names)) {
                 return Err(malformed(format!("the metadata of column {} name another column", leaf.path)));

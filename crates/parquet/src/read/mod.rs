@@ -47,10 +47,11 @@ pub struct ReadOptions<'a> {
     pub allows_unauthenticated_pages: bool,
     /// Read a file with a plaintext footer if there is no footer key. The signature of the footer is then not checked. Changes of
     /// names, types, other metadata, and columns without a key are not detected, and neither are row groups that are missing or in another
-    /// order. The values of a column with a given key are still authentic: its name, its physical type and its pages are bound
-    /// to each other, to the identifier of the file, and to the ordinals of the row group and the column. If the source of keys has no
-    /// [`KeySource::expected_columns`], every column may have been replaced by a plain one. If there is a footer key, the signature is
-    /// always checked.
+    /// order. Of a column with a given key, the path, the physical type and the bytes of the pages are still authentic. They are bound
+    /// to each other, to the identifier of the file, and to the ordinals of the row group and the column. The schema states how the bytes
+    /// are decoded (repetition, length of a fixed-length type, logical type), and it is not authenticated. So a change of the schema
+    /// can change the values that are read. If the source of keys has no [`KeySource::expected_columns`], every column may have been
+    /// replaced by a plain one. If there is a footer key, the signature is always checked.
     pub allows_unauthenticated_footer: bool,
 }
 

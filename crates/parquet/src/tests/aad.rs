@@ -134,16 +134,16 @@ fn only_identifiers_of_8_bytes_are_accepted() {
     }
 }
 
-/// The source of keys is not asked before the prefix is right.
+/// No key is requested before the prefix is right: a request panics.
 struct NoKeys;
 
 impl crate::KeySource for NoKeys {
     fn footer_key(&self, _: Option<&[u8]>) -> crate::Result<Option<Zeroizing<Vec<u8>>>> {
-        panic!("the source of keys is asked");
+        panic!("a key is requested");
     }
 
     fn column_key(&self, _: &str, _: Option<&[u8]>) -> crate::Result<Option<Zeroizing<Vec<u8>>>> {
-        panic!("the source of keys is asked");
+        panic!("a key is requested");
     }
 }
 

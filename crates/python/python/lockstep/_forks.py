@@ -11,8 +11,13 @@ _RENEWALS: weakref.WeakKeyDictionary[Any, Callable[[Any], None]] = weakref.WeakK
 
 
 def renew_lock(lock: Any) -> None:
-    """Unlocks a lock of `threading`, as the modules of the standard library do in the child of a fork."""
-    lock._at_fork_reinit()
+    """Unlocks a lock of `threading`, as the modules of the standard library do in the child of a fork.
+
+    A reentrant lock that the forking thread holds is left alone: this thread exists in the child and releases it there.
+    """
+    is_owned = getattr(lock, "_is_owned", None)
+    if is_owned is None or not is_owned():
+        lock._at_fork_reinit()
 
 
 def in_child(owner: Any, renew: Callable[[Any], None]) -> None:
@@ -21,7 +26,7 @@ def in_child(owner: Any, renew: Callable[[Any], None]) -> None:
 
 
 def lock() -> Any:
-    """A reentrant lock that is unlocked in the child of a fork."""
+    """A reentrant lock that is unlocked in the child of a fork, unless the forking thread holds it."""
     new = threading.RLock()
     in_child(new, renew_lock)
     return new

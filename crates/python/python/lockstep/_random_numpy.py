@@ -23,7 +23,7 @@ class _NoSeed(ISeedSequence):
         return self.generate_state(n_children)
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"a BitGenerator of a key has no seed sequence, and so no {name!r}: use jumped or advance")
+        raise AttributeError(f"there is no {name!r}, since a BitGenerator of a key has no seed sequence: use jumped or advance")
 
 
 # numpy's types do not permit it, but its class takes every ISeedSequence.

@@ -10,5 +10,9 @@ def shown(value: object) -> str:
     if isinstance(value, int) and -(1 << 64) < value < 1 << 64:
         return str(value)
     if isinstance(value, str):
-        return repr(shown_name(value))
+        try:
+            return repr(shown_name(value))
+        except ValueError:
+            # It has surrogates.
+            return "(a text, not shown)"
     return f"(a value of the type {type(value).__name__}, not shown)"

@@ -195,8 +195,9 @@ def open(
     changes in them are not detected. An attacker can also change a file with AES_GCM_V1 into such a file, because the format does not
     authenticate the algorithm in files with an encrypted footer. allow_unauthenticated_footer: read a file with a plaintext footer
     without a footer key. The signature of the footer is then not checked. Changes of names, types, other metadata, and columns without
-    a key are not detected, and neither are row groups that are missing or in another order. The values of a column in keys are still
-    authentic. With kms, every column may have been replaced by a plain one.
+    a key are not detected, and neither are row groups that are missing or in another order. Of a column in keys, the path, the physical
+    type and the bytes of the pages are still authentic. The schema, which states how the bytes are decoded (repetition, length of a
+    fixed-length type, logical type), is not. With kms, every column may have been replaced by a plain one.
 
     Columns whose key is not given are in the schema, but cannot be read: a read raises ValueError.
 
@@ -214,11 +215,14 @@ def open(
             return material.unwrap(metadata)
 
     else:
-        unknown = set(keys or ()) - {"footer", "columns"}
+        # The elements of anything else can be those of a key.
+        if not isinstance(keys, Mapping):
+            raise TypeError(f"keys is of the type {type(keys).__name__}: give a mapping with the entries 'footer' and 'columns'")
+        unknown = [name for name in keys if name not in ("footer", "columns")]
         if unknown:
-            raise ValueError(f"keys has {len(unknown)} unknown entries: it has 'footer' and 'columns'")
-        footer = (keys or {}).get("footer")
-        columns: Mapping[str, bytes] = (keys or {}).get("columns") or {}
+            raise ValueError(f"keys has unknown entries: {', '.join(map(shown, unknown))}; its entries are 'footer' and 'columns'")
+        footer = keys.get("footer")
+        columns: Mapping[str, bytes] = keys.get("columns") or {}
         expected = list(columns)
 
         def resolve(column: str | None, metadata: bytes | None) -> bytes | None:

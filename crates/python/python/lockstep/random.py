@@ -45,8 +45,9 @@ class Generator:
 
     @property
     def position(self) -> int:
-        """The block with which the next call starts."""
-        return self._stream.position
+        """The block with which the next call starts. Waits for the end of a call in another thread."""
+        with self._lock:
+            return self._stream.position
 
     @position.setter
     def position(self, position: int) -> None:
@@ -127,7 +128,8 @@ class Generator:
             return _random_arrays.integers(self._stream, low, high, shape, dtype, like, out)
 
     def __repr__(self) -> str:
-        return f"<lockstep.random.Generator at position {self.position}>"
+        # Does not wait for the lock.
+        return f"<lockstep.random.Generator at position {self._stream.position}>"
 
     def __reduce__(self) -> Any:
         raise TypeError("a generator is not pickled or copied, since that would store its key: use state and from_state")

@@ -11,9 +11,10 @@ use pyo3::types::PyBytes;
 use zeroize::Zeroize;
 
 use super::{Cipher, gcm};
-use crate::buffer::{Memory, input, is_apart, new_bytes, overlap, slice, slice_mut};
+use crate::buffer::{Memory, is_apart, new_bytes, overlap, read_shared, slice, slice_mut};
 use crate::engine;
 use crate::error::{InvalidTag, from_core};
+use crate::modes::TAG;
 use crate::task::{RELEASES_FROM, run_detached_if_long};
 
 /// Nonce and associated data of a message.
@@ -113,17 +114,20 @@ impl Cipher {
         if tag.overlaps(output) {
             return Err(overlap());
         }
-        let mut tag_copy = None;
+        // Other threads can change the tag.
+        let mut tag_copy = [0; TAG];
+        let tag_copy = &mut tag_copy[..self.tag];
         // SAFETY: the output is an exported writable buffer, and body and tag are disjoint parts of the data, which are valid for
         // reads. The tag does not overlap the output. The body does not either, or it is the output. In the second case, only the
         // slice of the output is made.
-        let (data, tag) = unsafe {
+        let data = unsafe {
             let output = slice_mut(output);
             let data =
                 if is_apart { HostData::copy(slice(body), output) } else { Ok(HostData::InPlace(output)) };
-            (data.map_err(from_core)?, input(tag, &mut tag_copy))
+            read_shared(tag, tag_copy);
+            data.map_err(from_core)?
         };
-        self.open(py, header, data, tag)?;
+        self.open(py, header, data, tag_copy)?;
         Ok(len)
     }
 

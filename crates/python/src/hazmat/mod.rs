@@ -179,7 +179,10 @@ pub(crate) fn raw_into(
     }
     let call = Call::new(text::utf8(mode)?, encrypts, key, iv)?;
     call.check_output(output)?;
-    call.run(py, host_data(data, output)?)?;
+    // SAFETY: both buffers are exported until the end of this function, and the output is writable. No slice of the output exists, since
+    // the key is apart from it and the initialization vector was copied.
+    let data_and_output = unsafe { host_data(data, output) };
+    call.run(py, data_and_output?)?;
     Ok(data.len)
 }
 
@@ -187,10 +190,14 @@ pub(crate) fn raw_into(
 ///
 /// # Errors
 /// `ValueError` if they overlap in part.
-fn host_data<'a>(data: Memory, output: Memory) -> PyResult<HostData<'a>> {
+///
+/// # Safety
+/// During `'a`, the data are valid for reads, and the output is initialised and valid for reads and writes. Apart from the data, nothing
+/// else in this crate refers to the output. The documentation of `buffer` states what holds for other threads.
+unsafe fn host_data<'a>(data: Memory, output: Memory) -> PyResult<HostData<'a>> {
     let is_apart = is_apart(data, output)?;
-    // SAFETY: both are exported or imported by the callers until the end of the work. The output is writable. It either overlaps
-    // nothing, or is the memory of the whole data. In the second case, no slice of the data is made.
+    // SAFETY: guaranteed by the caller. The output either does not overlap the data, or is the memory of the whole data. In the second
+    // case, no slice of the data is made.
     unsafe {
         match is_apart {
             true => HostData::copy(slice(data), slice_mut(output)).map_err(from_core),
