@@ -202,7 +202,7 @@ impl Header {
         let Some(work) = self.work_factor() else { return Ok(()) };
         if work > most {
             return Err(failed(format!(
-                "the passphrase of this file asks for {} of memory (scrypt work factor {work}, at most {most} is \
+                "the passphrase of this file requires {} of memory (scrypt work factor {work}, at most {most} is \
                  accepted): if you trust the file, give --max-work-factor {work}",
                 text::bytes(scrypt_memory(work))
             )));

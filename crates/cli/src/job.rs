@@ -83,7 +83,7 @@ pub(crate) fn run(
         json::add_warnings(&mut summary);
         // The summary is written to standard error, since standard output may contain the data.
         let _ = writeln!(std::io::stderr(), "{summary}");
-    } else if progress.wants_summary() {
+    } else if progress.shows_summary() {
         terminal::print_message(&format!(
             "{verb} {} in {:.2} s, {}",
             text::bytes(done.plaintext),

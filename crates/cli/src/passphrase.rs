@@ -132,8 +132,8 @@ fn collect(text: &str, characters: impl Iterator<Item = char>) -> SecretString {
     SecretString::from(normalised.as_str())
 }
 
-/// The forms of a passphrase, as an identity of the age crate. Each form takes as long as a wrong passphrase: about a second for the
-/// usual work factor.
+/// The forms of a passphrase, as an identity of the age crate. Each form takes one derivation of the key: about a second for the usual
+/// work factor.
 pub(crate) struct Forms<'a> {
     forms: Vec<SecretString>,
     max_work: u8,

@@ -100,7 +100,7 @@ impl Progress {
     }
 
     /// True if a summary at the end is shown.
-    pub(crate) fn wants_summary(&self) -> bool {
+    pub(crate) fn shows_summary(&self) -> bool {
         match self.kind {
             Kind::Silent => false,
             _ => self.always || self.started.elapsed() >= MIN_DURATION,

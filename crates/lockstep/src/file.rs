@@ -43,7 +43,8 @@ pub fn encrypt_file(
 
 /// Decrypts a file to a file. The output appears complete and verified or not at all, with the permission bits of the
 /// input under the umask. With [`Options::partial`], the verified beginning of a damaged file appears, unless it is empty,
-/// and the error is [`Error::Partial`].
+/// and the error is [`Error::Partial`]. An existing output is replaced only by a complete one: if it exists and
+/// [`FileOptions::force`] is set, no part is kept, and the error is the cause.
 ///
 /// # Errors
 /// [`Error::SameFile`], [`Error::Exists`], [`Error::File`] and those of [`crate::decrypt`].
@@ -57,10 +58,15 @@ pub fn decrypt_file(
 ) -> Result<Summary> {
     let (input, mut output) = open_pair(from, to, &options)?;
     let decrypted = decrypt_open_file(engine, key, context, &input, &mut output, options.stream);
-    if decrypted.as_ref().err().is_none_or(Error::keeps_output) {
-        output.commit()?;
+    let replaces = || options.force && !output.is_direct() && to.symlink_metadata().is_ok();
+    match decrypted {
+        Err(error) if !error.keeps_output() => Err(error),
+        Err(Error::Partial { source, .. }) if replaces() => Err(*source),
+        complete_or_part => {
+            output.commit()?;
+            complete_or_part
+        }
     }
-    decrypted
 }
 
 /// Encrypts like [`crate::encrypt`], from the position of an open file to its end. Regular files of at least 1 MiB are
@@ -149,4 +155,32 @@ fn is_same(a: &Metadata, b: &Metadata) -> bool {
     // the device numbers are compared.
     let is_same_disk = is_disk(a) && is_disk(b) && a.rdev() == b.rdev();
     is_same_disk || (a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_replaces_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        let (engine, key) = (Engine::builder().device("cpu").build().unwrap(), FileKey::generate().unwrap());
+        let message = crate::seal(&engine, &key, b"", &[7; 50_000]).unwrap();
+        std::fs::write(&from, &message[..40_000]).unwrap();
+        std::fs::write(&to, "precious").unwrap();
+        let stream = Options::new().partial(true);
+        let options = FileOptions { stream, force: true, ..Default::default() };
+        let decrypt = || decrypt_file(&engine, &key, b"", &from, &to, options);
+        let error = decrypt().unwrap_err();
+        assert!(error.is_authentication_failure() && !matches!(error, Error::Partial { .. }), "{error}");
+        assert_eq!(std::fs::read(&to).unwrap(), b"precious");
+        std::fs::remove_file(&to).unwrap();
+        assert!(matches!(decrypt(), Err(Error::Partial { verified: 32768, .. })));
+        assert_eq!(std::fs::read(&to).unwrap(), [7; 32768]);
+        // A complete output replaces it.
+        std::fs::write(&from, &message).unwrap();
+        decrypt().unwrap();
+        assert_eq!(std::fs::read(&to).unwrap(), [7; 50_000]);
+    }
 }

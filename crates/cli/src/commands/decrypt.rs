@@ -76,10 +76,10 @@ pub(crate) struct Decrypt {
 
     /// If the input is damaged or was cut off, keep its beginning, up to the first part that is not authentic
     ///
-    /// This applies to files and to standard input, and to each of many files. The exit code is 1, and the message states the
-    /// number of bytes, which are verified. If nothing could be verified, no output file appears. An output that is only a part
-    /// has the name of a whole one.
-    #[arg(long, conflicts_with_all = ["range", "resume"])]
+    /// This applies to files and to standard input, and to each of many files. The exit code is 1, or 2 if the input cannot be
+    /// read further. The message states the number of bytes, which are verified. If nothing could be verified, no output file
+    /// appears. The name of the output does not show that it is only a part.
+    #[arg(long, conflicts_with_all = ["range", "resume", "force"])]
     partial: bool,
 
     /// The file to decrypt (`-` is standard input); with -O, files and folders
@@ -124,7 +124,6 @@ fn run_many(args: &Decrypt, output_dir: &Path) -> Result<()> {
         resume: args.many.resume,
         force: args.output.force,
         sync: args.output.sync,
-        finds_leftovers: false,
         delete: false,
         protected,
         advice: &tree::Advice::COMMAND,
@@ -244,7 +243,11 @@ fn check_bare(has_key: bool, input: &Input, first_bytes: &[u8]) -> Result<()> {
     }
     let mut start = first_bytes.to_vec();
     start.resize(foreign::START, 0);
-    let got = first_bytes.len() + read_full(&mut input.reader(), &mut start[first_bytes.len()..])?;
+    let mut got = first_bytes.len();
+    // A pipe may have no more data for a long time.
+    if input.len().is_some() {
+        got += read_full(&mut input.reader(), &mut start[first_bytes.len()..])?;
+    }
     let format = foreign::recognise(&start[..got]);
     if resembles_magic(first_bytes) {
         return Err(Error::NotAuthentic(match format {
@@ -257,8 +260,8 @@ fn check_bare(has_key: bool, input: &Input, first_bytes: &[u8]) -> Result<()> {
 
 fn no_key_file() -> Error {
     failed(
-        "this file was not encrypted to recipients or with a passphrase: give its key file with -k; or it is not a Lockstep \
-         file, or was damaged at its start",
+        "this file was not encrypted to recipients or with a passphrase: give its key file with -k. Otherwise it is not a \
+         Lockstep file, or its start was damaged",
     )
 }
 

@@ -77,11 +77,10 @@ pub(crate) struct Encrypt {
     #[arg(long, help_heading = "Many files")]
     recursive: bool,
 
-    /// With -O and --recursive: delete encrypted files of earlier runs whose inputs do not exist any more, and folders that
-    /// are then empty
+    /// With -k, -O and --recursive: delete encrypted files of earlier runs whose inputs do not exist any more, and the
+    /// folders that are empty after that
     ///
-    /// A file is deleted only if this run has no failures and if the file opens with this key and context or, without -k, if
-    /// it was encrypted to recipients or with a passphrase, as in this run.
+    /// A file is deleted only if this run has no failures and if the file opens with this key and context.
     #[arg(long, help_heading = "Many files", requires = "output_dir")]
     delete: bool,
 
@@ -136,6 +135,11 @@ fn run_one(args: &Encrypt, request: &Request<'_>, path: &Path) -> Result<()> {
 fn run_many(args: &Encrypt, request: &Request<'_>, output_dir: &Path) -> Result<()> {
     let engine = args.engine.engine_for(&args.messages)?;
     sources::check_standard_input(&sources_of(args))?;
+    if args.delete && args.key.is_none() {
+        return Err(failed(
+            "--delete needs -k: without a key file, nothing shows which files are outputs of this command",
+        ));
+    }
     if args.delete && !request.recursive {
         return Err(failed(
             "--delete needs --recursive, and the folders whose outputs are in the output folder",
@@ -165,7 +169,6 @@ fn run_many(args: &Encrypt, request: &Request<'_>, output_dir: &Path) -> Result<
         resume: args.many.resume,
         force: args.output.force,
         sync: args.output.sync,
-        finds_leftovers: args.many.resume || args.output.force || args.delete,
         delete: args.delete,
         protected: sources_of(args),
         advice: &tree::Advice::COMMAND,

@@ -3,16 +3,11 @@
 
 use std::ffi::OsStr;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lockstep::quoted;
 
 use super::folder::{Entry, Folder};
 use crate::error::{Error, Result, failed};
-
-/// The number of errors of [`check`] for which the folder is listed. Listing it for each of many names would take
-/// quadratic time.
-const LISTED: usize = 100;
 
 /// The error for the output `path`, whose name finds a file that is stored under the name `stored`.
 pub(crate) fn error(path: &Path, stored: Option<&OsStr>) -> Error {
@@ -29,18 +24,10 @@ pub(crate) fn error(path: &Path, stored: Option<&OsStr>) -> Error {
 /// # Errors
 /// This error, and those of the file system.
 pub(crate) fn check(folder: &Folder, path: &Path) -> Result<()> {
-    static CHECKED: AtomicUsize = AtomicUsize::new(0);
     let cannot_look = || Error::io("look at", path);
     let name = path.file_name().unwrap_or_default();
     if folder.look(name).map_err(cannot_look())?.is_none() {
         return Ok(());
-    }
-    if CHECKED.fetch_add(1, Ordering::Relaxed) >= LISTED {
-        return Err(failed(format!(
-            "the name of the output {} is taken since the start of the run, by another process, or by another output \
-             whose name the file system does not distinguish from it: rename the input, or choose another output folder",
-            quoted(path)
-        )));
     }
     match folder.entry(name).map_err(cannot_look())? {
         Entry::Alias(id) => Err(error(path, folder.name_of(id).ok().flatten().as_deref())),

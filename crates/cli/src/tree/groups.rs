@@ -127,7 +127,6 @@ impl Plan {
             resume: existing == IfExists::Resume,
             force: existing == IfExists::Replace,
             sync,
-            finds_leftovers: direction == Direction::Encrypt && existing != IfExists::Refuse,
             delete: false,
             protected: Vec::new(),
             advice: &ADVICE,

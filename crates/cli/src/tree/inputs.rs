@@ -77,7 +77,7 @@ pub(crate) struct Place {
     pub(crate) root: Option<Arc<Root>>,
     /// True if the folder exists in the output folder.
     pub(crate) exists: bool,
-    /// True if the file system confuses its name with that of another folder: nothing is written to it.
+    /// True if the file system does not distinguish its name from that of another folder: nothing is written to it.
     pub(crate) is_refused: bool,
 }
 

@@ -82,8 +82,8 @@ impl Leftovers {
         }
     }
 
-    /// Removes the files for which `is_own` returns true, and then the empty folders. A file that another file has
-    /// replaced during the run is kept.
+    /// Removes the files for which `is_own` returns true, and then the folders that are empty and below which it has removed a
+    /// file. A file that has replaced another one during the run is kept, unless it replaces it immediately before the removal.
     pub(crate) fn delete(&self, output: &Folder, sync: bool, is_own: impl Fn(&File) -> bool) -> Deletion {
         let mut deletion = Deletion::default();
         for (path, id) in &self.files {
@@ -93,8 +93,9 @@ impl Leftovers {
                 Err(error) => deletion.failed.push((path.clone(), Error::io("delete", path)(error))),
             }
         }
+        let changed: HashSet<_> = deletion.deleted.iter().flat_map(|path| path.ancestors().skip(1)).collect();
         // Subfolders precede their parents here. A folder that is not empty remains.
-        for path in self.folders.iter().rev() {
+        for path in self.folders.iter().rev().filter(|path| changed.contains(path.as_path())) {
             if let (Some(parent), Some(name)) = (path.parent(), path.file_name())
                 && let Ok(parent) = output.open_below(parent)
             {

@@ -90,8 +90,6 @@ pub(crate) struct Options<'a> {
     pub(crate) force: bool,
     /// Put each output on stable storage before it counts as done.
     pub(crate) sync: bool,
-    /// Find outputs without input.
-    pub(crate) finds_leftovers: bool,
     /// Delete outputs without input.
     pub(crate) delete: bool,
     /// Files that no output may replace, each with a description.

@@ -75,7 +75,7 @@ pub(crate) fn assign(
     }
     check_distinct(&jobs, &inputs.places, options)?;
     let Some(output) = output else { return Ok((jobs, Leftovers::default())) };
-    let (jobs, leftovers) = survey(output, jobs, inputs, options)?;
+    let (jobs, leftovers) = survey(output, jobs, inputs, direction, options)?;
     check_existing(&jobs, &inputs.places, options)?;
     Ok((jobs, leftovers))
 }

@@ -76,7 +76,7 @@ fn print(verb: &str, inputs: &Inputs, outcome: &Outcome, messages: &ProgressArgs
     }
     let without_input = outcome.leftovers.len() + outcome.deleted.len();
     let is_notable = !inputs.failed.is_empty() || !inputs.skipped.is_empty() || without_input > 0;
-    if messages.quiet || !(is_notable || outcome.wants_summary) {
+    if messages.quiet || !(is_notable || outcome.shows_summary) {
         return;
     }
     let mut summary = format!("{verb} {}", files(outcome.done));
@@ -92,7 +92,7 @@ fn print(verb: &str, inputs: &Inputs, outcome: &Outcome, messages: &ProgressArgs
         (outcome.up_to_date, "up to date"),
         (inputs.skipped.len(), "skipped"),
         (outcome.deleted.len(), "deleted"),
-        (outcome.leftovers.len(), "without input, which --delete deletes"),
+        (outcome.leftovers.len(), "without input"),
         (inputs.failed.len(), "failed"),
     ];
     for (count, what) in others.into_iter().filter(|(count, _)| *count > 0) {

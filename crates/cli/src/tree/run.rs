@@ -51,7 +51,7 @@ pub(crate) struct Outcome {
     /// Outputs without input that were deleted.
     pub(crate) deleted: Vec<PathBuf>,
     pub(crate) time: Duration,
-    pub(crate) wants_summary: bool,
+    pub(crate) shows_summary: bool,
 }
 
 /// Processes the files of a plan and writes the outputs to the output folder.
@@ -80,7 +80,7 @@ pub(crate) fn run(
     let Work { outcome, .. } = work;
     let outcome = outcome.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     outcome.time = progress.end();
-    outcome.wants_summary = progress.wants_summary();
+    outcome.shows_summary = progress.shows_summary();
 }
 
 /// Compares existing outputs with their inputs; returns the jobs that are not up to date.

@@ -41,6 +41,7 @@ enum State {
 struct Survey<'a> {
     output: &'a Folder,
     options: &'a Options<'a>,
+    finds_leftovers: bool,
     jobs: &'a [Job],
     places: &'a [Place],
     skipped: &'a [(usize, OsString)],
@@ -52,8 +53,8 @@ struct Survey<'a> {
 }
 
 /// Finds outputs and folders that exist, and sets `exists` and `is_refused`. Inputs whose outputs cannot be checked, or
-/// have a name that the file system does not distinguish from another one, are moved to `inputs.failed`. If the options
-/// require it, returns the leftovers.
+/// have a name that the file system does not distinguish from another one, are moved to `inputs.failed`. Returns the leftovers
+/// if existing outputs of encryption may be kept, replaced or deleted.
 ///
 /// # Errors
 /// If an output is an input or one of the protected files.
@@ -61,11 +62,14 @@ pub(crate) fn survey(
     output: &Folder,
     jobs: Vec<Job>,
     inputs: &mut Inputs,
+    direction: Direction,
     options: &Options<'_>,
 ) -> Result<(Vec<Job>, Leftovers)> {
+    let may_change = options.resume || options.force || options.delete;
     let mut survey = Survey {
         output,
         options,
+        finds_leftovers: direction == Direction::Encrypt && may_change,
         jobs: &jobs,
         places: &inputs.places,
         skipped: &inputs.skipped_entries,
@@ -221,7 +225,7 @@ impl<'a> Survey<'a> {
                 self.place_states[index] = alias(&path, id_of(&stat));
             }
         }
-        if self.options.finds_leftovers && content.has_input {
+        if self.finds_leftovers && content.has_input {
             let wanted = self.wanted(&content);
             for name in stored.iter().flatten().filter(|name| !wanted.contains(name.as_os_str())) {
                 self.leftovers.add(folder, path, name, &self.known);

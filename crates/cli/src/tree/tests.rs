@@ -90,7 +90,6 @@ impl Scene {
             resume,
             force,
             sync: false,
-            finds_leftovers: resume || force,
             delete: false,
             protected: Vec::new(),
             advice: &Advice::COMMAND,

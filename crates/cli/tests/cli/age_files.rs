@@ -135,7 +135,10 @@ fn damage_anywhere_leaves_no_output() {
             assert!(ended.code == 1 || ended.stderr.contains("-k"), "{what}: {}", ended.stderr);
             assert_eq!(folder.names(), before, "{what}");
             let piped = folder.pipe(["decrypt", "-i", "identity"], bytes);
-            assert_eq!(piped.code, ended.code, "{what}: {}", piped.stderr);
+            // A damaged first line is not recognised, since fewer bytes of a pipe are looked at.
+            let is_unknown =
+                piped.code == 2 && ["-k", "begins like text"].iter().any(|text| piped.stderr.contains(text));
+            assert!(piped.code == ended.code || is_unknown, "{what}: {}", piped.stderr);
             assert!(piped.stdout.len().is_multiple_of(AGE_CHUNK), "{what}: a part of a chunk");
             assert!(plain.starts_with(&piped.stdout), "{what}");
         };
@@ -158,11 +161,11 @@ fn damage_anywhere_leaves_no_output() {
     // The verified beginning.
     folder.write("middle", &file[..header + AGE_CHUNK + 16 + 500]);
     for name in ["cut", "middle"] {
-        let how = ["decrypt", "-i", "identity", "--partial", "-f", name, "-o", "out"];
+        let how = ["decrypt", "-i", "identity", "--partial", name, "-o", "out"];
         folder.run(how).failed(1, "the verified beginning was written: 65536 bytes");
         assert!(folder.read("out") == data(AGE_CHUNK), "{name}");
+        folder.shell("rm out").succeeded();
     }
-    folder.shell("rm out").succeeded();
     folder.write("cut", &file[..header + 500]);
     folder.run(["decrypt", "-i", "identity", "--partial", "cut", "-o", "out"]).failed(1, "none was written");
     assert!(!folder.has("out"));

@@ -113,6 +113,24 @@ fn each_of_many_files_keeps_its_beginning() {
 }
 
 #[test]
+fn a_part_replaces_no_file() {
+    let folder = folder();
+    folder.write("damaged", &folder.read("cipher")[..HEADER + 2 * ENCRYPTED]);
+    folder.write("out", "precious");
+    for how in [&["-o", "out"][..], &["-O", "many"]] {
+        let args = ["decrypt", "-k", "key", "damaged", "--partial", "--force"];
+        let ended = folder.run(args.iter().chain(how));
+        assert!(
+            ended.code == 2 && ended.stderr.contains("cannot be used with '--force'"),
+            "{}",
+            ended.stderr
+        );
+    }
+    folder.run(["decrypt", "-k", "key", "damaged", "--partial", "-o", "out"]).failed(2, "exists");
+    assert_eq!(folder.read("out"), b"precious");
+}
+
+#[test]
 fn a_signal_keeps_nothing() {
     let folder = folder();
     fifo(&folder.path("fifo"));

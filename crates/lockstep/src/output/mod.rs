@@ -185,8 +185,9 @@ impl OutputFile {
     }
 }
 
-/// Removes the temporary files that killed processes of this user have left in a folder: regular files with one name.
-/// Files of running processes are locked and are kept. Returns the number of files removed.
+/// Removes the temporary files that killed processes of this user have left in a folder: regular files with one name that were last
+/// modified more than an hour ago. Files of running processes are locked and are kept; the hour is for network file systems that do
+/// not show the locks of other machines. Returns the number of files removed.
 ///
 /// # Errors
 /// If the folder cannot be read. A file that cannot be removed is skipped.
@@ -201,7 +202,7 @@ fn place_error(path: PathBuf, failed: Failed) -> Error {
         Failed::Rename(rustix::io::Errno::EXIST) => Error::Exists { path },
         Failed::Rename(error) => Error::file("rename the finished file to", path)(error.into()),
         Failed::Taken => Error::file("rename the finished file to", path)(io::Error::other(
-            "another process removed or replaced the temporary file: use a folder in which nobody else may write",
+            "another process removed or replaced the temporary file: use a folder in which no other user can write",
         )),
     }
 }

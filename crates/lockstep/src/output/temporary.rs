@@ -8,6 +8,7 @@ use std::fs::File;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::{
     AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, openat, statat, unlinkat,
@@ -22,6 +23,10 @@ use super::name::{Placement, TemporaryName, is_temporary};
 const WHILE_WRITING: u32 = 0o600;
 /// Mask of the permission bits of a mode, without set-user-ID, set-group-ID and the sticky bit.
 const PERMISSIONS: u32 = 0o777;
+/// Age of the last modification from which on a temporary file counts as abandoned, if it is not locked. Some network file systems
+/// keep locks to one machine, so that a file of a process on another machine does not appear as locked. That process usually writes
+/// to its file more often.
+const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// The result of a trial.
 #[derive(Debug, Clone, Copy)]
@@ -63,8 +68,16 @@ fn trial_unnamed(folder: &Arc<Folder>, options: OutputOptions) -> Result<Outcome
     if is_switched_off() {
         return Err(Errno::OPNOTSUPP);
     }
-    let file = create_unnamed(folder, options.mode.0)?;
-    let permissions = fstat(&file)?.st_mode & PERMISSIONS;
+    let file = create_unnamed(folder, PERMISSIONS)?;
+    let mut permissions = fstat(&file)?.st_mode & PERMISSIONS;
+    if permissions == PERMISSIONS {
+        // The umask is zero, or was not applied: Linux before 6.0 ignores it for files without a name on file systems without
+        // access lists.
+        let (name, named) = create_named(folder, options.mode.0)?;
+        permissions = fstat(&named)?.st_mode;
+        name.remove()?;
+    }
+    let permissions = permissions & options.mode.0;
     let mut name = TemporaryName::unused(folder)?;
     name.link(&file)?;
     name.remove()?;
@@ -211,30 +224,45 @@ fn is_same(found: Option<&Stat>, file: &Stat) -> bool {
     found.is_some_and(|found| (found.st_dev, found.st_ino) == (file.st_dev, file.st_ino))
 }
 
-/// Removes the files that have a temporary name if they are regular files of this user with one name, and are not locked.
-/// Returns the number of files removed.
+/// Removes the files that have a temporary name if they are regular files of this user with one name, were last modified more
+/// than an hour ago, and are not locked. Returns the number of files removed.
 pub(super) fn remove_abandoned(folder: BorrowedFd<'_>) -> Result<usize> {
     let mut removed = 0;
     let user = rustix::process::geteuid().as_raw();
+    let is_abandoned = |stat: &Stat| {
+        FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+            && (stat.st_uid, stat.st_nlink) == (user, 1)
+            && is_older(stat, ABANDONED)
+    };
+    let look = |name: &OsStr| statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok();
     for entry in Dir::read_from(folder)? {
         let entry = entry?;
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        if !is_temporary(name) {
+        if !is_temporary(name) || !look(name).is_some_and(|stat| is_abandoned(&stat)) {
             continue;
         }
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        // An exclusive lock on NFS needs a file that is open for writing.
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let Ok(file) = openat(folder, name, flags, Mode::empty()) else { continue };
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             continue;
         }
         // The status is read while the lock is held: no process that observes the lock changes the name any more.
         let stat = fstat(&file)?;
-        let is_ours = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
-            && (stat.st_uid, stat.st_nlink) == (user, 1);
-        let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok();
-        if is_ours && is_same(found.as_ref(), &stat) && unlinkat(folder, name, AtFlags::empty()).is_ok() {
+        let found = look(name);
+        if is_abandoned(&stat)
+            && is_same(found.as_ref(), &stat)
+            && unlinkat(folder, name, AtFlags::empty()).is_ok()
+        {
             removed += 1;
         }
     }
     Ok(removed)
+}
+
+/// True if a file was last modified at least this time ago.
+fn is_older(stat: &Stat, age: Duration) -> bool {
+    let modified = u64::try_from(stat.st_mtime).map_or(Duration::ZERO, Duration::from_secs);
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    now.checked_sub(modified).is_some_and(|passed| passed >= age)
 }

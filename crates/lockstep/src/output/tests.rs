@@ -6,6 +6,7 @@ use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
@@ -424,6 +425,7 @@ fn only_abandoned_temporary_files_are_removed() {
     let running = with_hook(named, || OutputFile::create(&at("out"), KEEP)).unwrap();
     assert_eq!(temporary_names(folder.path()).len(), 1);
     fs::write(at(".lockstep-0123456789abcdef.tmp"), "left by a process that was killed").unwrap();
+    fs::write(at(".lockstep-4444444444444444.tmp"), "of a process on another machine, perhaps").unwrap();
     for other in
         [".lockstep-0123456789abcde.tmp", ".lockstep-0123456789abcdeg.tmp", "0123456789abcdef.tmp", "x"]
     {
@@ -440,6 +442,13 @@ fn only_abandoned_temporary_files_are_removed() {
     symlink("x", at(".lockstep-0000000000000000.tmp")).unwrap();
     fs::create_dir(at(".lockstep-1111111111111111.tmp")).unwrap();
     let before = fs::read_dir(folder.path()).unwrap().count();
+    for path in temporary_names(folder.path()) {
+        let is_new = path == at(".lockstep-4444444444444444.tmp");
+        let age = Duration::from_secs(if is_new { 3000 } else { 4000 });
+        if fs::symlink_metadata(&path).unwrap().is_file() {
+            File::open(path).unwrap().set_modified(SystemTime::now() - age).unwrap();
+        }
+    }
     assert_eq!(super::remove_abandoned(open()).unwrap(), 1);
     assert!(!at(".lockstep-0123456789abcdef.tmp").exists());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), before - 1);

@@ -38,8 +38,8 @@ impl EncryptMany<'_> {
 
     /// True if the envelope was written for a passphrase, and one is used here, or for recipients in both cases.
     fn is_of_kind(&self, envelope: &Envelope) -> bool {
-        let wants_passphrase = self.kind == KeyKind::Passphrase;
-        wrapping::header(envelope).is_ok_and(|header| header.is_passphrase() == wants_passphrase)
+        let uses_passphrase = self.kind == KeyKind::Passphrase;
+        wrapping::header(envelope).is_ok_and(|header| header.is_passphrase() == uses_passphrase)
     }
 }
 
@@ -75,11 +75,8 @@ impl Operation for EncryptMany<'_> {
     }
 
     fn is_own(&self, output: &File) -> bool {
-        if self.kind == KeyKind::KeyFile {
-            let opens = |key| Existing::opens(self.engine, key, self.context.as_bytes(), output);
-            return self.key().is_ok_and(|(key, _)| opens(key));
-        }
-        matches!(Envelope::read_file(output), Ok(Some(envelope)) if self.is_of_kind(&envelope))
+        let opens = |key| Existing::opens(self.engine, key, self.context.as_bytes(), output);
+        self.kind == KeyKind::KeyFile && self.key().is_ok_and(|(key, _)| opens(key))
     }
 
     fn process(

@@ -187,6 +187,7 @@ def _run(
     try:
         plan.create_folders()
         _process(run, files, journal, report, options)
+        # Files of workers that died more than an hour ago: on some network file systems, locks do not show which workers live.
         plan.remove_abandoned()
         journal.finish(out, {file[2] for file in files})
     finally:
