@@ -44,9 +44,10 @@ fn most<T>(call: impl FnOnce() -> T) -> (T, usize) {
 
 /// Bytes of each footer. The difference of the two measurements does not contain what every call allocates.
 const LENS: [usize; 2] = [1 << 16, 1 << 18];
-/// The limits: bytes for each byte of the footer, bytes in addition, and the bytes by which the difference may exceed the first limit.
-const BEFORE_AUTHENTICATION: (usize, usize, usize) = (2, 256 << 10, 64 << 10);
-const AFTERWARDS: (usize, usize, usize) = (32, 4 << 20, 1 << 20);
+/// Bytes for each byte of the footer, bytes in addition, and the bytes by which the difference may exceed the first limit.
+type Limits = (usize, usize, usize);
+const BEFORE_AUTHENTICATION: Limits = (2, 256 << 10, 64 << 10);
+const AFTERWARDS: Limits = (32, 4 << 20, 1 << 20);
 
 fn varint(mut value: usize) -> Vec<u8> {
     let mut out = Vec::new();
@@ -138,7 +139,7 @@ fn file(footer: &[u8], magic: &[u8; 4], is_encrypted: bool) -> Vec<u8> {
 }
 
 /// The bytes that the calls on each footer take, with the name of the footer and of the call, the length of the footer, and the limits.
-fn measure(full: usize) -> Vec<(String, usize, usize, (usize, usize, usize))> {
+fn measure(full: usize) -> Vec<(String, usize, usize, Limits)> {
     let engine = Engine::builder().threads(1).build().unwrap();
     let keys = Keys::new().footer(&[7; 32]);
     let unsigned = ReadOptions { allows_unauthenticated_footer: true, ..ReadOptions::default() };
