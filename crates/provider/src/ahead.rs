@@ -18,11 +18,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use lockstep::hazmat::chaining::counter_after;
 use lockstep::hazmat::inline::{Block, Span};
+use lockstep::hazmat::stack;
 use lockstep::hazmat::work::Pass;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::ffi::process::{PerProcess, Process};
-use crate::ffi::{stack, thread};
+use crate::ffi::thread;
 use crate::instance::Instance;
 use crate::key::ContextKey;
 use crate::trace::Way;

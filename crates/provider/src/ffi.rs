@@ -8,7 +8,7 @@
 //! | `core` | functions of libcrypto: error stack, configuration |
 //! | `descriptor` | writing the trace and messages without side effects on the program |
 //! | `provider` | `OSSL_provider_init` and the functions of the provider itself |
-//! | `process`, `thread`, `stack` | forks, the provider's threads, wiping the stack |
+//! | `process`, `thread` | forks, the provider's threads |
 //! | `standard` | the files of standard output and standard error; messages |
 //! | `skey` | symmetric key objects |
 //! | `cipher` | the functions of a cipher, one set for each algorithm |
@@ -26,7 +26,6 @@ pub(crate) mod param;
 pub(crate) mod process;
 pub(crate) mod provider;
 mod skey;
-pub(crate) use lockstep::hazmat::stack;
 pub(crate) mod standard;
 pub(crate) mod thread;
 mod types;

@@ -6,10 +6,10 @@ use lockstep::hazmat::data::{Data, HostData};
 use lockstep::hazmat::inline::{Block, InlineKey, Span, advance_tweak};
 use lockstep::hazmat::mode::incremental::KeyedExecutor;
 use lockstep::hazmat::work::{Operation, Pass, Segment, Task, Tweak};
-use lockstep::hazmat::{Error, Key};
+use lockstep::hazmat::{Error, Key, stack};
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::ffi::{stack, thread};
+use crate::ffi::thread;
 use crate::instance::Instance;
 use crate::reason::{Outcome, Reason};
 use crate::trace::Way;

@@ -5,6 +5,7 @@ mod ahead;
 use std::sync::Arc;
 
 use lockstep::hazmat::inline::{Block, InlineGcm, InlineKernel, Span};
+use lockstep::hazmat::stack;
 use zeroize::Zeroize;
 
 use self::ahead::Ahead;
@@ -12,7 +13,6 @@ use super::Cipher;
 use crate::algorithm::Algorithm;
 use crate::ffi::buffers::Buffers;
 use crate::ffi::param::{GetParam, Kind, Parameters, SIZE, SetParam, UINT, entry, list};
-use crate::ffi::stack;
 use crate::instance::Instance;
 use crate::key::ContextKey;
 use crate::reason::{Outcome, Reason};

@@ -8,11 +8,12 @@ use std::ptr::{self, null_mut};
 use std::slice;
 use std::sync::Arc;
 
+use lockstep::hazmat::stack;
+
 use super::buffers::Buffers;
 use super::guard::guarded;
 use super::param::{END, Kind, SIZE, UINT, entry, iter_get_params, iter_set_params};
 use super::provider::{erased, instance};
-use super::stack;
 use super::types::{
     CIPHER_CIPHER, CIPHER_DECRYPT_INIT, CIPHER_DUPCTX, CIPHER_ENCRYPT_INIT, CIPHER_FINAL, CIPHER_FREECTX,
     CIPHER_GET_CTX_PARAMS, CIPHER_GET_PARAMS, CIPHER_GETTABLE_CTX_PARAMS, CIPHER_GETTABLE_PARAMS,
