@@ -1,6 +1,6 @@
 //! The known-answer test of the carry-less multiply-add. Kernels that use the instruction run only on devices that pass the test;
 //! other devices keep the kernels that use integers or tensor units.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "a launch: the kernel gets addresses of device memory")]
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! The layout of a chunk on the device: the place of each part in a staging buffer, and the descriptions that kernels
 //! read.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "the addresses of a batch must be valid until its launches have ended")]
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
 //! Device memory and pinned memory that callers allocate.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "a launch: the kernel gets addresses of device memory")]
 
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 //!
 //! All addresses and counts that the launches of this module and its submodules pass to kernels are fields of a [`Batch`], or
 //! are computed from them. Whoever makes a batch guarantees that they are valid.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "launches: the kernels get addresses of device memory")]
 
 use std::ops::Deref;
 

@@ -1,6 +1,6 @@
 //! Tables: messages that are described by arrays in device memory. Kernels make the segments of the messages in device
 //! memory, on the caller's stream.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "launches: the kernels get addresses of device memory")]
 
 use lockstep_core::Result;
 use lockstep_core::backend::{Completion, Pending};
