@@ -4,7 +4,8 @@
 //! tag, and with an entry for a wrong length; Node makes an error code of the text of the entry. After a failure the
 //! queue therefore has an entry exactly if OpenSSL's default provider leaves one, and the entry has the same number. If
 //! releases differ, the newest one decides. Where the default provider succeeds, and this provider is stricter, the queue is
-//! as after other failures of the same call.
+//! as after other failures of the same call. This is also true for a call that fails in both providers for different reasons,
+//! because an earlier call has a different effect (a table of docs/provider.md lists these effects).
 
 use crate::algorithm::Mode;
 use crate::reason::Reason;

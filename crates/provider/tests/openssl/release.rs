@@ -12,6 +12,17 @@ pub(crate) fn version() -> &'static str {
     unsafe { CStr::from_ptr(OpenSSL_version(0)) }.to_str().expect("ASCII")
 }
 
+/// The numbers of a version, for example (3, 0, 19).
+pub(crate) type Release = (u32, u32, u32);
+
+/// The numbers of [`version`].
+pub(crate) fn release() -> Release {
+    let text = version().split(' ').nth(1).expect("a name and a number");
+    let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().expect("a number"));
+    let mut next = || numbers.next().expect("three numbers");
+    (next(), next(), next())
+}
+
 /// Prints the version, also without `--nocapture`: where releases differ, the log of a run must show the release.
 /// `LOCKSTEP_TEST_OPENSSL`, which `tools/openssl_release.sh` sets, requires a version.
 #[test]
