@@ -324,6 +324,11 @@ pub(crate) fn decrypt_file(
     partial: bool,
     sparse: bool,
 ) -> PyResult<u64> {
+    if partial && overwrite {
+        return Err(PyValueError::new_err(
+            "a part must not replace a complete file: give partial or overwrite, not both",
+        ));
+    }
     let given = Given::new(key, context, None, identities, passphrase)?;
     let engine = engine::current(py)?;
     let input = open_input(py, source)?;

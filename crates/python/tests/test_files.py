@@ -412,6 +412,8 @@ def test_the_verified_beginning_of_a_damaged_file(tmp_path, key):
     source.write_bytes(message)
     with pytest.raises(lockstep.InvalidTag) as raised:
         lockstep.decrypt_file(source, to, data(32)[::-1], partial=True)
+    with pytest.raises(ValueError, match="not both"):
+        lockstep.decrypt_file(source, to, key, partial=True, overwrite=True)
     assert raised.value.verified == 0 and not to.exists()
     assert lockstep.decrypt_file(source, to, key, partial=True) == len(plain) and to.read_bytes() == plain
 

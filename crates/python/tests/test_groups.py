@@ -249,6 +249,8 @@ def test_abandoned_temporary_files_are_removed(tree, tmp_path, key):
         env={**os.environ, **named},
     ) as alive:
         assert alive.stdout.readline() == b"ready\n" and len(files_below(out)) == count + 2
+        for path in out.rglob(".lockstep-*.tmp"):
+            os.utime(path, (0, time.time() - 4000))
         plan.remove_abandoned()
         assert len(files_below(out)) == count + 1
         alive.communicate(b"", timeout=60)
