@@ -16,7 +16,7 @@ const MAGIC: &[u8] = b"age-encryption.org/";
 const ARMOR: &[u8] = b"-----BEGIN AGE ENCRYPTED FILE-----";
 /// Maximum length of a header in bytes.
 const MAX_HEADER: usize = 256 << 10;
-/// Maximum number of recipients, each of which is a stanza of the header. A header of the maximum length has fewer recipients of the
+/// Maximum number of recipients. Each recipient is a stanza of the header. A header of the maximum length has fewer recipients of the
 /// types of age and SSH. Each identity is tried on each stanza of its type, which takes about 50 us.
 const MAX_STANZAS: usize = 3000;
 /// Maximum number of types of recipients that a message lists.

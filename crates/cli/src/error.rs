@@ -131,7 +131,7 @@ pub(crate) fn failed(message: impl Into<String>) -> Error {
     Error::Failed(message.into())
 }
 
-/// The error that has ended a decryption, of which a part was written.
+/// The error that has ended a decryption, also if the verified beginning was written.
 fn cause(error: &lockstep::Error) -> &lockstep::Error {
     match error {
         lockstep::Error::Partial { source, .. } => source,

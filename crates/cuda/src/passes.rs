@@ -1,7 +1,7 @@
 //! The launches of each operation, in order.
 //!
 //! All addresses and counts that the launches of this module and its submodules pass to kernels are fields of a [`Batch`], or
-//! are computed from them. Whoever makes a batch guarantees that they are valid.
+//! are computed from them. The code that makes a batch guarantees that they are valid.
 #![allow(unsafe_code, reason = "launches: the kernels get addresses of device memory")]
 
 use std::ops::Deref;

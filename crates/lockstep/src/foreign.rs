@@ -78,7 +78,7 @@ const STARTS: &[(&[u8], &str, &str)] = &[
 const AGE_ARMOR: &[u8] = b"-----BEGIN AGE ENCRYPTED FILE-----";
 const PGP_ARMOR: &[u8] = b"-----BEGIN PGP MESSAGE-----";
 
-/// Recognises the format of a file by its first bytes, of which at most [`START`] are used. `None` for a message that is encrypted
+/// Recognises the format of a file by its first bytes. At most [`START`] bytes are used. `None` for a message that is encrypted
 /// for a key, unless its random first bytes are those of another format, and for unknown formats.
 pub fn recognise(start: &[u8]) -> Option<Foreign> {
     let start = &start[..start.len().min(START)];

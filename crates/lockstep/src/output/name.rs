@@ -12,7 +12,7 @@ use rustix::io::{Errno, Result};
 use super::folder::Folder;
 use crate::creator::Creator;
 
-/// The names that exist, of this process and of the processes of which it is a fork.
+/// The names that exist. After a fork, the list in the child also has the names of the parent.
 static NAMES: Mutex<Vec<Arc<Entry>>> = Mutex::new(Vec::new());
 /// True once the process is ending. A file that is created afterwards is removed at once.
 static IS_ENDING: AtomicBool = AtomicBool::new(false);

@@ -189,7 +189,7 @@ fn split(path: &Path) -> Result<(&Path, &OsStr)> {
 
 fn no_folder(path: &Path, folder: &Path, error: Errno) -> Error {
     if shown::is_only_key(path.as_os_str().as_bytes()) {
-        // Digits of a key in base64, of which a part looks like a folder.
+        // Digits of a key in base64 that contain a slash, so that the first part looks like a folder.
         return Error::file("create", path)(error.into());
     }
     // The path of the folder, without trailing slashes.
