@@ -7,6 +7,8 @@ use std::path::Path;
 
 /// The least number of hexadecimal digits of a key: 16 bytes.
 const HEX_DIGITS: usize = 32;
+/// The numbers of base64 digits of 16, 24, 32, 48 and 64 bytes, without padding.
+const KEY_LENGTHS: [usize; 5] = [22, 32, 43, 64, 86];
 /// The number of characters after the start of a key file or of an identity from which on a text is taken for one. Names of files can
 /// have the same start.
 const SECRET_CHARACTERS: usize = 16;
@@ -61,7 +63,20 @@ fn is_base64(byte: u8) -> bool {
 /// True for digits of a key in hex or base64.
 fn may_be_digits(run: &[u8]) -> bool {
     let hex = run.split(|byte| !byte.is_ascii_hexdigit()).map(<[u8]>::len).max();
-    hex.is_some_and(|digits| digits >= HEX_DIGITS) || is_base64_key(run)
+    hex.is_some_and(|digits| digits >= HEX_DIGITS) || parts_of_key_length(run).any(is_base64_key)
+}
+
+/// The parts of a run of base64 digits that begin at its start or after a separator, end at its end or before a separator, and are as
+/// long as a key. Names use some of the digits as separators.
+fn parts_of_key_length(run: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let is_separator = |byte: &u8| !byte.is_ascii_alphanumeric();
+    let starts = (0..run.len()).filter(move |&at| at == 0 || is_separator(&run[at - 1]));
+    starts.flat_map(move |at| {
+        KEY_LENGTHS.iter().filter_map(move |&len| {
+            let part = run.get(at..at + len)?;
+            run.get(at + len).is_none_or(is_separator).then_some(part)
+        })
+    })
 }
 
 /// True for base64 digits of 16, 24, 32, 48 or 64 bytes, without padding, that are not words. In words, upper case, lower case
@@ -69,7 +84,8 @@ fn may_be_digits(run: &[u8]) -> bool {
 fn is_base64_key(digits: &[u8]) -> bool {
     let class = |byte: u8| (byte.is_ascii_uppercase(), byte.is_ascii_lowercase(), byte.is_ascii_digit());
     let changes = digits.windows(2).filter(|pair| class(pair[0]) != class(pair[1])).count();
-    matches!(digits.len(), 22 | 32 | 43 | 64 | 86) && 3 * changes >= digits.len()
+    let is_mixed = digits.iter().any(u8::is_ascii_uppercase) && digits.iter().any(u8::is_ascii_lowercase);
+    KEY_LENGTHS.contains(&digits.len()) && is_mixed && 3 * changes >= digits.len()
 }
 
 /// True for the bytes of a key as text.
@@ -111,7 +127,7 @@ mod tests {
 
     #[test]
     fn keys_are_recognised() {
-        let keys: [&[u8]; 15] = [
+        let keys: [&[u8]; 16] = [
             b"lockstep-key-256 000102030405060708090a0b0c0d0e0f",
             b"folder/AGE-SECRET-KEY-1QQQSYQCYQ5RQWZQFPG9SCRGWPUGPZYSNZS",
             b"age-secret-key-pq-1qqqsyqcyq5rqwzqfpg9scrg",
@@ -123,6 +139,7 @@ mod tests {
             b"-k000102030405060708090a0b0c0d0e0f",
             b"AAECAwQFBgcICQoLDA0ODw==",
             b"xkQzPbWfYhTgRmNjLcVvSd",
+            b"cpu/jxtsKtlOcFOx5vipLEfTDlqbxNHn8gg2QZreXLcPI9g=",
             b"b'AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8='",
             b"\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f",
             &[0xfe; 32],
@@ -151,6 +168,7 @@ mod tests {
             "addressLine1OfCustomer",
             "VGG16_block5_conv3_kernel_M",
             "feature-Vector-Embedding-768",
+            "conv_1_a_2_b_3_c_4_d_5",
             "lockstep-key-laptop.txt",
             "age-plugin-yubikey/README-1.md",
             "-----begin",

@@ -109,9 +109,10 @@ impl ReadAt for Source {
 /// Moves a file object to an offset.
 fn seek(file: &Bound<'_, PyAny>, offset: u64) -> PyResult<()> {
     let position = file.call_method1(intern!(file.py(), "seek"), (offset,))?;
-    // The file objects of some libraries, such as paramiko, return None.
+    // The file objects of some libraries return None (paramiko), or the position in a file around theirs (PyTorch's readers of
+    // checkpoints). As in `io.BufferedReader`, only a position that no file can have is refused.
     if !position.is_none() {
-        number(&position, "seek", offset..=offset)?;
+        number(&position, "seek", 0..=i64::MAX as u64)?;
     }
     Ok(())
 }

@@ -3,9 +3,10 @@
 #include <vector>
 #include <lockstep.h>
 
-// `chunk` is the encrypted column chunk on the host, and `memory` its copy on the device. `place` has the key, the AAD prefix, the identifier
-// of the file, the algorithm, the row group and the column. After the call, the output and the status of each module are set. The modules are a
-// page header, its page, the next header, and so on. A page is at `output.offset` of `memory`. Returns LOCKSTEP_OK if all of them are authentic.
+// `chunk` is the encrypted column chunk on the host, and `memory` its copy on the device. `place` has the key, the AAD prefix, the
+// identifier of the file, the algorithm, the row group and the column. After the call, the output and the status of each module are set.
+// The modules are a page header, its page, the next header, and so on. A page is at `output.offset` of `memory`. Returns LOCKSTEP_OK if
+// all of them are authentic.
 inline int decrypt_pages(const lockstep_engine *engine, lockstep_parquet_protection place, bool has_dictionary,
                          const std::vector<std::uint8_t> &chunk, const lockstep_device_buffer *memory, void *cuda_stream,
                          std::vector<lockstep_parquet_device_module> &modules)
