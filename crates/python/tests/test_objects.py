@@ -394,7 +394,12 @@ def test_signals_run_while_a_file_object_is_read():
             os.kill(os.getpid(), armed.pop())
         return read(size)
 
-    with lockstep.open(Answers(message(bytes(3 << 20)), read=read), key=KEY) as file:
-        armed.append(signal.SIGINT)
-        with pytest.raises(KeyboardInterrupt):
-            file.read()
+    # A process in the background of a shell starts with SIGINT ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with lockstep.open(Answers(message(bytes(3 << 20)), read=read), key=KEY) as file:
+            armed.append(signal.SIGINT)
+            with pytest.raises(KeyboardInterrupt):
+                file.read()
+    finally:
+        signal.signal(signal.SIGINT, before)
