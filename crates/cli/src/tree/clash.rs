@@ -24,13 +24,9 @@ pub(crate) fn error(path: &Path, stored: Option<&OsStr>) -> Error {
 /// # Errors
 /// This error, and those of the file system.
 pub(crate) fn check(folder: &Folder, path: &Path) -> Result<()> {
-    let cannot_look = || Error::io("look at", path);
     let name = path.file_name().unwrap_or_default();
-    if folder.look(name).map_err(cannot_look())?.is_none() {
-        return Ok(());
-    }
-    match folder.entry(name).map_err(cannot_look())? {
-        Entry::Alias(id) => Err(error(path, folder.name_of(id).ok().flatten().as_deref())),
+    match folder.entry(name).map_err(Error::io("look at", path))? {
+        Entry::Alias(stored) => Err(error(path, stored.as_deref())),
         Entry::Missing | Entry::Stored => Ok(()),
     }
 }

@@ -171,15 +171,20 @@ impl<'a> Survey<'a> {
         // Without permission to list the folder, names are not compared.
         let stored: Option<HashSet<OsString>> = folder.names().ok().map(|names| names.into_iter().collect());
         let is_stored = |name: &OsStr| stored.as_ref().is_none_or(|names| names.contains(name));
-        // The stored names by identity, for messages.
+        // The stored names by identity.
         let names_by_id: OnceCell<HashMap<Id, &OsStr>> = OnceCell::new();
-        let alias = |path: &Path, id: Id| {
+        let alias_or_new = |path: &Path, id: Id| {
             let with_id = |name: &OsString| Some(id_of(&folder.look(name).ok()??));
             let names = names_by_id.get_or_init(|| {
                 let names = stored.iter().flatten();
                 names.filter_map(|name| Some((with_id(name)?, name.as_os_str()))).collect()
             });
-            State::Refused(clash::error(path, names.get(&id).copied()))
+            let checked = match names.get(&id) {
+                Some(stored) => Err(clash::error(path, Some(stored))),
+                // Another process may have created the file after the folder was listed.
+                None => clash::check(folder, path),
+            };
+            checked.map_or_else(State::Refused, |()| State::Exists)
         };
         for &index in &content.jobs {
             let name = &self.jobs[index].name;
@@ -202,7 +207,7 @@ impl<'a> Survey<'a> {
                     self.known.insert(id);
                     match is_stored(name) {
                         true => State::Exists,
-                        false => alias(&path, id),
+                        false => alias_or_new(&path, id),
                     }
                 }
                 // The error affects only this file, for example if its name is too long or if a folder has no search
@@ -220,9 +225,11 @@ impl<'a> Survey<'a> {
             let Ok(Some(stat)) = folder.look(name) else { continue };
             self.place_states[index] = State::Exists;
             if !is_stored(name) {
-                refused.insert(&place.path);
                 let path = self.options.output_dir.join(&place.path);
-                self.place_states[index] = alias(&path, id_of(&stat));
+                self.place_states[index] = alias_or_new(&path, id_of(&stat));
+                if matches!(self.place_states[index], State::Refused(_)) {
+                    refused.insert(&place.path);
+                }
             }
         }
         if self.finds_leftovers && content.has_input {

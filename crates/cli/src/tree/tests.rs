@@ -199,6 +199,32 @@ fn groups_have_the_same_rules() {
 }
 
 #[test]
+fn outputs_that_another_process_creates_meanwhile_are_no_aliases() {
+    const FILES: usize = 500;
+    let names: Vec<_> = (0..FILES).map(|number| format!("f{number}")).collect();
+    let scene = Scene::new(&names.iter().map(|name| (name.as_str(), "")).collect::<Vec<_>>());
+    for attempt in 0..10 {
+        let output = scene.path(&format!("out{attempt}"));
+        fs::create_dir_all(output.join("in")).unwrap();
+        let create = || {
+            for name in &names {
+                fs::write(output.join("in").join(format!("{name}.enc")), "").unwrap();
+            }
+        };
+        std::thread::scope(|scope| {
+            let creator = scope.spawn(create);
+            while !creator.is_finished() {
+                let plan =
+                    Plan::new(Direction::Encrypt, &[scene.path("in")], &output, IfExists::Resume, false);
+                let plan = plan.unwrap();
+                assert!(plan.failed.is_empty(), "{:?}", plan.failed[0]);
+                assert_eq!(plan.files.len(), FILES);
+            }
+        });
+    }
+}
+
+#[test]
 fn encrypted_folders_with_names_that_differ_in_case_are_refused() {
     let scene = Scene::new(&[("A/x", "1"), ("a/y", "3")]);
     let plan =
