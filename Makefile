@@ -76,7 +76,7 @@ install:
 	$(INSTALL) -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/ossl-modules share/lockstep share/man/man1 share/man/man7)
 	$(INSTALL) -m 755 $(DIST)/lockstep $(DESTDIR)$(PREFIX)/bin/
 	$(INSTALL) -m 755 $(DIST)/lockstep.so $(DESTDIR)$(PREFIX)/lib/ossl-modules/
-	sed 's|^# module = .*|module = $(abspath $(PREFIX))/lib/ossl-modules/lockstep.so|' crates/provider/lockstep.cnf \
+	sed 's|^# module = .*|module = $(abspath $(PREFIX))/lib/ossl-modules/lockstep.so|' interfaces/provider/lockstep.cnf \
 		| $(INSTALL) -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/lockstep/lockstep.cnf
 	$(INSTALL) -m 644 docs/lockstep-provider.7 $(DESTDIR)$(PREFIX)/share/man/man7/
 	$(DIST)/lockstep man --out-dir $(DESTDIR)$(PREFIX)/share/man/man1
@@ -125,7 +125,7 @@ test: tools-present
 ## make test-release      the scripts of make test, and those with nginx, Apache and Python, with the release builds of the command and of both modules
 test-release: build provider provider-lab
 	@tools/run.sh $(LOCKSTEP)
-	@! grep -q LOCKSTEP_TEST_FAULTS $(PROVIDER) || { echo '$(PROVIDER) has the faults of tests: see crates/cuda/src/machine/failing.rs' >&2; exit 1; }
+	@! grep -q LOCKSTEP_TEST_FAULTS $(PROVIDER) || { echo '$(PROVIDER) has the faults of tests: see devices/cuda/src/machine/failing.rs' >&2; exit 1; }
 	tools/setup.sh browser
 	tools/setup.sh programs
 	tools/in_parallel.sh "tools/provider-test/all.sh $(PROVIDER_LAB) $(LOCKSTEP)" \
@@ -217,7 +217,7 @@ test-dist: dist
 	tools/provider-test/openssl.py $(DIST)/lockstep.so
 
 lint: tools-present
-	for manifest in fuzz crates/parquet/arrow-rs; do $(CARGO) metadata --locked --format-version 1 --manifest-path $$manifest/Cargo.toml >/dev/null || exit; done
+	for manifest in dev/fuzz library/parquet/arrow-rs; do $(CARGO) metadata --locked --format-version 1 --manifest-path $$manifest/Cargo.toml >/dev/null || exit; done
 	tools/import_pictures.py --check
 	tools/scale_model.py --self-test
 	tools/scale_model.py --check
@@ -269,7 +269,7 @@ fuzz:
 
 ## make arrow-rs-test     encrypted Parquet files that arrow-rs writes and reads
 arrow-rs-test: tools-present
-	$(CARGO) test --locked --manifest-path crates/parquet/arrow-rs/Cargo.toml --target-dir $(abspath $(TARGET))/arrow-rs
+	$(CARGO) test --locked --manifest-path library/parquet/arrow-rs/Cargo.toml --target-dir $(abspath $(TARGET))/arrow-rs
 
 ## make arm64-test        the Arm kernel under QEMU
 arm64-test:
@@ -300,7 +300,7 @@ mode-pictures: build
 
 ## make spu-gnu           compare the SPU's assembler with GNU as, built from Debian's binutils-source (minutes, once)
 spu-gnu:
-	sh crates/spu/tests/gnu/check.sh $(TARGET)/spu-gnu
+	sh lab/spu/tests/gnu/check.sh $(TARGET)/spu-gnu
 
 ## make qpu-vc4asm        compare the QPU's assembler with vc4asm (VC4ASM=path: the program, built from its source)
 qpu-vc4asm:

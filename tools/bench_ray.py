@@ -137,7 +137,7 @@ def main():
             package = os.path.join(folder, "package")
         # For the workers too.
         os.environ["PYTHONPATH"] = os.path.abspath(package)
-        sys.path[:0] = [os.path.abspath(package), os.path.join(python_venv.ROOT, "crates", "python", "tests", "cluster")]
+        sys.path[:0] = [os.path.abspath(package), os.path.join(python_venv.ROOT, "interfaces", "python", "tests", "cluster")]
         report(given, measure(given, pathlib.Path(folder)))
 
 

@@ -29,12 +29,12 @@ cc=cc
 ! "${CROSS_COMPILE:-}nm" -u "$static" 2>/dev/null | grep '__cxa_throw\|_Zn[wa]m' >/dev/null || libs="-lstdc++ $libs"
 
 mkdir -p "$folder/include" "$folder/$libdir/pkgconfig"
-install -m 644 "$root/crates/capi/include/lockstep.h" "$folder/include/"
+install -m 644 "$root/interfaces/capi/include/lockstep.h" "$folder/include/"
 install -m 644 "$static" "$folder/$libdir/liblockstep.a"
 # The functions of the header, and nothing else, are exported. A function of a later version needs a separate node.
 map=$(mktemp)
 trap 'rm -f "$map"' EXIT
-functions=$(grep -o '\blockstep_[a-z0-9_]*(' "$root/crates/capi/include/lockstep.h" | sort -u | tr '(\n' '; ')
+functions=$(grep -o '\blockstep_[a-z0-9_]*(' "$root/interfaces/capi/include/lockstep.h" | sort -u | tr '(\n' '; ')
 echo "LOCKSTEP_0.1 { global: $functions local: *; };" >"$map"
 # nodelete: threads and destructors of threads may run the code after dlclose.
 # shellcheck disable=SC2086 # several options

@@ -3,7 +3,7 @@
 
     tools/cuda_kernels.py FOLDER [--arch 75,80,86,89,90,100,120] [--no-ptx] [--carry-less]
 
-Compiles each module of crates/cuda/kernels into FOLDER as MODULE.sm_NN.cubin for each architecture, and as MODULE.ptx for later
+Compiles each module of devices/cuda/kernels into FOLDER as MODULE.sm_NN.cubin for each architecture, and as MODULE.ptx for later
 architectures. With --carry-less, also compiles the modules *_carry_less by the newest compiler (tools/cuda_toolchain.py --newest), for
 compute capability 8.0 and later. They are not compiled as PTX, which only newer drivers would load. Without --carry-less, such files are
 removed.
@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-KERNELS = os.path.join(ROOT, "crates", "cuda", "kernels")
+KERNELS = os.path.join(ROOT, "devices", "cuda", "kernels")
 # All architectures up to the newest that the pinned compiler supports.
 ARCHITECTURES = "75,80,86,89,90,100,120"
 

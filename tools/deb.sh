@@ -31,7 +31,7 @@ umask 022
 put() { install -D -m "$1" "$2" "$tree/$3"; }
 put 755 "$built/lockstep" usr/bin/lockstep
 put 644 "$built/liblockstep_provider.so" "usr/lib/$multiarch/ossl-modules/lockstep.so"
-put 644 "$root/crates/provider/lockstep.cnf" usr/share/lockstep/lockstep.cnf
+put 644 "$root/interfaces/provider/lockstep.cnf" usr/share/lockstep/lockstep.cnf
 sed -i "s|^# module = .*|module = /usr/lib/$multiarch/ossl-modules/lockstep.so|" "$tree/usr/share/lockstep/lockstep.cnf"
 "$root/tools/c_library.sh" "$built/liblockstep_c.a" "$tree/usr" /usr "lib/$multiarch"
 
@@ -49,7 +49,7 @@ for file in LICENSE-MIT LICENSE-APACHE README.md CHANGELOG.md; do
     put 644 "$root/$file" "usr/share/doc/lockstep/$file"
 done
 put 644 "$root/docs/c.md" usr/share/doc/lockstep/c.md
-put 644 "$root/crates/capi/examples/c/encrypt_file.c" usr/share/doc/lockstep/examples/encrypt_file.c
+put 644 "$root/interfaces/capi/examples/c/encrypt_file.c" usr/share/doc/lockstep/examples/encrypt_file.c
 cat >"$tree/usr/share/doc/lockstep/copyright" <<END
 Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: lockstep

@@ -33,8 +33,8 @@ copy_scripts() {
     # The script is placed next to the package, which it imports.
     install -m 755 "$root/tools/gpu_check/tensors.py" "$folder/python/"
     install -m 755 "$root"/tools/provider-test/{device,common,provider_configuration,servers}.py "$folder/provider-test/"
-    install -m 644 "$root/crates/provider/lockstep.cnf" "$folder/"
-    cp -r "$root/crates/python/python/lockstep" "$folder/python/"
+    install -m 644 "$root/interfaces/provider/lockstep.cnf" "$folder/"
+    cp -r "$root/interfaces/python/python/lockstep" "$folder/python/"
     echo "$(git -C "$root" describe --always --dirty 2>/dev/null || echo unknown), $(date -u +%FT%TZ)" >"$folder/build"
     find "$folder/python" -name __pycache__ -prune -exec rm -r {} +
     for library in libvulkan.so.1 libEGL.so.1 libGLdispatch.so.0; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Analyses the machine code of the CUDA kernels: instructions per byte of data, leaks, and the resulting bounds.
 
-    tools/kernel_report.py              writes docs/kernels.md and crates/cuda/kernels/report.json
+    tools/kernel_report.py              writes docs/kernels.md and devices/cuda/kernels/report.json
     tools/kernel_report.py --check      fails if those differ, or a kernel misses a requirement
     tools/kernel_report.py --taint [NAME...]   where addresses and branches depend on secrets
     tools/kernel_report.py --arch sm_86        registers and local memory on another architecture

@@ -15,9 +15,9 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Programs that measure or search, and tests, use fixed keys on purpose, so that their results can be repeated.
-PAGES = ["*.md", "docs/*.md", "crates/python/README.md"]
-DOCUMENTED = ["crates/*/src/**/*.rs", "crates/python/python/**/*.py", "crates/capi/src/**/*.rs"]
-EXAMPLES = ["crates/capi/examples/**/*.[ch]*", "crates/cli/examples/**/*", "crates/python/examples/**/*"]
+PAGES = ["*.md", "docs/*.md", "interfaces/python/README.md"]
+DOCUMENTED = ["engine/*/src/**/*.rs", "devices/*/src/**/*.rs", "library/*/src/**/*.rs", "interfaces/*/src/**/*.rs", "interfaces/python/python/**/*.py"]
+EXAMPLES = ["interfaces/capi/examples/**/*.[ch]*", "interfaces/cli/examples/**/*", "interfaces/python/examples/**/*"]
 
 SECRET = r"(?:\w*key|keys|nonces?|iv|ivs|salt|passphrase|password)"
 # `key = `, `key: T = `, `key=`, `"key": ` and `let key: [u8; 32] = `, but not `==`.

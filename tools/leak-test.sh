@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks under valgrind that no branch and no address of the default kernels depends on keys or data.
 #
-#   tools/leak-test.sh                          everything: crates/cpu/tests/cpu/leak.rs
+#   tools/leak-test.sh                          everything: engine/cpu/tests/cpu/leak.rs
 #   tools/leak-test.sh KERNEL [OPERATION]       one kernel, with debug information: reports name functions and lines
 #
 # The test builds its probe with the release profile, stripped, so its reports have addresses only.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes or checks the coefficients of the normal distribution of `lockstep.random`.
 
-    tools/normal_table.py          writes crates/python/src/random/normal.bin
+    tools/normal_table.py          writes interfaces/python/src/random/normal.bin
     tools/normal_table.py --check  computes 100 of its segments again and measures the error of the polynomials
 
 Requires the package mpmath. The file has, for each of 63 octaves of the probability u in (0, 1/2) and each of 16 equal parts of an
@@ -20,7 +20,7 @@ import mpmath
 from mpmath import mp, mpf
 
 OCTAVES, PARTS, TERMS = 63, 16, 9
-FILE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "crates/python/src/random/normal.bin")
+FILE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "interfaces/python/src/random/normal.bin")
 mp.dps = 50
 
 

@@ -11,6 +11,6 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 rm -rf "$2/lockstep"
 mkdir -p "$2"
-cp -r "$root/crates/python/python/lockstep" "$2/"
+cp -r "$root/interfaces/python/python/lockstep" "$2/"
 find "$2" -name __pycache__ -prune -exec rm -r {} +
 cp "$1" "$2/lockstep/_native.abi3.so"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests the Python package of crates/python: its types by mypy and pyright, and its behaviour by pytest.
+# Tests the Python package of interfaces/python: its types by mypy and pyright, and its behaviour by pytest.
 #
 #   tools/python_test.sh [--cluster] EXTENSION [ARGUMENT...]    EXTENSION: liblockstep_native.so; ARGUMENT...: for pytest
 #
@@ -22,7 +22,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 extension=$(realpath "$1")
 shift
 if ! python=$("$root/tools/python_venv.py" $cluster); then
-    echo "NOT TESTED: crates/python ${cluster:+on a cluster}" >&2
+    echo "NOT TESTED: interfaces/python ${cluster:+on a cluster}" >&2
     [ -z "${CI:-}" ]
     exit
 fi
@@ -30,7 +30,7 @@ package=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")/python-package${clust
 "$root/tools/python_package.sh" "$extension" "$package"
 export PYTHONPATH=$package PYTHONDONTWRITEBYTECODE=1
 
-cd "$root/crates/python"
+cd "$root/interfaces/python"
 if [ "$cluster" ]; then
     # Warnings in Ray's own code are not treated as errors.
     exec "$python" -m pytest -W default tests/cluster "$@"
@@ -43,7 +43,7 @@ types() {
     if timeout 120 "$python" -m pyright --version >/dev/null 2>&1; then
         "$python" -m pyright --pythonpath "$python"
     else
-        echo "NOT TESTED: crates/python by pyright, which cannot be installed: install Node.js" >&2
+        echo "NOT TESTED: interfaces/python by pyright, which cannot be installed: install Node.js" >&2
         [ -z "${CI:-}" ]
     fi
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the path of a Python with the packages that the tests of crates/python and `make wheel` need.
+"""Prints the path of a Python with the packages that the tests of interfaces/python and `make wheel` need.
 
     tools/python_venv.py            what the tests of `make test` need
     tools/python_venv.py cluster    also what the tests with a cluster need

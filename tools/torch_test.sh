@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests the Python package of crates/python with PyTorch and JAX on the CPU: tensors, operators, torch.compile, encrypted checkpoints.
+# Tests the Python package of interfaces/python with PyTorch and JAX on the CPU: tensors, operators, torch.compile, encrypted checkpoints.
 #
 #   tools/torch_test.sh EXTENSION [ARGUMENT...]    EXTENSION: liblockstep_native.so; ARGUMENT...: for pytest
 #
@@ -15,7 +15,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 extension=$(realpath "$1")
 shift
 if ! python=$("$root/tools/python_venv.py") || ! torch=$("$root/tools/torch_packages.py"); then
-    echo "NOT TESTED: crates/python with PyTorch and JAX" >&2
+    echo "NOT TESTED: interfaces/python with PyTorch and JAX" >&2
     [ -z "${CI:-}" ]
     exit
 fi
@@ -26,5 +26,5 @@ export PYTHONPATH=$package:$torch LOCKSTEP_TEST_TORCH=1
 # Several processes import PyTorch: its modules are compiled once, and the checkout gets no compiled files.
 export PYTHONPYCACHEPREFIX=$torch/pycache
 unset PYTHONDONTWRITEBYTECODE
-cd "$root/crates/python"
+cd "$root/interfaces/python"
 "$python" -m pytest "$@" tests/test_tensor_torch.py tests/test_torch_files.py tests/test_jax.py

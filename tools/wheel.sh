@@ -15,7 +15,7 @@ most=$((8 << 20))
 root=$(cd "$(dirname "$0")/.." && pwd)
 folder=$(realpath -m "$1")
 python=$("$root/tools/python_venv.py")
-build=("$python" -m maturin build --release --manifest-path "$root/crates/python/Cargo.toml" --out "$folder")
+build=("$python" -m maturin build --release --manifest-path "$root/interfaces/python/Cargo.toml" --out "$folder")
 clean=$(mktemp -d)
 trap 'rm -rf "$clean"' EXIT
 case ${2:-} in

@@ -3,7 +3,7 @@
     python3 wheel_check.py
 
 tools/wheel.sh runs it with the new wheel and nothing else, natively or under QEMU. The tests of the package are in
-crates/python/tests.
+interfaces/python/tests.
 """
 
 import lockstep

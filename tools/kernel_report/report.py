@@ -14,7 +14,7 @@ from image import Image
 from sass import Problem
 
 ARCH = "sm_90"
-KERNELS = os.path.join(toolkit.ROOT, "crates", "cuda", "kernels")
+KERNELS = os.path.join(toolkit.ROOT, "devices", "cuda", "kernels")
 JSON = os.path.join(KERNELS, "report.json")
 MARKDOWN = os.path.join(toolkit.ROOT, "docs", "kernels.md")
 
@@ -264,7 +264,7 @@ def common(name, one):
 TEXT = """\
 # Kernels, by their machine code
 
-`make kernel-report` writes this page and `crates/cuda/kernels/report.json`; edit neither. `tools/kernel_report.py --check`
+`make kernel-report` writes this page and `devices/cuda/kernels/report.json`; edit neither. `tools/kernel_report.py --check`
 fails if they differ from the report of the current sources, or if a value does not meet its bar, the limit in the tables below.
 
 Every kernel is compiled for sm_90 by the pinned compiler. No GPU is needed. An interpreter of the machine code

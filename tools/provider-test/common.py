@@ -115,7 +115,7 @@ class Test:
 
     def configuration(self, name, **settings):
         """Writes the configuration that prefers the provider, with more settings in its section."""
-        shipped = os.path.join(ROOT, "crates", "provider", "lockstep.cnf")
+        shipped = os.path.join(ROOT, "interfaces", "provider", "lockstep.cnf")
         text = provider_configuration.text()
         if os.path.isfile(shipped):
             with open(shipped, encoding="utf-8") as file:

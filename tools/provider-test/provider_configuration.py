@@ -2,7 +2,7 @@
 
 
 def text(module="lockstep.so", **settings):
-    """The lines of crates/provider/lockstep.cnf without its comments, with settings such as `threads=1`."""
+    """The lines of interfaces/provider/lockstep.cnf without its comments, with settings such as `threads=1`."""
     lines = "".join(f"{name} = {value}\n" for name, value in settings.items())
     return f"""
 openssl_conf = openssl_init

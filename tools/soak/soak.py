@@ -57,7 +57,7 @@ SUITES = (
 )
 # All results are compared, because a comparison of samples can miss a wrong byte (docs/provider.md).
 DEVICE = {"device": "cuda:emu", "threshold": "2048", "verify": "full"}
-# The faults of two servers and of two programs (crates/cuda/src/machine/failing.rs). Three failures make a process give up its device,
+# The faults of two servers and of two programs (devices/cuda/src/machine/failing.rs). Three failures make a process give up its device,
 # so workers have new ones after each reload.
 FAULTS = ("launch:23,copy:41", "wait:19,allocation:37,lost:200", "copy:17,wait:29", "launch:31,lost:90")
 RELOAD_SECONDS = 3

@@ -1,5 +1,5 @@
 // A kernel of the default family; with LEAK it returns early if the data begin with a zero.
-#include "../../../crates/cuda/kernels/bitslice/passes.cuh"
+#include "../../../devices/cuda/kernels/bitslice/passes.cuh"
 
 KERNEL_BOUNDS(sample_ecb_encrypt_128, 32, 8, (Launch launch)) {
 #ifdef LEAK

@@ -1,6 +1,6 @@
 // Small kernels for which the tests contain the expected report. With these names, inputs.py treats both pointers as
 // pointers to secrets.
-#include "../../../crates/cuda/kernels/common/platform.cuh"
+#include "../../../devices/cuda/kernels/common/platform.cuh"
 
 #define SAMPLE(name) KERNEL(name##_expand_128, (const u8 *from, u8 *to, u32 count))
 
