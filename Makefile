@@ -218,7 +218,8 @@ test-dist: dist
 
 lint: tools-present
 	for manifest in dev/fuzz library/parquet/arrow-rs; do $(CARGO) metadata --locked --format-version 1 --manifest-path $$manifest/Cargo.toml >/dev/null || exit; done
-	tools/import_pictures.py --check
+	tools/architecture/check.py --self-test
+	tools/architecture/check.py
 	tools/scale_model.py --self-test
 	tools/scale_model.py --check
 	tools/publish_check.py
