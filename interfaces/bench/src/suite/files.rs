@@ -13,11 +13,10 @@ use lockstep_report::{Table, text};
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::Suite;
 use crate::Session;
 use crate::cpu_time;
 use crate::error::{Error, Result, failed};
-use crate::measure::Rate;
+use crate::measure::{Rate, in_turn};
 use crate::report::{self, Picture, Section};
 use crate::session::AUTO;
 use crate::workload::random;
@@ -59,14 +58,12 @@ impl TestFiles {
     }
 }
 
-pub(super) fn run(session: &Session) -> Result<Section> {
+pub(super) fn run(session: &Session, section: &mut Section) -> Result<()> {
     let mut table = Table::new(
         "Files",
         &["size", "who", "seconds", "least", "most", "GB/s", "times cp's", "CPU s/GB"],
         2,
     );
-    let (mut results, mut pictures) = (Vec::new(), Vec::new());
-    let mut findings = Vec::new();
     for size in session.sizes(&SIZES, &QUICK_SIZES) {
         // After a signal the host stops the measurement, and the folder is removed when this function returns.
         let mut guard = session.host.guard_folder();
@@ -75,8 +72,8 @@ pub(super) fn run(session: &Session) -> Result<Section> {
         let files = prepare(session, folder, size)?;
         let mut contenders = contenders(session, &files)?;
         measure(session, &files, &mut contenders)?;
-        findings =
-            vec![format!("Files in {}.", files.folder.path().parent().unwrap_or(Path::new("/")).display())];
+        let parent = files.folder.path().parent().unwrap_or(Path::new("/"));
+        section.findings = vec![format!("Files in {}.", parent.display())];
         drop(files);
         drop(guard);
         let cp =
@@ -87,7 +84,8 @@ pub(super) fn run(session: &Session) -> Result<Section> {
             groups: Vec::new(),
         };
         for one in contenders {
-            let Rate { median, least, most } = Rate::of(one.seconds.clone());
+            let seconds = Rate::of(one.seconds.clone());
+            let Rate { median, least, most } = seconds;
             let rate = |seconds: f64| size as f64 / seconds / 1e9;
             let cpu = one.cpu.map(|cpu| cpu.as_secs_f64() / one.seconds.len() as f64 / size as f64 * 1e9);
             table.rows.push(vec![
@@ -100,20 +98,18 @@ pub(super) fn run(session: &Session) -> Result<Section> {
                 cp.map_or("-".into(), |cp| format!("{:.2}", median / cp)),
                 cpu.map_or("-".into(), report::digits),
             ]);
-            bars.groups.push((
-                one.name.clone(),
-                vec![Bar { series: 0, value: rate(median), spread: (rate(most), rate(least)) }],
-            ));
-            results.push(json!({
+            let bar = Bar { series: 0, value: rate(median), spread: (rate(most), rate(least)) };
+            bars.groups.push((one.name.clone(), vec![bar]));
+            section.results.push(json!({
                 "size": size, "who": one.name, "verified": !matches!(one.output, Output::Nothing),
-                "seconds": {"median": median, "min": least, "max": most}, "cpu_seconds_per_gb": cpu,
+                "seconds": seconds.json(), "cpu_seconds_per_gb": cpu,
             }));
         }
-        pictures.push(Picture::Bars(bars));
+        section.pictures.push(Picture::Bars(bars));
     }
-    findings.extend(session.left_out(&session.options.kernels));
-    let json = json!({"results": results});
-    Ok(Section { suite: Suite::Files, tables: vec![table], pictures, findings, json })
+    section.findings.extend(session.left_out(&session.options.kernels));
+    section.tables.push(table);
+    Ok(())
 }
 
 fn folder(session: &Session) -> Result<TempDir> {
@@ -240,39 +236,35 @@ impl Contender {
 }
 
 fn measure(session: &Session, files: &TestFiles, contenders: &mut [Contender]) -> Result<()> {
-    let rounds = session.setting(3, Duration::ZERO).rounds;
-    for round in 0..=rounds {
-        for turn in 0..contenders.len() {
-            session.host.check_stopped()?;
-            let index = (turn + round) % contenders.len();
-            let contender = &mut contenders[index];
-            session.note(&format!("files: {}, round {round} of {rounds}", contender.name));
-            // All contenders run under the same conditions: the output file does not exist.
-            let out = files.path("out");
-            if out.exists() {
-                fs::remove_file(&out).map_err(Error::io("remove", &out))?;
-            }
-            let mut command = (contender.command)();
-            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-            let cpu = cpu_time::children_time();
-            let start = Instant::now();
-            let done = command.output();
-            let seconds = start.elapsed().as_secs_f64();
-            let cpu = cpu_time::children_time().zip(cpu).map(|(after, before)| after - before);
-            let done = done.map_err(|error| failed(format!("cannot run {}: {error}", contender.name)))?;
-            session.host.check_stopped()?;
-            if !done.status.success() {
-                let message = text::one_line(&String::from_utf8_lossy(&done.stderr));
-                return Err(failed(format!("{} failed: {message}", contender.name)));
-            }
-            verify(files, contender, &out)?;
-            if round > 0 {
-                contender.seconds.push(seconds);
-                contender.cpu = contender.cpu.zip(cpu).map(|(sum, more)| sum + more);
-            }
+    let setting = session.setting(3, Duration::ZERO);
+    let out = files.path("out");
+    in_turn(&setting, contenders.len(), |round, index| {
+        let contender = &mut contenders[index];
+        session.note(&format!("files: {}, round {round} of {}", contender.name, setting.rounds));
+        // All contenders run under the same conditions: the output file does not exist.
+        if out.exists() {
+            fs::remove_file(&out).map_err(Error::io("remove", &out))?;
         }
-    }
-    Ok(())
+        let mut command = (contender.command)();
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let cpu = cpu_time::children_time();
+        let start = Instant::now();
+        let done = command.output();
+        let seconds = start.elapsed().as_secs_f64();
+        let cpu = cpu_time::children_time().zip(cpu).map(|(after, before)| after - before);
+        let done = done.map_err(|error| failed(format!("cannot run {}: {error}", contender.name)))?;
+        session.host.check_stopped()?;
+        if !done.status.success() {
+            let message = text::one_line(&String::from_utf8_lossy(&done.stderr));
+            return Err(failed(format!("{} failed: {message}", contender.name)));
+        }
+        verify(files, contender, &out)?;
+        if round > 0 {
+            contender.seconds.push(seconds);
+            contender.cpu = contender.cpu.zip(cpu).map(|(sum, more)| sum + more);
+        }
+        Ok(())
+    })
 }
 
 /// Reads the output file, decrypts it if it is encrypted, and compares the result with the plaintext.

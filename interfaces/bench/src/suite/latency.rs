@@ -7,12 +7,12 @@ use lockstep_report::Table;
 use lockstep_report::plot::{Line, Plot, Scale};
 use serde_json::{Value, json};
 
-use super::{BYTES, Suite};
+use super::BYTES;
 use crate::Session;
 use crate::error::{Result, failed};
-use crate::measure::{Contender, Setting, renew_data, verify};
+use crate::measure::{Buffers, Contender, Setting, in_turn};
 use crate::report::{self, Picture, Section};
-use crate::workload::{Shape, random};
+use crate::workload::Shape;
 
 const WORKS: [&str; 2] = ["ctr-256", "gcm-256"];
 const SIZES: [usize; 4] = [16, 256, 4 << 10, 64 << 10];
@@ -36,12 +36,11 @@ impl Times {
     }
 }
 
-pub(super) fn run(session: &Session) -> Result<Section> {
+pub(super) fn run(session: &Session, section: &mut Section) -> Result<()> {
     let works = session.works(&WORKS)?;
     let sizes = session.sizes(&SIZES, &QUICK_SIZES);
     let subjects = session.subjects()?;
     let setting = session.setting(5, Duration::from_millis(40));
-    let (mut tables, mut pictures, mut results) = (Vec::new(), Vec::new(), Vec::new());
     for work in &works {
         let head = ["size", "who", "calls", "least", "median", "90 %", "99 %", "most"];
         let mut table = Table::new(&format!("{}, time of a call", work.name), &head, 2);
@@ -60,7 +59,7 @@ pub(super) fn run(session: &Session) -> Result<Section> {
                 let mut row = vec![report::size(size), times.name.clone(), times.sorted.len().to_string()];
                 row.extend([least].into_iter().chain(parts).chain([most]).map(report::time));
                 table.rows.push(row);
-                results.push(result(&work.name, size, &times));
+                section.results.push(result(&work.name, size, &times));
                 let (point, spread) = ((size as f64, parts[0] * 1e6), (least * 1e6, parts[2] * 1e6));
                 match lines.iter_mut().find(|line| line.name == times.name) {
                     Some(line) => {
@@ -74,8 +73,8 @@ pub(super) fn run(session: &Session) -> Result<Section> {
         if table.rows.is_empty() {
             continue;
         }
-        tables.push(table);
-        pictures.push(Picture::Plot(Plot {
+        section.tables.push(table);
+        section.pictures.push(Picture::Plot(Plot {
             title: format!("{}: time of a call, median (bars: minimum to 99 %)", work.name),
             across: (BYTES.0.into(), BYTES.1),
             up: "µs".into(),
@@ -84,11 +83,11 @@ pub(super) fn run(session: &Session) -> Result<Section> {
             marks: Vec::new(),
         }));
     }
-    if tables.is_empty() {
+    if section.tables.is_empty() {
         return Err(failed("none of the devices supports any of these workloads at these sizes"));
     }
-    let findings = vec![format!("Reading the clock takes {} of each call.", report::time(clock()))];
-    Ok(Section { suite: Suite::Latency, tables, pictures, findings, json: json!({"results": results}) })
+    section.findings.push(format!("Reading the clock takes {} of each call.", report::time(clock())));
+    Ok(())
 }
 
 fn result(work: &str, size: usize, times: &Times) -> Value {
@@ -115,36 +114,30 @@ fn clock() -> f64 {
 
 /// Runs rounds as in the other suites, but times each call separately.
 fn measure(setting: &Setting, contenders: &mut [Contender], bytes: usize) -> Result<Vec<Times>> {
-    let mut data = random(bytes);
-    let mut check = vec![0; bytes];
+    let mut buffers = Buffers::new(bytes);
     let mut all: Vec<Vec<f64>> = contenders.iter().map(|_| Vec::new()).collect();
-    let mut call = 0;
-    for round in 0..=setting.rounds {
-        for turn in 0..contenders.len() {
-            setting.host.check_stopped()?;
-            let index = (turn + round) % contenders.len();
-            let contender = &mut contenders[index];
-            renew_data(&mut data, &mut check);
-            let (first, mut digest) = (call, 0u128);
-            let mut times = Vec::new();
-            setting.curve.begin(&contender.name);
-            let begun = Instant::now();
-            while begun.elapsed() < setting.time && times.len() < MAX_CALLS || times.is_empty() {
-                setting.host.check_stopped()?;
-                let start = Instant::now();
-                let returned = (contender.run)(black_box(&mut data), call)?;
-                times.push(start.elapsed().as_secs_f64());
-                digest = digest.rotate_left(1) ^ returned;
-                call += 1;
-            }
-            setting.curve.end();
-            verify(setting, contender, (first, call - first), digest, &data, &mut check)?;
-            // Round 0 warms up and includes the self-tests.
-            if round > 0 {
-                all[index].extend(times);
-            }
+    in_turn(setting, contenders.len(), |round, index| {
+        let times = buffers.checked(setting, &mut contenders[index], |data, contender, first| {
+            let (mut digest, mut times) = (0u128, Vec::new());
+            let (run, _) = setting.curve.timed(&contender.name, || {
+                let begun = Instant::now();
+                while begun.elapsed() < setting.time && times.len() < MAX_CALLS || times.is_empty() {
+                    setting.host.check_stopped()?;
+                    let start = Instant::now();
+                    let returned = (contender.run)(black_box(data), first + times.len() as u64)?;
+                    times.push(start.elapsed().as_secs_f64());
+                    digest = digest.rotate_left(1) ^ returned;
+                }
+                Ok(())
+            });
+            run.map(|()| (times.len() as u64, digest, times))
+        })?;
+        // Round 0 warms up and includes the self-tests.
+        if round > 0 {
+            all[index].extend(times);
         }
-    }
+        Ok(())
+    })?;
     let sorted = contenders.iter().zip(all).map(|(contender, mut sorted)| {
         sorted.sort_by(f64::total_cmp);
         Times { name: contender.name.to_string(), sorted }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockstep_report::Table;
-use lockstep_report::bars::{Bar, Bars};
+use lockstep_report::bars::Bars;
 use serde_json::{Value, json};
 
-use super::Suite;
+use super::bar;
 use crate::error::{Result, failed};
 use crate::measure::{self, Measured, Rate};
 use crate::report::{self, Picture, Section};
-use crate::session::{AUTO, Subject};
+use crate::session::{AUTO, Subject, no_such_work};
 use crate::workload::{self, Shape, Workload};
 use crate::{Session, openssl, peers};
 
@@ -75,8 +75,7 @@ fn chosen(session: &Session) -> Result<Vec<Entry>> {
     }
     entries.retain(|entry| modes.iter().any(|mode| entry.name.starts_with(mode.as_str())));
     if entries.is_empty() {
-        let names: Vec<_> = self::entries().into_iter().map(|entry| entry.name).collect();
-        return Err(failed(format!("no such name to measure: there are {}", names.join(", "))));
+        return Err(no_such_work(self::entries().into_iter().map(|entry| entry.name)));
     }
     Ok(entries)
 }
@@ -113,7 +112,7 @@ impl Compared {
     }
 }
 
-pub(super) fn run(session: &Session) -> Result<Section> {
+pub(super) fn run(session: &Session, section: &mut Section) -> Result<()> {
     let entries = chosen(session)?;
     let sizes = session.sizes(&SIZES, &QUICK_SIZES);
     let device = session.options.devices.first().map_or(AUTO, String::as_str);
@@ -142,7 +141,8 @@ pub(super) fn run(session: &Session) -> Result<Section> {
     if all.is_empty() {
         return Err(failed("that device and kernel support none of these workloads at these sizes"));
     }
-    let mut findings = faster_peers(&all);
+    let findings = &mut section.findings;
+    findings.extend(faster_peers(&all));
     findings.extend(left_out);
     findings.extend(session.left_out(&session.options.devices));
     findings.extend(session.left_out(&session.options.kernels));
@@ -157,15 +157,15 @@ pub(super) fn run(session: &Session) -> Result<Section> {
     if session.options.openssl.is_empty() {
         findings.push("OpenSSL was not measured: it is not installed, or was excluded.".into());
     }
-    let json = json!({"results": all.iter().map(Compared::json).collect::<Vec<_>>()});
-    let mut pictures = Vec::new();
+    section.results = all.iter().map(Compared::json).collect();
     for &size in &sizes {
         let here: Vec<_> = all.iter().filter(|one| one.shape.size == size).collect();
         if !here.is_empty() {
-            pictures.push(Picture::Bars(bars(&format!("GB/s at {}", report::size(size)), &here)));
+            section.pictures.push(Picture::Bars(bars(&format!("GB/s at {}", report::size(size)), &here)));
         }
     }
-    Ok(Section { suite: Suite::Peers, tables: vec![table(session, &all)], pictures, findings, json })
+    section.tables.push(table(session, &all));
+    Ok(())
 }
 
 fn compare(session: &Session, ours: &Subject, entry: &Entry, shape: Shape) -> Result<Option<Compared>> {
@@ -288,8 +288,7 @@ fn bars(title: &str, all: &[&Compared]) -> Bars {
                 bars.series.push(measured.name.to_string());
                 bars.series.len() - 1
             });
-            let Rate { median, least, most } = measured.rate;
-            group.push(Bar { series, value: median / 1e9, spread: (least / 1e9, most / 1e9) });
+            group.push(bar(series, measured.rate));
         }
         bars.groups.push((one.name.clone(), group));
     }
