@@ -20,8 +20,13 @@ INSTALL ?= install
 # Several targets build the same files with other features; cargo runs in parallel by itself.
 .NOTPARALLEL:
 
+# The targets that most people need. `make help` lists them first.
+FIRST = run test build provider lint
 help:
-	@sed -n 's/^## //p' Makefile
+	@echo 'The targets that most people need:'
+	@for target in $(FIRST); do sed -n "s/^## \(make $$target \)/  \1/p" Makefile; done
+	@echo 'All other targets:'
+	@sed -n 's/^## /  /p' Makefile | grep -vE '^  make ($(subst $() ,|,$(FIRST))) '
 
 # All crates, with the emulator and the simulators in the provider too. All tests use the same features, so that nothing is
 # compiled twice.
@@ -216,9 +221,11 @@ test-dist: dist
 	@tools/run.sh $(DIST)/lockstep
 	tools/provider-test/openssl.py $(DIST)/lockstep.so
 
+## make lint              formatting, clippy and documentation with warnings as errors, the architecture, generated pages
 lint: tools-present
 	for manifest in dev/fuzz library/parquet/arrow-rs; do $(CARGO) metadata --locked --format-version 1 --manifest-path $$manifest/Cargo.toml >/dev/null || exit; done
 	tools/architecture/check.py --self-test
+	tools/bench/harness.py --self-test
 	tools/architecture/check.py
 	tools/scale_model.py --self-test
 	tools/scale_model.py --check
@@ -238,15 +245,15 @@ bench: build
 
 ## make bench-files       speed of encrypting files, compared with openssl, age, pyca and cp
 bench-files: build
-	tools/bench_files.sh $(LOCKSTEP)
+	tools/bench/files.py $(LOCKSTEP)
 
 ## make bench-provider    speed of the provider compared with the default provider of the same OpenSSL
 bench-provider: provider
-	tools/bench_provider.py $(PROVIDER)
+	tools/bench/provider.py $(PROVIDER)
 
 ## make bench-python      speed of the Python package compared with pyca cryptography
 bench-python: wheel
-	tools/bench_python.py $(wildcard dist/lockstep_aes-*-abi3-*_$(shell uname -m).whl)
+	tools/bench/python_package.py $(wildcard dist/lockstep_aes-*-abi3-*_$(shell uname -m).whl)
 
 ## make timing            measure whether running times depend on secrets (dudect); a measurement, not a test
 timing:
