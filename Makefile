@@ -14,7 +14,7 @@ PREFIX ?= /usr/local
 INSTALL ?= install
 
 .PHONY: help build provider provider-lab dist install c-library c-test deb deb-arm64 deb-check run test test-release test-packages test-packages-arm64 test-full test-wgpu test-provider test-provider-oldest test-provider-newest \
-	test-provider-releases nightly test-dist publish-check soak soak-check soak-module lint bench bench-files \
+	test-provider-releases nightly test-dist publish-check soak soak-check soak-module lint guides-check bench bench-files \
 	bench-provider bench-python wheel wheel-arm64 wheel-freethreaded python-test torch-test test-ray timing leak-test asan miri fuzz arrow-rs-test arm64-test arm64-test-all kernel-report kernel-check gpu-check gpu-rehearsal lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
 
 # Several targets build the same files with other features; cargo runs in parallel by itself.
@@ -209,7 +209,11 @@ test-wgpu:
 test-full: lint test torch-test test-ray wheel test-release test-packages leak-test test-provider-oldest test-provider-newest soak-check arm64-test kernel-check
 
 ## make nightly           slow checks and other toolchains: sanitizer, Miri, fuzzing, arrow-rs, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check
-nightly: asan miri fuzz arrow-rs-test test-dist publish-check test-openssl-3.5 arm64-test-all test-packages-arm64 gpu-rehearsal
+nightly: guides-check asan miri fuzz arrow-rs-test test-dist publish-check test-openssl-3.5 arm64-test-all test-packages-arm64 gpu-rehearsal
+
+## make guides-check      apply the examples of docs/adding-a-kernel.md and docs/adding-a-mode.md to a copy of the project, and compile it
+guides-check: tools-present
+	tools/guides/check.py
 
 ## make publish-check     pack the crates for crates.io and compile each package with the others, without uploading (minutes)
 publish-check: tools-present
@@ -226,6 +230,7 @@ lint: tools-present
 	for manifest in dev/fuzz library/parquet/arrow-rs; do $(CARGO) metadata --locked --format-version 1 --manifest-path $$manifest/Cargo.toml >/dev/null || exit; done
 	tools/architecture/check.py --self-test
 	tools/bench/harness.py --self-test
+	tools/guides/check.py --self-test
 	tools/architecture/check.py
 	tools/scale_model.py --self-test
 	tools/scale_model.py --check
