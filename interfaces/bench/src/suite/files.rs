@@ -1,7 +1,6 @@
 //! Complete programs that process files: `lockstep`, `cp` and `openssl enc`.
 
-use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -125,16 +124,12 @@ fn prepare(session: &Session, folder: TempDir, size: usize) -> Result<TestFiles>
     let engine = session.engine_on("cpu", None, None)?;
     let files = TestFiles { folder, plaintext, key, engine };
     session.note(&format!("files: writing {}", text::bytes(size as u64)));
-    write(&files.path("plain"), &files.plaintext)?;
+    let write = |path: PathBuf, content: &[u8]| fs::write(&path, content).map_err(Error::io("write", &path));
+    write(files.path("plain"), &files.plaintext)?;
     let mut message = Vec::new();
     lockstep::encrypt(&files.engine, &files.key, b"", &files.plaintext[..], &mut message, Options::new())?;
-    write(&files.path("message"), &message)?;
+    write(files.path("message"), &message)?;
     Ok(files)
-}
-
-fn write(path: &Path, content: &[u8]) -> Result<()> {
-    let mut file = File::create(path).map_err(Error::io("create", path))?;
-    file.write_all(content).map_err(Error::io("write", path))
 }
 
 fn contenders(session: &Session, files: &TestFiles) -> Result<Vec<Contender>> {
@@ -146,15 +141,19 @@ fn contenders(session: &Session, files: &TestFiles) -> Result<Vec<Contender>> {
         devices.retain(|device| device != "cpu");
         devices.insert(0, AUTO.into());
     }
+    let (out, null) = (files.path("out"), PathBuf::from("/dev/null"));
     let mut all = Vec::new();
     for device in devices {
-        let threads = session.options.threads;
         let suffix = if device == AUTO { String::new() } else { format!(", {device}") };
-        let lockstep = |verb: &'static str, from: PathBuf, to: PathBuf| {
-            let (program, device) = (program.clone(), device.clone());
-            let key = files.path("key");
-            let kernel = session.options.kernels.first().cloned();
-            Box::new(move || {
+        for (name, verb, from, to, output) in [
+            ("encrypt", "encrypt", "plain", &out, Output::Message),
+            ("decrypt", "decrypt", "message", &out, Output::Plaintext),
+            ("encrypt to /dev/null", "encrypt", "plain", &null, Output::Nothing),
+        ] {
+            let (program, device, to) = (program.clone(), device.clone(), to.clone());
+            let (key, from) = (files.path("key"), files.path(from));
+            let (kernel, threads) = (session.options.kernels.first().cloned(), session.options.threads);
+            let command = move || {
                 let mut command = Command::new(&program);
                 command.args([verb, "--quiet", "--device", &device, "--force", "-k"]).arg(&key);
                 if let Some(kernel) = &kernel {
@@ -165,44 +164,29 @@ fn contenders(session: &Session, files: &TestFiles) -> Result<Vec<Contender>> {
                 }
                 command.arg("-o").arg(&to).arg(&from);
                 command
-            })
-        };
-        let (plain, message, out) = (files.path("plain"), files.path("message"), files.path("out"));
-        let null = PathBuf::from("/dev/null");
-        let name = |what: &str| format!("{what}{suffix}");
-        all.push(Contender::new(
-            name("encrypt"),
-            lockstep("encrypt", plain.clone(), out.clone()),
-            Output::Message,
-        ));
-        all.push(Contender::new(name("decrypt"), lockstep("decrypt", message, out), Output::Plaintext));
-        all.push(Contender::new(
-            name("encrypt to /dev/null"),
-            lockstep("encrypt", plain, null),
-            Output::Nothing,
-        ));
+            };
+            all.push(Contender::new(format!("{name}{suffix}"), Box::new(command), output));
+        }
     }
     all.push(copy(files));
     for openssl in &session.options.openssl {
         let key: [u8; 32] = random(32).try_into().expect("32 bytes");
         let iv: [u8; 16] = random(16).try_into().expect("16 bytes");
-        let (plain, out, program) = (files.path("plain"), files.path("out"), openssl.clone());
-        let enc = move |to: &Path| {
-            let mut command = program.command();
-            // The key is visible in the list of processes. This is acceptable because the file contains only random
-            // bytes.
-            command.args(["enc", "-aes-256-ctr", "-K", &text::hex(&key), "-iv", &text::hex(&iv)]);
-            command.arg("-in").arg(&plain).arg("-out").arg(to);
-            command
-        };
-        let short = openssl.version.split(' ').take(2).collect::<Vec<_>>().join(" ");
-        let to_null = enc.clone();
-        all.push(Contender::new(format!("{short} enc"), Box::new(move || enc(&out)), Output::Ctr(key, iv)));
-        all.push(Contender::new(
-            format!("{short} enc to /dev/null"),
-            Box::new(move || to_null(Path::new("/dev/null"))),
-            Output::Nothing,
-        ));
+        let version = openssl.version.split(' ').take(2).collect::<Vec<_>>().join(" ");
+        for (name, to, output) in
+            [("", &out, Output::Ctr(key, iv)), (" to /dev/null", &null, Output::Nothing)]
+        {
+            let (plain, to, openssl) = (files.path("plain"), to.clone(), openssl.clone());
+            let command = move || {
+                let mut command = openssl.command();
+                // The key is visible in the list of processes. This is acceptable because the file contains only random
+                // bytes.
+                command.args(["enc", "-aes-256-ctr", "-K", &text::hex(&key), "-iv", &text::hex(&iv)]);
+                command.arg("-in").arg(&plain).arg("-out").arg(&to);
+                command
+            };
+            all.push(Contender::new(format!("{version} enc{name}"), Box::new(command), output));
+        }
     }
     Ok(all)
 }
@@ -272,9 +256,7 @@ fn verify(files: &TestFiles, contender: &Contender, out: &Path) -> Result<()> {
     if matches!(contender.output, Output::Nothing) {
         return Ok(());
     }
-    let mut made = Vec::new();
-    let read = File::open(out).and_then(|mut file| file.read_to_end(&mut made));
-    read.map_err(Error::io("read", out))?;
+    let mut made = fs::read(out).map_err(Error::io("read", out))?;
     let plaintext = match &contender.output {
         Output::Message => lockstep::open(&files.engine, &files.key, b"", &made)?,
         Output::Ctr(key, iv) => {

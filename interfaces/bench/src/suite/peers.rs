@@ -177,11 +177,9 @@ fn compare(session: &Session, ours: &Subject, entry: &Entry, shape: Shape) -> Re
     for (name, run) in peers::contenders(work, &inputs, shape) {
         contenders.push(session.verified(name, run, name, work, &inputs, shape)?);
     }
-    let programs = if entry.in_openssl { &session.options.openssl[..] } else { &[] };
-    let Some((cipher, decrypts)) = openssl::name(work).filter(|_| !programs.is_empty()) else {
-        let measured = measure::rounds(&setting, &mut contenders, shape.bytes())?;
-        return Ok(Some(entry.compared(ours, shape, measured)));
-    };
+    let named = openssl::name(work).filter(|_| entry.in_openssl);
+    let programs = if named.is_some() { &session.options.openssl[..] } else { &[] };
+    let (cipher, decrypts) = named.unwrap_or_default();
     // Programs run in turn with the other contenders: each round of this process is followed by one run of each program.
     let mut rates: Vec<Vec<f64>> = programs.iter().map(|_| Vec::new()).collect();
     let measured = measure::rounds_with(&setting, &mut contenders, shape.bytes(), |round| {
@@ -190,9 +188,7 @@ fn compare(session: &Session, ours: &Subject, entry: &Entry, shape: Shape) -> Re
             let rate = program.speed(&cipher, decrypts, shape.size);
             let rate =
                 rate.ok_or_else(|| failed("`openssl speed` gave no result: leave it out by --no-openssl"))?;
-            if round > 0 {
-                rates.push(rate);
-            }
+            rates.extend((round > 0).then_some(rate));
         }
         Ok(())
     })?;
@@ -203,14 +199,9 @@ fn compare(session: &Session, ours: &Subject, entry: &Entry, shape: Shape) -> Re
         joules: Default::default(),
         first: None,
     });
-    Ok(Some(entry.compared(ours, shape, measured.into_iter().chain(theirs).collect())))
-}
-
-impl Entry {
-    fn compared(&self, ours: &Subject, shape: Shape, measured: Vec<Measured>) -> Compared {
-        let (kernel, _) = self.work.kernel(&ours.engine, shape);
-        Compared { name: self.name.clone(), shape, kernel, measured }
-    }
+    let (kernel, _) = work.kernel(&ours.engine, shape);
+    let measured = measured.into_iter().chain(theirs).collect();
+    Ok(Some(Compared { name: entry.name.clone(), shape, kernel, measured }))
 }
 
 fn table(session: &Session, all: &[Compared]) -> Table {
