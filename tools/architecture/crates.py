@@ -21,7 +21,7 @@ RULES = {
 class Crate:
     """A crate of the workspace."""
 
-    # The name of its folder, such as `gpu-host`.
+    # The name of its folder, such as `gpu-host`, or `lab/provider` if a lower floor has a folder of that name.
     name: str
     floor: str
     folder: pathlib.Path
@@ -38,17 +38,19 @@ def read(root):
 
 
 def from_metadata(metadata, root):
-    """The crates by the name of their folder, which is unique: the picture and the messages show it."""
+    """The crates by name."""
     folders = {package["name"]: pathlib.Path(package["manifest_path"]).parent for package in metadata["packages"]}
+    floors = {package: folder.relative_to(root).parts[0] for package, folder in folders.items()}
+    names, order = {}, list(RULES)
+    for package in sorted(folders, key=lambda name: (order.index(floors[name]) if floors[name] in order else -1, name)):
+        name = folders[package].name
+        # A folder may have the name of a folder on a lower floor.
+        names[package] = f"{floors[package]}/{name}" if name in names.values() else name
     crates = {}
     for package in metadata["packages"]:
-        folder = folders[package["name"]]
+        name = package["name"]
         uses = {d["name"] for d in package["dependencies"] if d["kind"] != "dev" and d["name"] in folders}
-        if folder.name in crates:
-            raise ValueError(f"two crates have folders with the name {folder.name}")
-        crates[folder.name] = Crate(
-            folder.name, folder.relative_to(root).parts[0], folder, frozenset(folders[name].name for name in uses)
-        )
+        crates[names[name]] = Crate(names[name], floors[name], folders[name], frozenset(names[used] for used in uses))
     return crates
 
 

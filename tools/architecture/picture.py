@@ -26,7 +26,7 @@ def reduced(edges):
 
 def diagram(crates):
     """The crates as boxes in their floors, the highest floor first, and the dependencies that no longer path implies."""
-    node = lambda name: name.replace("-", "_")
+    node = lambda name: name.replace("-", "_").replace("/", "_")
     lines = ["```mermaid", "graph TD"]
     for floor in reversed(RULES):
         lines.append(f"    subgraph {floor}_floor[{floor}]")

@@ -12,7 +12,7 @@ import picture
 
 def metadata(*packages):
     """What cargo prints for these packages: folder, and the dependencies as pairs of folder and kind."""
-    name = lambda folder: "lockstep-" + folder.split("/")[1]
+    name = lambda folder: "lockstep-" + folder.replace("/", "-")
     return {
         "packages": [
             {
@@ -48,6 +48,11 @@ class Floors(unittest.TestCase):
     def test_only_dependencies_of_tests_are_free(self):
         self.assertEqual(list(self.wrong("library/a", "lab/b", "build")), [("a", "b")])
         self.assertEqual(self.wrong("engine/a", "dev/b", "dev"), {})
+
+    def test_a_folder_can_have_the_name_of_one_on_a_lower_floor(self):
+        found = workspace(("lab/provider", [("interfaces/provider", None)]), ("interfaces/provider", []))
+        self.assertEqual({name: set(crate.uses) for name, crate in found.items()}, {"provider": set(), "lab/provider": {"provider"}})
+        self.assertIn("    lab_provider --> provider\n", picture.diagram(found))
 
     def test_a_folder_without_a_rule_is_a_fault(self):
         self.assertEqual(list(crates.wrong_dependencies(workspace(("attic/a", [])))), [("a", "a")])
