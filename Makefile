@@ -14,7 +14,7 @@ PREFIX ?= /usr/local
 INSTALL ?= install
 
 .PHONY: help build provider provider-lab dist install c-library c-test deb deb-arm64 deb-check run test test-release test-packages test-packages-arm64 test-full test-wgpu test-provider test-provider-oldest test-provider-newest \
-	test-provider-releases nightly test-dist publish-check soak soak-check soak-module lint guides-check bench bench-files \
+	test-provider-releases nightly test-dist publish-check soak soak-check soak-module lint bench bench-files \
 	bench-provider bench-python wheel wheel-arm64 wheel-freethreaded python-test torch-test test-ray timing leak-test asan miri fuzz arrow-rs-test arm64-test arm64-test-all kernel-report kernel-check gpu-check gpu-rehearsal lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
 
 # Several targets build the same files with other features; cargo runs in parallel by itself.
@@ -212,6 +212,7 @@ test-full: lint test torch-test test-ray wheel test-release test-packages leak-t
 nightly: guides-check asan miri fuzz arrow-rs-test test-dist publish-check test-openssl-3.5 arm64-test-all test-packages-arm64 gpu-rehearsal
 
 ## make guides-check      apply the examples of docs/adding-a-kernel.md and docs/adding-a-mode.md to a copy of the project, and compile it
+.PHONY: guides-check
 guides-check: tools-present
 	tools/guides/check.py
 
