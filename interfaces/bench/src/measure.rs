@@ -144,13 +144,9 @@ pub(crate) fn check_memory(host: &dyn Host, bytes: usize) -> Result<()> {
 }
 
 /// Measures all contenders on calls of `bytes` bytes. After the first call and after each timed stretch, the verifier
-/// of the contender makes the same calls on the same data, and both outputs are compared.
-pub(crate) fn rounds(setting: &Setting, contenders: &mut [Contender], bytes: usize) -> Result<Vec<Measured>> {
-    rounds_with(setting, contenders, bytes, |_| Ok(()))
-}
-
-/// Does the same as [`rounds`], and calls `after` at the end of each round. Round 0 is the warm-up.
-pub(crate) fn rounds_with(
+/// of the contender makes the same calls on the same data, and both outputs are compared. `after` is called at the end of each
+/// round with its number; round 0 is the warm-up.
+pub(crate) fn rounds(
     setting: &Setting,
     contenders: &mut [Contender],
     bytes: usize,
@@ -295,7 +291,7 @@ mod tests {
     #[test]
     fn correct_contenders_are_measured() {
         let mut contenders = [contender(adding(3)), contender(adding(3))];
-        let measured = rounds(&setting(), &mut contenders, 64).unwrap();
+        let measured = rounds(&setting(), &mut contenders, 64, |_| Ok(())).unwrap();
         assert_eq!(measured.len(), 2);
         for one in measured {
             let Rate { median, least, most } = one.rate;
@@ -316,7 +312,7 @@ mod tests {
                 data[5] ^= u8::from(wrong_data) << 4;
                 Ok(digest ^ u128::from(!wrong_data))
             };
-            let error = rounds(&setting(), &mut [contender(Box::new(run))], 64).unwrap_err();
+            let error = rounds(&setting(), &mut [contender(Box::new(run))], 64, |_| Ok(())).unwrap_err();
             assert!(error.to_string().contains("different results"), "{error}");
         }
     }
@@ -332,9 +328,10 @@ mod tests {
             })
         };
         let contender = |run| Contender { name: "c".into(), run, verifier: same(), setup_seconds: 0.0 };
-        rounds(&setting(), &mut [contender(same()), contender(same())], 64).unwrap();
+        rounds(&setting(), &mut [contender(same()), contender(same())], 64, |_| Ok(())).unwrap();
         let idle = Box::new(|_: &mut [u8], _| Ok(0));
-        let error = rounds(&setting(), &mut [contender(same()), contender(idle)], 64).unwrap_err();
+        let error =
+            rounds(&setting(), &mut [contender(same()), contender(idle)], 64, |_| Ok(())).unwrap_err();
         assert!(error.to_string().contains("different results"), "{error}");
     }
 

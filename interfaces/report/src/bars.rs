@@ -34,6 +34,20 @@ const THICK: f64 = 13.0;
 const GAP: f64 = 9.0;
 
 impl Bars {
+    /// Adds a group of bars. Each has the name of its contender, a value, and the lower and the upper end of the spread.
+    pub fn push<'n>(&mut self, group: &str, bars: impl IntoIterator<Item = (&'n str, f64, (f64, f64))>) {
+        let bars = bars.into_iter().map(|(name, value, spread)| {
+            let known = self.series.iter().position(|series| series == name);
+            let series = known.unwrap_or_else(|| {
+                self.series.push(name.into());
+                self.series.len() - 1
+            });
+            Bar { series, value, spread }
+        });
+        let bars = bars.collect();
+        self.groups.push((group.into(), bars));
+    }
+
     /// The chart as SVG.
     pub fn svg(&self) -> String {
         // Room for the longest name, at 7 units a character.

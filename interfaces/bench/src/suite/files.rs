@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use lockstep::hazmat::mode::{Cipher, CipherKey, Direction};
 use lockstep::{Engine, FileKey, Options, keyfile};
-use lockstep_report::bars::{Bar, Bars};
+use lockstep_report::bars::Bars;
 use lockstep_report::{Table, text};
 use serde_json::json;
 use tempfile::TempDir;
@@ -77,11 +77,8 @@ pub(super) fn run(session: &Session, section: &mut Section) -> Result<()> {
         drop(guard);
         let cp =
             contenders.iter().find(|one| one.name == "cp").map(|one| Rate::of(one.seconds.clone()).median);
-        let mut bars = Bars {
-            title: format!("A file of {}: GB/s over the run time of the program", report::size(size)),
-            series: vec!["median; line: minimum to maximum".into()],
-            groups: Vec::new(),
-        };
+        let title = format!("A file of {}: GB/s over the run time of the program", report::size(size));
+        let mut bars = Bars { title, ..Bars::default() };
         for one in contenders {
             let seconds = Rate::of(one.seconds.clone());
             let Rate { median, least, most } = seconds;
@@ -97,8 +94,8 @@ pub(super) fn run(session: &Session, section: &mut Section) -> Result<()> {
                 cp.map_or("-".into(), |cp| format!("{:.2}", median / cp)),
                 cpu.map_or("-".into(), report::digits),
             ]);
-            let bar = Bar { series: 0, value: rate(median), spread: (rate(most), rate(least)) };
-            bars.groups.push((one.name.clone(), vec![bar]));
+            let spread = (rate(most), rate(least));
+            bars.push(&one.name, [("median; line: minimum to maximum", rate(median), spread)]);
             section.results.push(json!({
                 "size": size, "who": one.name, "verified": !matches!(one.output, Output::Nothing),
                 "seconds": seconds.json(), "cpu_seconds_per_gb": cpu,

@@ -9,7 +9,6 @@ mod peers;
 mod throughput;
 
 use lockstep_report::Table;
-use lockstep_report::bars::Bar;
 use lockstep_report::plot::{self, Line, Plot, Scale};
 
 use super::Session;
@@ -173,7 +172,7 @@ fn by_shape(
         }
         let many = if shape.messages > 1 { format!("{} x ", shape.messages) } else { String::new() };
         session.note(&format!("{}: {many}{}", work.name, report::size(shape.size)));
-        let measured = measure::rounds(setting, &mut contenders, shape.bytes())?;
+        let measured = measure::rounds(setting, &mut contenders, shape.bytes(), |_| Ok(()))?;
         let call = |one: &Measured| shape.bytes() as f64 / one.rate.median;
         let late = measured.iter().filter(|one| call(one) > setting.max_call_time.as_secs_f64());
         slow.extend(late.map(|one| one.name.to_string()));
@@ -222,9 +221,9 @@ fn size_of(outcome: &Outcome) -> String {
     report::size(outcome.shape.size)
 }
 
-/// The bar of a rate, in GB/s.
-fn bar(series: usize, rate: Rate) -> Bar {
-    Bar { series, value: rate.median / 1e9, spread: (rate.least / 1e9, rate.most / 1e9) }
+/// The bar of a contender in a chart of GB/s.
+fn bar(name: &str, rate: Rate) -> (&str, f64, (f64, f64)) {
+    (name, rate.median / 1e9, (rate.least / 1e9, rate.most / 1e9))
 }
 
 /// A plot of GB/s over `x` of each outcome, with a line for each name.

@@ -59,8 +59,7 @@ pub(super) fn run(session: &Session, section: &mut Section) -> Result<()> {
             let shape = Shape::one(size);
             let inputs = session.inputs(work, shape)?;
             let of_what = format!("{} of {}", work.name, report::size(size));
-            let series = PATTERNS.map(String::from).to_vec();
-            let mut bars = Bars { title: format!("{of_what}: GB/s by pattern"), series, groups: Vec::new() };
+            let mut bars = Bars { title: format!("{of_what}: GB/s by pattern"), ..Bars::default() };
             for subject in &subjects {
                 session.note(&format!("{}: {}", work.name, subject.name));
                 let Some(mut contender) = session.contender(subject, work, &inputs, shape)? else { continue };
@@ -75,8 +74,7 @@ pub(super) fn run(session: &Session, section: &mut Section) -> Result<()> {
                 row.push(inside.into());
                 table.rows.push(row);
                 section.findings.push(format!("{}, {of_what}: {}", subject.name, comparison.sentence()));
-                let each = rates.iter().enumerate().map(|(series, rate)| bar(series, *rate));
-                bars.groups.push((subject.name.clone(), each.collect()));
+                bars.push(&subject.name, PATTERNS.into_iter().zip(rates).map(|(name, rate)| bar(name, rate)));
                 let by: serde_json::Map<_, _> =
                     PATTERNS.iter().zip(&rates).map(|(name, rate)| ((*name).into(), rate.json())).collect();
                 section.results.push(json!({

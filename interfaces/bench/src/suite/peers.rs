@@ -159,9 +159,12 @@ pub(super) fn run(session: &Session, section: &mut Section) -> Result<()> {
     }
     section.results = all.iter().map(Compared::json).collect();
     for &size in &sizes {
-        let here: Vec<_> = all.iter().filter(|one| one.shape.size == size).collect();
-        if !here.is_empty() {
-            section.pictures.push(Picture::Bars(bars(&format!("GB/s at {}", report::size(size)), &here)));
+        let mut bars = Bars { title: format!("GB/s at {}", report::size(size)), ..Bars::default() };
+        for one in all.iter().filter(|one| one.shape.size == size) {
+            bars.push(&one.name, one.measured.iter().map(|measured| bar(&measured.name, measured.rate)));
+        }
+        if !bars.groups.is_empty() {
+            section.pictures.push(Picture::Bars(bars));
         }
     }
     section.tables.push(table(session, &all));
@@ -182,7 +185,7 @@ fn compare(session: &Session, ours: &Subject, entry: &Entry, shape: Shape) -> Re
     let (cipher, decrypts) = named.unwrap_or_default();
     // Programs run in turn with the other contenders: each round of this process is followed by one run of each program.
     let mut rates: Vec<Vec<f64>> = programs.iter().map(|_| Vec::new()).collect();
-    let measured = measure::rounds_with(&setting, &mut contenders, shape.bytes(), |round| {
+    let measured = measure::rounds(&setting, &mut contenders, shape.bytes(), |round| {
         for (program, rates) in programs.iter().zip(&mut rates) {
             session.host.check_stopped()?;
             let rate = program.speed(&cipher, decrypts, shape.size);
@@ -239,49 +242,23 @@ fn table(session: &Session, all: &[Compared]) -> Table {
 
 /// Sentences on the workloads in which a peer is faster.
 fn faster_peers(all: &[Compared]) -> Vec<String> {
-    let (mut findings, mut compared) = (Vec::new(), 0);
+    let mut findings = Vec::new();
     for one in all {
-        compared += usize::from(one.measured.len() > 1);
-        let ours = one.measured[0].rate;
-        let ahead = one.measured[1..].iter().filter(|peer| peer.rate.median > ours.median * 1.03);
-        for peer in ahead {
-            findings.push(format!(
-                "{} at {}: {} is faster, by {:.0} %",
-                one.name,
-                report::size(one.shape.size),
-                peer.name,
-                (peer.rate.median / ours.median - 1.0) * 100.0
-            ));
+        let (ours, size) = (one.measured[0].rate.median, report::size(one.shape.size));
+        for peer in one.measured[1..].iter().filter(|peer| peer.rate.median > ours * 1.03) {
+            let more = (peer.rate.median / ours - 1.0) * 100.0;
+            findings.push(format!("{} at {size}: {} is faster, by {more:.0} %", one.name, peer.name));
         }
     }
+    let compared = all.iter().filter(|one| one.measured.len() > 1).count();
     if findings.is_empty() && compared > 0 {
         findings.push(format!(
             "No peer is more than 3 % faster in any of the {compared} measurements with a peer."
         ));
     }
-    if compared < all.len() {
-        findings.push(format!(
-            "{} of {} measurements had no peer for comparison.",
-            all.len() - compared,
-            all.len()
-        ));
+    let (all, alone) = (all.len(), all.len() - compared);
+    if alone > 0 {
+        findings.push(format!("{alone} of {all} measurements had no peer for comparison."));
     }
     findings
-}
-
-fn bars(title: &str, all: &[&Compared]) -> Bars {
-    let mut bars = Bars { title: title.into(), ..Bars::default() };
-    for one in all {
-        let mut group = Vec::new();
-        for measured in &one.measured {
-            let known = bars.series.iter().position(|name| **name == *measured.name);
-            let series = known.unwrap_or_else(|| {
-                bars.series.push(measured.name.to_string());
-                bars.series.len() - 1
-            });
-            group.push(bar(series, measured.rate));
-        }
-        bars.groups.push((one.name.clone(), group));
-    }
-    bars
 }
