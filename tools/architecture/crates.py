@@ -33,8 +33,10 @@ class Crate:
 def read(root):
     """The crates of the workspace in this folder by name, as `cargo metadata` lists them."""
     command = ["cargo", "metadata", "--format-version", "1", "--no-deps", "--offline"]
-    found = json.loads(subprocess.run(command, cwd=root, check=True, capture_output=True).stdout)
-    return from_metadata(found, root)
+    done = subprocess.run(command, cwd=root, stdout=subprocess.PIPE)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} failed")
+    return from_metadata(json.loads(done.stdout), root)
 
 
 def from_metadata(metadata, root):
