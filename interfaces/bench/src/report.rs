@@ -33,8 +33,15 @@ pub struct Section {
 impl Section {
     /// A section without results.
     pub(crate) fn new(name: &'static str, about: &'static str) -> Section {
-        let (tables, pictures, findings, results) = Default::default();
-        Section { name, about, tables, pictures, findings, results, error: None }
+        Section {
+            name,
+            about,
+            tables: Vec::new(),
+            pictures: Vec::new(),
+            findings: Vec::new(),
+            results: Vec::new(),
+            error: None,
+        }
     }
 
     /// The section of a suite that failed.

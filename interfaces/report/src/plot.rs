@@ -186,6 +186,24 @@ impl Line {
 }
 
 impl Plot {
+    /// A plot with logarithmic axes and without lines.
+    pub fn new(title: &str, across: (&str, fn(f64) -> String), up: &str) -> Plot {
+        let across = (across.0.into(), across.1);
+        let (lines, marks) = (Vec::new(), Vec::new());
+        Plot { title: title.into(), across, up: up.into(), scale: Scale::Logarithmic, lines, marks }
+    }
+
+    /// Adds a point and the ends of its spread to the line of this name, from left to right.
+    pub fn push(&mut self, name: &str, point: (f64, f64), spread: (f64, f64)) {
+        let known = self.lines.iter().position(|line| line.name == name);
+        let index = known.unwrap_or_else(|| {
+            self.lines.push(Line { name: name.into(), ..Line::default() });
+            self.lines.len() - 1
+        });
+        self.lines[index].points.push(point);
+        self.lines[index].spread.push(spread);
+    }
+
     /// The plot as SVG. Without points it has the text "nothing was measured".
     pub fn svg(&self) -> String {
         let points = || self.lines.iter().flat_map(|line| &line.points);

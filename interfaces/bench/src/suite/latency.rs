@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use lockstep_report::Table;
-use lockstep_report::plot::{Line, Plot, Scale};
+use lockstep_report::plot::Plot;
 use serde_json::{Value, json};
 
 use super::BYTES;
@@ -20,8 +20,6 @@ const QUICK_SIZES: [usize; 2] = [16, 4 << 10];
 
 /// The maximum number of calls of a stretch. It is limited because the time of each call is kept in memory.
 const MAX_CALLS: usize = 1_000_000;
-
-const PERCENTILES: [(&str, f64); 3] = [("median", 0.5), ("90 %", 0.9), ("99 %", 0.99)];
 
 /// The times of one contender's calls, in seconds, sorted.
 struct Times {
@@ -44,7 +42,8 @@ pub(super) fn run(session: &Session, section: &mut Section) -> Result<()> {
     for work in &works {
         let head = ["size", "who", "calls", "least", "median", "90 %", "99 %", "most"];
         let mut table = Table::new(&format!("{}, time of a call", work.name), &head, 2);
-        let mut lines: Vec<Line> = Vec::new();
+        let title = format!("{}: time of a call, median (bars: minimum to 99 %)", work.name);
+        let mut plot = Plot::new(&title, BYTES, "µs");
         for &size in sizes.iter().filter(|size| work.accepts(**size)) {
             session.note(&format!("{}: {}", work.name, report::size(size)));
             let shape = Shape::one(size);
@@ -54,34 +53,19 @@ pub(super) fn run(session: &Session, section: &mut Section) -> Result<()> {
                 contenders.extend(session.contender(subject, work, &inputs, shape)?);
             }
             for times in measure(&setting, &mut contenders, size)? {
-                let (least, most) = (times.at(0.0), times.at(1.0));
-                let parts = PERCENTILES.map(|(_, part)| times.at(part));
+                let quantiles = [0.0, 0.5, 0.9, 0.99, 1.0].map(|part| times.at(part));
                 let mut row = vec![report::size(size), times.name.clone(), times.sorted.len().to_string()];
-                row.extend([least].into_iter().chain(parts).chain([most]).map(report::time));
+                row.extend(quantiles.map(report::time));
                 table.rows.push(row);
+                let [least, median, _, most, _] = quantiles.map(|seconds| seconds * 1e6);
+                plot.push(&times.name, (size as f64, median), (least, most));
                 section.results.push(result(&work.name, size, &times));
-                let (point, spread) = ((size as f64, parts[0] * 1e6), (least * 1e6, parts[2] * 1e6));
-                match lines.iter_mut().find(|line| line.name == times.name) {
-                    Some(line) => {
-                        line.points.push(point);
-                        line.spread.push(spread);
-                    }
-                    None => lines.push(Line { name: times.name, points: vec![point], spread: vec![spread] }),
-                }
             }
         }
-        if table.rows.is_empty() {
-            continue;
+        if !table.rows.is_empty() {
+            section.tables.push(table);
+            section.pictures.push(Picture::Plot(plot));
         }
-        section.tables.push(table);
-        section.pictures.push(Picture::Plot(Plot {
-            title: format!("{}: time of a call, median (bars: minimum to 99 %)", work.name),
-            across: (BYTES.0.into(), BYTES.1),
-            up: "µs".into(),
-            scale: Scale::Logarithmic,
-            lines,
-            marks: Vec::new(),
-        }));
     }
     if section.tables.is_empty() {
         return Err(failed("none of the devices supports any of these workloads at these sizes"));

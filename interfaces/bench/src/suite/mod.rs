@@ -9,7 +9,7 @@ mod peers;
 mod throughput;
 
 use lockstep_report::Table;
-use lockstep_report::plot::{self, Line, Plot, Scale};
+use lockstep_report::plot::{self, Plot};
 
 use super::Session;
 use super::measure::{self, Contender, Measured, Rate, Setting};
@@ -233,20 +233,15 @@ fn plot(
     outcomes: &[Outcome],
     x: impl Fn(&Outcome) -> f64,
 ) -> Plot {
-    let line = |name: &str| {
-        let here = || outcomes.iter().filter_map(|outcome| Some((x(outcome), outcome.of(name)?)));
-        let points = here().map(|(x, one)| (x, one.rate.median / 1e9)).collect();
-        let spread = here().map(|(_, one)| (one.rate.least / 1e9, one.rate.most / 1e9)).collect();
-        Line { name: name.into(), points, spread }
-    };
-    Plot {
-        title: title.into(),
-        across: (across.0.into(), across.1),
-        up: "GB/s".into(),
-        scale: Scale::Logarithmic,
-        lines: names(outcomes).into_iter().map(line).collect(),
-        marks: Vec::new(),
+    let mut plot = Plot::new(title, across, "GB/s");
+    for outcome in outcomes {
+        for one in &outcome.measured {
+            let [median, least, most] =
+                [one.rate.median, one.rate.least, one.rate.most].map(|rate| rate / 1e9);
+            plot.push(&one.name, (x(outcome), median), (least, most));
+        }
     }
+    plot
 }
 
 /// The axis of message sizes.
