@@ -20,8 +20,13 @@ INSTALL ?= install
 # Several targets build the same files with other features; cargo runs in parallel by itself.
 .NOTPARALLEL:
 
+# The targets that most people need. `make help` lists them first.
+FIRST = run test build provider lint
 help:
-	@sed -n 's/^## //p' Makefile
+	@echo 'The targets that most people need:'
+	@for target in $(FIRST); do sed -n "s/^## \(make $$target \)/  \1/p" Makefile; done
+	@echo 'All other targets:'
+	@sed -n 's/^## /  /p' Makefile | grep -vE '^  make ($(subst $() ,|,$(FIRST))) '
 
 # All crates, with the emulator and the simulators in the provider too. All tests use the same features, so that nothing is
 # compiled twice.
@@ -97,15 +102,15 @@ deb: dist c-library
 # The parts of the package for 64-bit Arm. $(1): the profile
 ARM64_BUILT = $(TARGET)/arm64/aarch64-unknown-linux-gnu
 define build-arm64
-	tools/arm64.sh $(CARGO) build --profile $(1) --locked
-	tools/arm64.sh $(CARGO) build --profile $(1) --locked -p lockstep-provider
-	tools/arm64.sh $(CARGO) rustc --profile $(1) --locked -p lockstep-capi --lib --crate-type staticlib
+	tools/arm64/run.sh $(CARGO) build --profile $(1) --locked
+	tools/arm64/run.sh $(CARGO) build --profile $(1) --locked -p lockstep-provider
+	tools/arm64/run.sh $(CARGO) rustc --profile $(1) --locked -p lockstep-capi --lib --crate-type staticlib
 endef
 
 ## make deb-arm64         the same for 64-bit Arm, built on x86-64: dist/lockstep_VERSION_arm64.deb
 deb-arm64: tools-present
 	$(call build-arm64,dist)
-	tools/arm64.sh tools/deb.sh $(ARM64_BUILT)/dist dist
+	tools/arm64/run.sh tools/deb.sh $(ARM64_BUILT)/dist dist
 
 ## make deb-check         make deb, and use the package in a clean folder
 deb-check: deb
@@ -119,7 +124,7 @@ test: tools-present
 	tools/setup.sh programs
 	$(INSTALL) -m 755 $(TARGET)/debug/deps/liblockstep_provider.so $(TESTED_PROVIDER)
 	tools/in_parallel.sh "$(CARGO) test $(WORKSPACE) --doc" "tools/python_test.sh $(PYTHON_EXTENSION)" \
-		"tools/pyca_interop.py $(TESTED) && tools/page_check.py $(TESTED)" \
+		"tools/interop/pyca.py $(TESTED) && tools/bench_page/check.py $(TESTED)" \
 		"tools/provider-test/all.sh $(TESTED_PROVIDER) $(TESTED) openssl device lifecycle" tools/gpu_check/self_test.py
 
 ## make test-release      the scripts of make test, and those with nginx, Apache and Python, with the release builds of the command and of both modules
@@ -129,7 +134,7 @@ test-release: build provider provider-lab
 	tools/setup.sh browser
 	tools/setup.sh programs
 	tools/in_parallel.sh "tools/provider-test/all.sh $(PROVIDER_LAB) $(LOCKSTEP)" \
-		"tools/pyca_interop.py $(LOCKSTEP) && tools/page_check.py $(LOCKSTEP) && tools/provider-test/openssl.py $(PROVIDER)"
+		"tools/interop/pyca.py $(LOCKSTEP) && tools/bench_page/check.py $(LOCKSTEP) && tools/provider-test/openssl.py $(PROVIDER)"
 
 ## make test-packages     the Debian package of the release builds, used in a clean folder
 test-packages: build provider
@@ -140,8 +145,8 @@ test-packages: build provider
 ## make test-packages-arm64  the wheel and the Debian package for 64-bit Arm under QEMU: they exchange files with the command of make dist
 test-packages-arm64: dist
 	$(call build-arm64,release)
-	tools/arm64.sh tools/deb.sh $(ARM64_BUILT)/release $(TARGET)/packages
-	tools/arm64.sh --system tools/deb_check.sh $(TARGET)/packages/lockstep_*_arm64.deb $(DIST)/lockstep
+	tools/arm64/run.sh tools/deb.sh $(ARM64_BUILT)/release $(TARGET)/packages
+	tools/arm64/run.sh --system tools/deb_check.sh $(TARGET)/packages/lockstep_*_arm64.deb $(DIST)/lockstep
 	tools/wheel.sh $(TARGET)/packages --arm64
 
 ## make test-provider     the tests of the provider, loaded by OpenSSL and used by real programs
@@ -204,7 +209,12 @@ test-wgpu:
 test-full: lint test torch-test test-ray wheel test-release test-packages leak-test test-provider-oldest test-provider-newest soak-check arm64-test kernel-check
 
 ## make nightly           slow checks and other toolchains: sanitizer, Miri, fuzzing, arrow-rs, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check
-nightly: asan miri fuzz arrow-rs-test test-dist publish-check test-openssl-3.5 arm64-test-all test-packages-arm64 gpu-rehearsal
+nightly: guides-check asan miri fuzz arrow-rs-test test-dist publish-check test-openssl-3.5 arm64-test-all test-packages-arm64 gpu-rehearsal
+
+## make guides-check      apply the examples of docs/adding-a-kernel.md and docs/adding-a-mode.md to a copy of the project, and compile it
+.PHONY: guides-check
+guides-check: tools-present
+	tools/guides/check.py
 
 ## make publish-check     pack the crates for crates.io and compile each package with the others, without uploading (minutes)
 publish-check: tools-present
@@ -216,9 +226,14 @@ test-dist: dist
 	@tools/run.sh $(DIST)/lockstep
 	tools/provider-test/openssl.py $(DIST)/lockstep.so
 
+## make lint              formatting, clippy and documentation with warnings as errors, the architecture, generated pages
 lint: tools-present
 	for manifest in dev/fuzz library/parquet/arrow-rs; do $(CARGO) metadata --locked --format-version 1 --manifest-path $$manifest/Cargo.toml >/dev/null || exit; done
-	tools/import_pictures.py --check
+	tools/architecture/check.py --self-test
+	tools/bench/harness.py --self-test
+	tools/bench_page/check.py --self-test
+	tools/guides/check.py --self-test
+	tools/architecture/check.py
 	tools/scale_model.py --self-test
 	tools/scale_model.py --check
 	tools/publish_check.py
@@ -237,15 +252,15 @@ bench: build
 
 ## make bench-files       speed of encrypting files, compared with openssl, age, pyca and cp
 bench-files: build
-	tools/bench_files.sh $(LOCKSTEP)
+	tools/bench/files.py $(LOCKSTEP)
 
 ## make bench-provider    speed of the provider compared with the default provider of the same OpenSSL
 bench-provider: provider
-	tools/bench_provider.py $(PROVIDER)
+	tools/bench/provider.py $(PROVIDER)
 
 ## make bench-python      speed of the Python package compared with pyca cryptography
 bench-python: wheel
-	tools/bench_python.py $(wildcard dist/lockstep_aes-*-abi3-*_$(shell uname -m).whl)
+	tools/bench/python_package.py $(wildcard dist/lockstep_aes-*-abi3-*_$(shell uname -m).whl)
 
 ## make timing            measure whether running times depend on secrets (dudect); a measurement, not a test
 timing:
@@ -273,11 +288,11 @@ arrow-rs-test: tools-present
 
 ## make arm64-test        the Arm kernel under QEMU
 arm64-test:
-	tools/arm64-test.sh
+	tools/arm64/test.sh
 
 # Also what does not depend on the processor.
 arm64-test-all:
-	tools/arm64-test.sh -p lockstep-core -p lockstep-modes -p lockstep-planner -p lockstep-testkit -p lockstep-cpu -p lockstep-qpu
+	tools/arm64/test.sh -p lockstep-core -p lockstep-modes -p lockstep-planner -p lockstep-testkit -p lockstep-cpu -p lockstep-qpu
 
 ## make kernel-report     write docs/kernels.md: instructions per byte in the machine code of the CUDA kernels (no GPU needed)
 kernel-report:

@@ -9,7 +9,7 @@
 # GNU ld and LLD refuse a second one that names a version. cargo-c would set the soname and write the file for pkg-config,
 # but no symbol version, and compiling it takes longer than compiling this library, since it contains cargo.
 #
-# CROSS_COMPILE is the prefix of compiler and binutils for another processor (see arm64.sh).
+# CROSS_COMPILE is the prefix of compiler and binutils for another processor (see arm64/run.sh).
 set -euo pipefail
 
 [ $# -ge 3 ] || {

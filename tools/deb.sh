@@ -4,7 +4,7 @@
 #   tools/deb.sh BUILT OUT      BUILT: the folder with lockstep, liblockstep_provider.so and liblockstep_c.a; OUT: the folder
 #                               for lockstep_VERSION_ARCHITECTURE.deb
 #
-# `tools/arm64.sh tools/deb.sh BUILT OUT` makes the package for 64-bit Arm.
+# `tools/arm64/run.sh tools/deb.sh BUILT OUT` makes the package for 64-bit Arm.
 #
 # dpkg-deb is on every Debian. cargo-deb would make the same package, but takes minutes to compile, and it cannot link the shared
 # library with symbol versions (see c_library.sh).

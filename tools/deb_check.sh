@@ -4,7 +4,7 @@
 #
 #   tools/deb_check.sh PACKAGE [COMMAND]     COMMAND: another `lockstep`, with which files are exchanged
 #
-# `tools/arm64.sh --system tools/deb_check.sh PACKAGE COMMAND` uses a package for 64-bit Arm.
+# `tools/arm64/run.sh --system tools/deb_check.sh PACKAGE COMMAND` uses a package for 64-bit Arm.
 set -euo pipefail
 
 package=$(realpath "$1")

@@ -1,6 +1,6 @@
-"""Provides Python's package `cryptography` for scripts in this folder, in a virtual environment under the build folder.
+"""Provides Python's package `cryptography` for the other scripts, in a virtual environment under the build folder.
 
-Imported by pyca_interop.py and bench_pyca.py; not run directly.
+Imported by interop/pyca.py and bench/pyca.py; not run directly.
 """
 
 import os

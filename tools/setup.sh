@@ -5,7 +5,7 @@
 #   tools/setup.sh              for `make` and `make run`
 #   tools/setup.sh programs     for tools/provider-test: servers and clients as well
 #   tools/setup.sh gpus         for make test: Mesa's software devices, age and strace as well
-#   tools/setup.sh browser      for tools/page_check.py: a headless browser as well
+#   tools/setup.sh browser      for tools/bench_page/check.py: a headless browser as well
 set -euo pipefail
 
 command -v cargo >/dev/null || {
@@ -47,7 +47,7 @@ if [ "${1:-}" = gpus ]; then
     [[ $libraries == *libEGL.so.1* ]] || missing+=(libegl1)
     [[ $libraries == *libEGL_mesa.so.0* ]] || missing+=(libegl-mesa0 libgl1-mesa-dri)
 fi
-# tools/page_check.py shows the page of `lockstep bench` in a browser, which needs a font.
+# tools/bench_page/check.py shows the page of `lockstep bench` in a browser, which needs a font.
 if [ "${1:-}" = browser ]; then
     browser=
     for program in chromium-headless-shell chromium chromium-browser google-chrome; do

@@ -3,7 +3,7 @@
 #
 #   tools/wheel.sh FOLDER              one wheel for Python 3.11 and later; earlier wheels in FOLDER are removed
 #   tools/wheel.sh FOLDER PYTHON       a wheel for this free-threaded Python
-#   tools/wheel.sh FOLDER --arm64      one wheel for 64-bit Arm, tested with Debian's Python under QEMU (see arm64.sh)
+#   tools/wheel.sh FOLDER --arm64      one wheel for 64-bit Arm, tested with Debian's Python under QEMU (see arm64/run.sh)
 set -euo pipefail
 
 [ $# -eq 1 ] || [ $# -eq 2 ] || {
@@ -26,7 +26,7 @@ case ${2:-} in
     --arm64)
         rm -f "$folder"/lockstep_aes-*-abi3-*_aarch64.whl
         # With the stable ABI, no interpreter for the other processor is needed.
-        "$root/tools/arm64.sh" "${build[@]}"
+        "$root/tools/arm64/run.sh" "${build[@]}"
         ;;
     *)
         command -v "$2" >/dev/null || {
@@ -50,7 +50,7 @@ if [ "${2:-}" = --arm64 ]; then
     platform=${wheel##*-abi3-}
     # Installed by the pip of this machine, since Debian's Python has no pip. pip refuses a wheel whose tags do not match.
     "$python" "${pip[@]}" --target "$clean/packages" --platform "${platform%%.*}" --python-version 3.11 --only-binary :all: "$wheel"
-    used=(env PYTHONPATH="$clean/packages" "$root/tools/arm64.sh" --system python3)
+    used=(env PYTHONPATH="$clean/packages" "$root/tools/arm64/run.sh" --system python3)
 else
     tested=$python
     [ $# -eq 1 ] || tested=$2

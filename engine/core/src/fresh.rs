@@ -70,7 +70,7 @@ mod tests {
     fn fresh_pages_become_present() {
         // SAFETY: the range is empty, and the call fails if the kernel does not know the advice.
         let is_known = unsafe { libc::madvise(std::ptr::null_mut(), 0, libc::MADV_POPULATE_WRITE) } == 0
-            // QEMU's user-mode emulation (tools/arm64-test.sh) accepts the advice and ignores it.
+            // QEMU's user-mode emulation (tools/arm64/test.sh) accepts the advice and ignores it.
             && std::env::var_os("LOCKSTEP_ARM64_TEST").is_none();
         let mut memory = vec![0_u8; 64 << 20];
         let middle = |memory: &mut [u8]| {

@@ -8,7 +8,7 @@
 
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lockstep_core::Key;
 use lockstep_core::backend::{Device, KernelId, kernel_by_name};
@@ -17,6 +17,10 @@ use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status, Tag, Ta
 use lockstep_cpu::{Cpu, CpuOptions};
 use lockstep_modes::{Cipher, CipherKey, Direction, gcm, gcm_siv, ocb};
 use lockstep_planner::{Planner, Selection};
+
+#[path = "harness/mod.rs"]
+mod harness;
+use harness::quantile;
 
 /// Number of messages of a batch.
 const BATCH: usize = 16;
@@ -176,39 +180,18 @@ fn calls<'a>(
     all
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 fn measure(bits: usize, size: usize, calls: &mut [(String, Call<'_>)]) {
-    let mut counts = Vec::new();
-    for (_, call) in &mut *calls {
-        let mut count = 1u32;
-        loop {
-            let start = Instant::now();
-            (0..count).for_each(|_| call());
-            if start.elapsed() > ROUND / 2 {
-                break;
-            }
-            count *= 2;
-        }
-        counts.push(count);
-    }
-    let mut found = vec![Vec::new(); calls.len()];
-    for _ in 0..ROUNDS {
-        for (((_, call), &count), found) in calls.iter_mut().zip(&counts).zip(&mut found) {
-            let start = Instant::now();
-            (0..count).for_each(|_| call());
-            found.push(start.elapsed().as_nanos() as f64 / f64::from(count));
-        }
-    }
+    let found = {
+        let mut functions: Vec<&mut dyn FnMut()> = Vec::new();
+        functions.extend(calls.iter_mut().map(|(_, call)| &mut **call as &mut dyn FnMut()));
+        harness::alternate(ROUNDS, ROUND, &mut functions)
+    };
     for ((name, _), times) in calls.iter().zip(&found) {
         let messages = if name.ends_with("batch") { BATCH as f64 } else { 1.0 };
         let base = &found[usize::from(name.contains("Open"))];
         let ratios = times.iter().zip(base).map(|(time, ctr)| messages * ctr / time).collect();
-        let ns = median(times.clone()) / messages;
-        let (rate, ratio) = (size as f64 / ns, median(ratios));
+        let ns = quantile(times.clone(), 0.5) / messages;
+        let (rate, ratio) = (size as f64 / ns, quantile(ratios, 0.5));
         println!("{bits:4} {size:8}  {name:16} {ns:10.1} ns {rate:7.2} GB/s {ratio:6.3} of CTR");
     }
 }

@@ -6,13 +6,16 @@
 //! rows whose names contain all filters are measured.
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lockstep_core::Key;
 use lockstep_core::backend::{Device, KernelId, kernel_by_name};
 use lockstep_core::data::Data;
 use lockstep_core::work::{AeadMessage, FusedAead, Status, Tag, Task};
 use lockstep_cpu::{Cpu, CpuOptions};
+
+#[path = "harness/mod.rs"]
+mod harness;
 
 const KERNELS: [&str; 6] = ["cpu/aws-lc", "cpu/vaes512", "cpu/vaes256", "cpu/aesni", "cpu/armv8", "cpu/soft"];
 const SIZES: [usize; 9] = [16, 64, 256, 512, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 1 << 20];
@@ -71,33 +74,18 @@ impl Work {
     fn times(&mut self, cpu: &Cpu, kernels: &[KernelId], fused: FusedAead) -> Vec<f64> {
         // Opening needs the right tags.
         self.run(cpu, kernels[0], FusedAead::GcmSeal);
-        let mut calls: Vec<u32> = Vec::new();
-        for &kernel in kernels {
-            let mut count = 1;
-            loop {
-                let start = Instant::now();
-                (0..count).for_each(|_| self.run(cpu, kernel, fused));
-                if start.elapsed() > ROUND / 2 {
-                    break;
-                }
-                count *= 2;
-            }
-            calls.push(count);
-        }
-        let mut found = vec![Vec::new(); kernels.len()];
-        for _ in 0..ROUNDS {
-            for ((&kernel, &calls), found) in kernels.iter().zip(&calls).zip(&mut found) {
-                let start = Instant::now();
-                (0..calls).for_each(|_| self.run(cpu, kernel, fused));
-                found.push(start.elapsed().as_nanos() as f64 / f64::from(calls));
-            }
-        }
-        let at = if std::env::var_os("MEDIAN").is_some() { ROUNDS / 2 } else { 0 };
-        let chosen = |mut times: Vec<f64>| {
-            times.sort_by(f64::total_cmp);
-            times[at]
+        // All kernels work on the same messages.
+        let work = std::cell::RefCell::new(self);
+        let call = |kernel: KernelId| {
+            let work = &work;
+            move || work.borrow_mut().run(cpu, kernel, fused)
         };
-        found.into_iter().map(chosen).collect()
+        let mut calls: Vec<_> = kernels.iter().map(|kernel| call(*kernel)).collect();
+        let mut calls: Vec<&mut dyn FnMut()> =
+            calls.iter_mut().map(|call| call as &mut dyn FnMut()).collect();
+        let part = if std::env::var_os("MEDIAN").is_some() { 0.5 } else { 0.0 };
+        let found = harness::alternate(ROUNDS, ROUND, &mut calls);
+        found.into_iter().map(|times| harness::quantile(times, part)).collect()
     }
 }
 
@@ -114,7 +102,7 @@ fn main() {
         names.iter().map(|name| format!("{name:>22}")).collect::<String>()
     );
     let row = |name: String, work: &mut dyn FnMut() -> Work, fused, messages: usize| {
-        if !filters.iter().all(|filter| name.contains(filter.as_str())) {
+        if !harness::matches(&name, &filters) {
             return;
         }
         let times = work().times(&cpu, &kernels, fused);

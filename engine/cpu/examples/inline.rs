@@ -5,10 +5,13 @@
 //! `widest=Ssse3`, or another width, limits the registers of `cpu/soft`.
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lockstep_cpu::inline::{Block, InlineGcm, InlineKernel, InlineKey, Span};
 use lockstep_cpu::soft::{Soft, Width};
+
+#[path = "harness/mod.rs"]
+mod harness;
 
 const SIZES: [usize; 9] = [16, 32, 48, 64, 80, 128, 256, 1024, 16384];
 const ROUNDS: usize = 15;
@@ -16,21 +19,7 @@ const ROUND: Duration = Duration::from_millis(4);
 
 /// Nanoseconds of a call.
 fn nanoseconds(mut call: impl FnMut()) -> f64 {
-    let mut calls = 1u32;
-    let mut best = f64::INFINITY;
-    let mut round = 0;
-    while round < ROUNDS {
-        let start = Instant::now();
-        (0..calls).for_each(|_| call());
-        let elapsed = start.elapsed();
-        if elapsed < ROUND / 2 {
-            calls *= 2;
-            continue;
-        }
-        best = best.min(elapsed.as_nanos() as f64 / f64::from(calls));
-        round += 1;
-    }
-    best
+    harness::quantile(harness::alternate(ROUNDS, ROUND, &mut [&mut call]).remove(0), 0.0)
 }
 
 struct Table {
@@ -38,12 +27,8 @@ struct Table {
 }
 
 impl Table {
-    fn shows(&self, name: &str) -> bool {
-        self.filters.iter().all(|filter| name.contains(filter))
-    }
-
     fn row(&self, name: &str, sizes: &[usize], mut call: impl FnMut(&mut [u8])) {
-        if !self.shows(name) {
+        if !harness::matches(name, &self.filters) {
             return;
         }
         print!("{name:38}");
@@ -55,7 +40,7 @@ impl Table {
     }
 
     fn rates(&self, name: &str, mut call: impl FnMut(&mut [u8])) {
-        if !self.shows(name) {
+        if !harness::matches(name, &self.filters) {
             return;
         }
         print!("{name:38}");

@@ -1,4 +1,4 @@
-//! GB/s of every pass of every x86-64 kernel on one thread: `cargo run --release --example x86_speed [filter]`.
+//! GB/s of every pass of every x86-64 kernel on one thread: `cargo run --release --example x86_speed [filter...]`.
 //!
 //! The passes work in place, on data that stay in the caches. Each figure is the median of several rounds, or the best round
 //! if `BEST` is set (on a busy machine).
@@ -14,12 +14,18 @@ fn main() {
 }
 
 #[cfg(target_arch = "x86_64")]
+#[path = "harness/mod.rs"]
+mod harness;
+
+#[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::hint::black_box;
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     use lockstep_cpu::kernel::{Block, Kernel, LANES, Lane, Span};
     use lockstep_cpu::x86::{AesNi, Vaes256, Vaes512};
+
+    use crate::harness;
 
     const SIZES: [usize; 5] = [16, 256, 1 << 10, 16 << 10, 1 << 20];
     const ROUNDS: usize = 9;
@@ -27,35 +33,20 @@ mod x86 {
 
     /// Bytes per nanosecond of a call that works on `bytes`.
     fn speed(bytes: usize, mut call: impl FnMut()) -> f64 {
-        let mut calls = 1u32;
-        loop {
-            let start = Instant::now();
-            (0..calls).for_each(|_| call());
-            if start.elapsed() > ROUND / 2 {
-                break;
-            }
-            calls *= 2;
-        }
-        let mut found: Vec<f64> = (0..ROUNDS)
-            .map(|_| {
-                let start = Instant::now();
-                (0..calls).for_each(|_| call());
-                bytes as f64 * f64::from(calls) / start.elapsed().as_nanos() as f64
-            })
-            .collect();
-        found.sort_by(f64::total_cmp);
-        found[if std::env::var_os("BEST").is_some() { ROUNDS - 1 } else { ROUNDS / 2 }]
+        let times = harness::alternate(ROUNDS, ROUND, &mut [&mut call]).remove(0);
+        let part = if std::env::var_os("BEST").is_some() { 0.0 } else { 0.5 };
+        bytes as f64 / harness::quantile(times, part)
     }
 
     struct Table {
         kernel: &'static str,
-        filter: String,
+        filters: Vec<String>,
     }
 
     impl Table {
         fn row(&self, pass: &str, mut call: impl FnMut(&mut [u8])) {
             let name = format!("{} {pass}", self.kernel);
-            if !name.contains(&self.filter) {
+            if !harness::matches(&name, &self.filters) {
                 return;
             }
             print!("{name:34}");
@@ -69,7 +60,7 @@ mod x86 {
         /// A single figure.
         fn figure(&self, pass: &str, unit: &str, figure: impl FnOnce() -> f64) {
             let name = format!("{} {pass}", self.kernel);
-            if name.contains(&self.filter) {
+            if harness::matches(&name, &self.filters) {
                 println!("{name:34}{:8.2} {unit}", figure());
             }
         }
@@ -93,12 +84,12 @@ mod x86 {
         })
     }
 
-    fn kernel<K: Kernel>(filter: &str) {
+    fn kernel<K: Kernel>(filters: &[String]) {
         let Some(kernel) = K::detect() else {
             println!("{}: not on this processor", K::NAME);
             return;
         };
-        let table = Table { kernel: K::NAME, filter: filter.into() };
+        let table = Table { kernel: K::NAME, filters: filters.to_vec() };
         print!("{:34}", "GB/s");
         SIZES.iter().for_each(|size| print!("{size:8}"));
         println!();
@@ -152,9 +143,9 @@ mod x86 {
     }
 
     pub(crate) fn main() {
-        let filter = std::env::args().nth(1).unwrap_or_default();
-        kernel::<Vaes512>(&filter);
-        kernel::<Vaes256>(&filter);
-        kernel::<AesNi>(&filter);
+        let filters: Vec<String> = std::env::args().skip(1).collect();
+        kernel::<Vaes512>(&filters);
+        kernel::<Vaes256>(&filters);
+        kernel::<AesNi>(&filters);
     }
 }

@@ -1,6 +1,8 @@
-//! CPU time of this process, for each timed stretch and as a curve over the whole run.
+//! Elapsed time and CPU time of this process, for each timed stretch and as a curve over the whole run.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
@@ -22,128 +24,84 @@ pub(crate) fn children_time() -> Option<Duration> {
     Some(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
 }
 
-/// CPU use of a contender in an interval of time.
+/// CPU use of a contender in one or several timed stretches.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Sample {
     pub(crate) name: Arc<str>,
-    /// Start of the interval, in seconds since the start of the run.
+    /// Start of the first stretch, in seconds since the start of the run.
     pub(crate) at: f64,
-    /// Length of the interval.
+    /// Timed seconds.
     pub(crate) seconds: f64,
-    /// CPU time divided by elapsed time: 1 is one CPU fully used.
+    /// CPU time divided by timed seconds: 1 is one CPU fully used.
     pub(crate) processors: f64,
 }
 
-/// Samples of CPU use during the timed stretches. A separate thread takes them.
+/// Samples of CPU use during the timed stretches of a run.
 #[derive(Clone)]
-pub(crate) struct Curve(Arc<Mutex<State>>);
+pub(crate) struct Curve(Rc<RefCell<State>>);
 
 struct State {
     begun: Instant,
-    /// The contender that is being timed, the time of its last sample, and the CPU time of the process at that sample.
-    now: Option<(Arc<str>, Instant, Duration)>,
     samples: Vec<Sample>,
-    /// The minimum time between two samples.
-    interval: Duration,
-    ended: bool,
+    /// A sample of fewer seconds is extended by the next stretch of its contender.
+    shortest: f64,
 }
 
-/// Maximum number of samples. Beyond this number, pairs of samples are merged, because a plot cannot show so many.
+/// Maximum number of samples. Beyond this number, samples are merged, because a plot cannot show so many.
 const MAX_SAMPLES: usize = 2000;
 
+/// What one timed stretch took.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Spent {
+    pub(crate) elapsed: Duration,
+    /// CPU time of the process.
+    pub(crate) cpu: Duration,
+}
+
 impl Curve {
-    /// Starts a thread that takes three samples in each stretch of this length. The time between samples is at least 5
-    /// ms and at most 50 ms.
-    pub(crate) fn start(stretch: Duration) -> Curve {
-        let interval = (stretch / 3).clamp(Duration::from_millis(5), Duration::from_millis(50));
-        let state = State { begun: Instant::now(), now: None, samples: Vec::new(), interval, ended: false };
-        let curve = Curve(Arc::new(Mutex::new(state)));
-        let watched = curve.clone();
-        // If the thread cannot be started, there is still a sample at the end of each stretch.
-        let _ = std::thread::Builder::new().name("cpu-time".into()).spawn(move || {
-            loop {
-                let mut state = watched.state();
-                if state.ended {
-                    return;
-                }
-                state.sample();
-                let interval = state.interval;
-                drop(state);
-                std::thread::sleep(interval);
-            }
-        });
-        curve
+    /// Starts a run.
+    pub(crate) fn start() -> Curve {
+        // The clocks do not resolve less than this.
+        let state = State { begun: Instant::now(), samples: Vec::new(), shortest: 0.002 };
+        Curve(Rc::new(RefCell::new(state)))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Times a stretch of this contender, and adds its CPU use to the samples.
+    pub(crate) fn timed<T>(&self, name: &Arc<str>, stretch: impl FnOnce() -> T) -> (T, Spent) {
+        let before = process_time();
+        let start = Instant::now();
+        let returned = stretch();
+        let elapsed = start.elapsed();
+        let cpu = process_time().saturating_sub(before);
+        let mut state = self.0.borrow_mut();
+        let seconds = elapsed.as_secs_f64();
+        let processors = cpu.as_secs_f64() / seconds.max(1e-9);
+        let at = (start - state.begun).as_secs_f64();
+        state.add(Sample { name: Arc::clone(name), at, seconds, processors });
+        (returned, Spent { elapsed, cpu })
     }
 
-    /// Starts a stretch of this contender.
-    pub(crate) fn begin(&self, name: &Arc<str>) {
-        let mut state = self.state();
-        state.now = Some((Arc::clone(name), Instant::now(), process_time()));
-    }
-
-    /// Ends the stretch.
-    pub(crate) fn end(&self) {
-        let mut state = self.state();
-        state.sample();
-        state.now = None;
-    }
-
-    /// Ends the sampling and returns all samples.
+    /// Ends the run and returns all samples.
     pub(crate) fn finish(&self) -> Vec<Sample> {
-        let mut state = self.state();
-        state.ended = true;
-        std::mem::take(&mut state.samples)
+        std::mem::take(&mut self.0.borrow_mut().samples)
     }
 }
 
 impl State {
-    fn sample(&mut self) {
-        let Some((name, since, used)) = &self.now else { return };
-        let (now, cpu) = (Instant::now(), process_time());
-        let elapsed = now - *since;
-        // The time since the last sample is too short for the resolution of the clocks.
-        if elapsed < self.interval / 3 {
-            return;
+    fn add(&mut self, sample: Sample) {
+        match self.samples.iter_mut().rfind(|last| last.name == sample.name) {
+            Some(last) if last.seconds < self.shortest => {
+                let used = last.processors * last.seconds + sample.processors * sample.seconds;
+                last.seconds += sample.seconds;
+                last.processors = used / last.seconds.max(1e-9);
+            }
+            _ => self.samples.push(sample),
         }
-        let at = (*since - self.begun).as_secs_f64();
-        let processors = cpu.saturating_sub(*used).as_secs_f64() / elapsed.as_secs_f64();
-        let name = Arc::clone(name);
-        let seconds = elapsed.as_secs_f64();
-        self.samples.push(Sample { name: Arc::clone(&name), at, seconds, processors });
-        self.now = Some((name, now, cpu));
         if self.samples.len() > MAX_SAMPLES {
-            // Merge pairs of samples, and sample half as often from now on.
-            let all = std::mem::take(&mut self.samples);
-            self.samples = merged(all);
-            self.interval *= 2;
+            self.shortest *= 2.0;
+            std::mem::take(&mut self.samples).into_iter().for_each(|sample| self.add(sample));
         }
     }
-}
-
-/// Merges each sample with the next one of the same contender.
-fn merged(samples: Vec<Sample>) -> Vec<Sample> {
-    let mut merged: Vec<Sample> = Vec::new();
-    let mut open: Vec<(Arc<str>, usize)> = Vec::new();
-    for sample in samples {
-        match open.iter().position(|(name, _)| *name == sample.name) {
-            Some(place) => {
-                let first = &mut merged[open.swap_remove(place).1];
-                let seconds = first.seconds + sample.seconds;
-                first.processors =
-                    (first.processors * first.seconds + sample.processors * sample.seconds) / seconds;
-                first.seconds = seconds;
-            }
-            None => {
-                open.push((Arc::clone(&sample.name), merged.len()));
-                merged.push(sample);
-            }
-        }
-    }
-    merged
 }
 
 /// CPU use of one contender over its timed seconds.
@@ -187,23 +145,45 @@ mod tests {
 
     #[test]
     fn only_timed_stretches_are_sampled() {
-        let curve = Curve::start(Duration::from_millis(60));
+        let curve = Curve::start();
         let (busy, idle): (Arc<str>, Arc<str>) = ("busy".into(), "idle".into());
-        let before = process_time();
-        curve.begin(&busy);
-        while process_time() - before < Duration::from_millis(200) {
-            std::hint::black_box(0);
-        }
-        curve.end();
-        curve.begin(&idle);
-        std::thread::sleep(Duration::from_millis(100));
-        curve.end();
+        let work = || {
+            let before = process_time();
+            while process_time() - before < Duration::from_millis(50) {
+                std::hint::black_box(0);
+            }
+        };
+        work();
+        let (_, spent) = curve.timed(&busy, work);
+        assert!(spent.cpu >= Duration::from_millis(50));
+        let (slept, spent) = curve.timed(&idle, || {
+            std::thread::sleep(Duration::from_millis(20));
+            7
+        });
+        assert!(slept == 7 && spent.elapsed >= Duration::from_millis(20));
         let samples = curve.finish();
-        let of = |name: &str| samples.iter().filter(move |sample| &*sample.name == name).collect::<Vec<_>>();
-        assert!(!of("busy").is_empty() && !of("idle").is_empty());
-        // Other tests of this process may run at the same time, so CPU time may also be counted in the idle stretch.
-        assert!(of("busy").iter().any(|sample| sample.processors > 0.0), "{samples:?}");
-        assert!(samples.windows(2).all(|pair| pair[0].at < pair[1].at));
+        assert_eq!(samples.iter().map(|sample| &*sample.name).collect::<Vec<_>>(), ["busy", "idle"]);
+        assert!(samples[0].processors > 0.0 && samples[0].at > 0.0 && samples[0].at < samples[1].at);
+        assert!(curve.finish().is_empty());
+    }
+
+    #[test]
+    fn short_samples_are_merged() {
+        let mut state = State { begun: Instant::now(), samples: Vec::new(), shortest: 1.0 };
+        let sample =
+            |name: &str, seconds, processors| Sample { name: name.into(), at: 0.0, seconds, processors };
+        for (name, seconds, processors) in
+            [("a", 0.25, 2.0), ("b", 1.0, 0.0), ("a", 0.75, 1.0), ("a", 4.0, 0.5)]
+        {
+            state.add(sample(name, seconds, processors));
+        }
+        assert_eq!(state.samples, [sample("a", 1.0, 1.25), sample("b", 1.0, 0.0), sample("a", 4.0, 0.5)]);
+        for _ in 0..3 * MAX_SAMPLES {
+            state.add(sample("a", 1.0, 1.0));
+        }
+        assert!(state.samples.len() <= MAX_SAMPLES && state.shortest > 1.0);
+        let whole: f64 = state.samples.iter().map(|sample| sample.seconds).sum();
+        assert!((whole - (6.0 + 3.0 * MAX_SAMPLES as f64)).abs() < 1e-6);
     }
 
     #[test]
@@ -215,8 +195,6 @@ mod tests {
         let curves = curves(&samples, 2);
         assert_eq!((&*curves[0].name, curves[0].seconds), ("a", 8.0));
         assert_eq!(curves[0].points, [(25.0, 1.25), (75.0, 0.5)]);
-        let merged = merged(samples.to_vec());
-        assert_eq!(merged, [sample("a", 4.0, 1.25), sample("b", 1.0, 0.0), sample("a", 4.0, 0.5)]);
     }
 
     #[test]

@@ -16,7 +16,7 @@
 //! | `measure` | rounds, timed stretches, verification |
 //! | `cpu_time`, `energy` | CPU time and energy |
 //! | `suite` | the suites, one module each |
-//! | `machine`, `report`, `page` | the results as text, JSON and HTML |
+//! | `machine`, `report` | the results as text, JSON and HTML |
 //! | `host` | what the calling program provides |
 #![forbid(unsafe_code)]
 
@@ -27,7 +27,6 @@ mod host;
 mod machine;
 mod measure;
 mod openssl;
-mod page;
 mod peers;
 mod report;
 mod session;

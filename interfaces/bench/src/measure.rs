@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::cpu_time::{self, Curve};
+use super::cpu_time::{Curve, Spent};
 use super::energy::{Joules, Meter};
 use super::workload::{Run, random};
 use crate::error::{Result, failed};
@@ -60,14 +60,13 @@ pub(crate) struct Measured {
 
 impl Measured {
     pub(crate) fn json(&self) -> Value {
-        let Rate { median, least, most } = self.rate;
-        json!({
-            "median": median, "min": least, "max": most,
-            "cpu_seconds_per_gb": self.cpu.map(|cpu| cpu * 1e9),
-            "joules_per_gb": self.joules.cpu.map(|joules| joules * 1e9),
-            "gpu_joules_per_gb": self.joules.gpu.map(|joules| joules * 1e9),
-            "first_call_seconds": self.first,
-        })
+        let mut json = self.rate.json();
+        let per_gb = |value: Option<f64>| json!(value.map(|value| value * 1e9));
+        json["cpu_seconds_per_gb"] = per_gb(self.cpu);
+        json["joules_per_gb"] = per_gb(self.joules.cpu);
+        json["gpu_joules_per_gb"] = per_gb(self.joules.gpu);
+        json["first_call_seconds"] = json!(self.first);
+        json
     }
 }
 
@@ -82,26 +81,58 @@ impl Rate {
             if rates.len() % 2 == 1 { rates[middle] } else { (rates[middle - 1] + rates[middle]) / 2.0 };
         Rate { median, least: rates[0], most: rates[rates.len() - 1] }
     }
+
+    pub(crate) fn json(&self) -> Value {
+        json!({"median": self.median, "min": self.least, "max": self.most})
+    }
 }
 
 /// Sums over the timed stretches of a contender.
 struct Totals {
     rates: Vec<f64>,
     bytes: f64,
-    seconds: f64,
-    cpu: Duration,
+    spent: Spent,
     joules: Joules,
 }
 
 impl Totals {
-    const NOTHING: Totals =
-        Totals { rates: Vec::new(), bytes: 0.0, seconds: 0.0, cpu: Duration::ZERO, joules: Joules::ZERO };
+    const NOTHING: Totals = Totals {
+        rates: Vec::new(),
+        bytes: 0.0,
+        spent: Spent { elapsed: Duration::ZERO, cpu: Duration::ZERO },
+        joules: Joules::ZERO,
+    };
+
+    fn add(&mut self, bytes: f64, stretch: &Stretch) {
+        self.rates.push(bytes / stretch.spent.elapsed.as_secs_f64());
+        self.bytes += bytes;
+        self.spent.elapsed += stretch.spent.elapsed;
+        self.spent.cpu += stretch.spent.cpu;
+        self.joules = self.joules.plus(stretch.joules);
+    }
 
     /// Joules per byte. RAPL counters are updated every millisecond and NVML counters every 100 ms, so the energy of
     /// less than a second is not reported.
     fn joules(&self) -> Joules {
-        if self.seconds < 1.0 { Joules::default() } else { self.joules.per_byte(self.bytes) }
+        let is_long = self.spent.elapsed >= Duration::from_secs(1);
+        if is_long { self.joules.per_byte(self.bytes) } else { Joules::default() }
     }
+}
+
+/// The rounds of every measurement: calls `turn` with each round and each index below `contenders`. Round 0 is the warm-up,
+/// whose results must not be counted. The contender that runs first changes from round to round.
+pub(crate) fn in_turn(
+    setting: &Setting,
+    contenders: usize,
+    mut turn: impl FnMut(usize, usize) -> Result<()>,
+) -> Result<()> {
+    for round in 0..=setting.rounds {
+        for number in 0..contenders {
+            setting.host.check_stopped()?;
+            turn(round, (number + round) % contenders)?;
+        }
+    }
+    Ok(())
 }
 
 /// Checks that there is enough memory for the buffers of calls of this number of bytes.
@@ -113,59 +144,43 @@ pub(crate) fn check_memory(host: &dyn Host, bytes: usize) -> Result<()> {
 }
 
 /// Measures all contenders on calls of `bytes` bytes. After the first call and after each timed stretch, the verifier
-/// of the contender makes the same calls on the same data, and both outputs are compared.
-pub(crate) fn rounds(setting: &Setting, contenders: &mut [Contender], bytes: usize) -> Result<Vec<Measured>> {
-    rounds_with(setting, contenders, bytes, |_| Ok(()))
-}
-
-/// Does the same as [`rounds`], and calls `after` at the end of each round. Round 0 is the warm-up.
-pub(crate) fn rounds_with(
+/// of the contender makes the same calls on the same data, and both outputs are compared. `after` is called at the end of each
+/// round with its number; round 0 is the warm-up.
+pub(crate) fn rounds(
     setting: &Setting,
     contenders: &mut [Contender],
     bytes: usize,
     mut after: impl FnMut(usize) -> Result<()>,
 ) -> Result<Vec<Measured>> {
     check_memory(&*setting.host, bytes)?;
-    let mut data = random(bytes);
-    let mut check = vec![0; bytes];
-    let mut call = 0;
+    let mut buffers = Buffers::new(bytes);
     let mut firsts = Vec::new();
     for contender in &mut *contenders {
         setting.host.check_stopped()?;
-        renew_data(&mut data, &mut check);
-        let start = Instant::now();
-        let digest = (contender.run)(&mut data, call)?;
-        firsts.push(contender.setup_seconds + start.elapsed().as_secs_f64());
-        verify(setting, contender, (call, 1), digest, &data, &mut check)?;
-        call += 1;
+        let first = buffers.checked(setting, contender, |data, contender, call| {
+            let start = Instant::now();
+            let digest = (contender.run)(data, call)?;
+            Ok((1, digest, contender.setup_seconds + start.elapsed().as_secs_f64()))
+        })?;
+        firsts.push(first);
     }
     let mut totals: Vec<Totals> = contenders.iter().map(|_| Totals::NOTHING).collect();
-    for round in 0..=setting.rounds {
-        for turn in 0..contenders.len() {
-            setting.host.check_stopped()?;
-            // The contender that runs first changes from round to round.
-            let index = (turn + round) % contenders.len();
-            let contender = &mut contenders[index];
-            renew_data(&mut data, &mut check);
-            let stretch = stretch(setting, contender, &mut data, call)?;
-            verify(setting, contender, (call, stretch.calls), stretch.digest, &data, &mut check)?;
-            call += stretch.calls;
-            // Round 0 warms up caches and clock rates.
-            if round > 0 {
-                let bytes = stretch.calls as f64 * bytes as f64;
-                let totals = &mut totals[index];
-                totals.rates.push(bytes / stretch.seconds);
-                totals.bytes += bytes;
-                totals.cpu += stretch.cpu;
-                totals.seconds += stretch.seconds;
-                totals.joules = totals.joules.plus(stretch.joules);
-            }
+    let (mut ended, count) = (0, contenders.len());
+    in_turn(setting, count, |round, index| {
+        let contender = &mut contenders[index];
+        let stretch = buffers.checked(setting, contender, |data, contender, call| {
+            let stretch = stretch(setting, contender, data, call)?;
+            Ok((stretch.calls, stretch.digest, stretch))
+        })?;
+        if round > 0 {
+            totals[index].add(stretch.calls as f64 * bytes as f64, &stretch);
         }
-        after(round)?;
-    }
+        ended += 1;
+        if ended % count == 0 { after(round) } else { Ok(()) }
+    })?;
     let measured = contenders.iter().zip(totals).zip(firsts).map(|((contender, totals), first)| Measured {
         name: Arc::clone(&contender.name),
-        cpu: Some(totals.cpu.as_secs_f64() / totals.bytes),
+        cpu: Some(totals.spent.cpu.as_secs_f64() / totals.bytes),
         joules: totals.joules(),
         rate: Rate::of(totals.rates),
         first: Some(first),
@@ -173,68 +188,76 @@ pub(crate) fn rounds_with(
     Ok(measured.collect())
 }
 
-/// Changes the data and copies them for the verifier, so that no contender finds the output of another one in its buffer.
-pub(super) fn renew_data(data: &mut [u8], check: &mut [u8]) {
-    data.iter_mut().for_each(|byte| *byte = !*byte);
-    check.copy_from_slice(data);
+/// The data of the calls, a copy for the verifier, and the number of the next call.
+pub(crate) struct Buffers {
+    data: Vec<u8>,
+    check: Vec<u8>,
+    call: u64,
+}
+
+impl Buffers {
+    /// Random data for calls of this number of bytes.
+    pub(crate) fn new(bytes: usize) -> Buffers {
+        Buffers { data: random(bytes), check: vec![0; bytes], call: 0 }
+    }
+
+    /// Changes the data, so that no contender finds the output of another one in its buffer, and runs `calls` on them. Then
+    /// the verifier makes the same calls on the same data; output and digest must be equal. `calls` gets the number of its
+    /// first call, and returns the number of its calls, their digest and its result.
+    pub(crate) fn checked<T>(
+        &mut self,
+        setting: &Setting,
+        contender: &mut Contender,
+        calls: impl FnOnce(&mut [u8], &mut Contender, u64) -> Result<(u64, u128, T)>,
+    ) -> Result<T> {
+        self.data.iter_mut().for_each(|byte| *byte = !*byte);
+        self.check.copy_from_slice(&self.data);
+        let (count, digest, result) = calls(&mut self.data, contender, self.call)?;
+        let mut expected = 0u128;
+        for call in self.call..self.call + count {
+            setting.host.check_stopped()?;
+            expected = expected.rotate_left(1) ^ (contender.verifier)(&mut self.check, call)?;
+        }
+        self.call += count;
+        if self.data != self.check || digest != expected {
+            return Err(failed(format!(
+                "{} and the CPU kernel that verifies it gave different results: report this, and do not use it",
+                contender.name
+            )));
+        }
+        Ok(result)
+    }
 }
 
 /// A number of consecutive calls.
 struct Stretch {
     calls: u64,
     digest: u128,
-    seconds: f64,
-    cpu: Duration,
+    spent: Spent,
     joules: Joules,
 }
 
 fn stretch(setting: &Setting, contender: &mut Contender, data: &mut [u8], call: u64) -> Result<Stretch> {
     let (mut calls, mut batch, mut digest) = (0u64, 1u64, 0u128);
     let energy = setting.meter.as_ref().map(Meter::read);
-    setting.curve.begin(&contender.name);
-    let cpu = cpu_time::process_time();
-    let start = Instant::now();
-    let elapsed = loop {
-        for number in calls..calls + batch {
-            digest = digest.rotate_left(1) ^ (contender.run)(black_box(data), call + number)?;
+    let (run, spent) = setting.curve.timed(&contender.name, || {
+        let start = Instant::now();
+        loop {
+            for number in calls..calls + batch {
+                digest = digest.rotate_left(1) ^ (contender.run)(black_box(data), call + number)?;
+            }
+            calls += batch;
+            setting.host.check_stopped()?;
+            if start.elapsed() >= setting.time {
+                return Ok(());
+            }
+            // Read the clock about a hundred times in a stretch.
+            batch = (calls / 64).max(1);
         }
-        calls += batch;
-        setting.host.check_stopped()?;
-        let elapsed = start.elapsed();
-        if elapsed >= setting.time {
-            break elapsed;
-        }
-        // Read the clock about a hundred times in a stretch.
-        batch = (calls / 64).max(1);
-    };
-    let cpu = cpu_time::process_time() - cpu;
-    setting.curve.end();
+    });
     let joules =
         setting.meter.as_ref().zip(energy).map_or(Joules::default(), |(meter, before)| meter.since(&before));
-    Ok(Stretch { calls, digest, seconds: elapsed.as_secs_f64(), cpu, joules })
-}
-
-/// Makes the same calls on the same data with the verifier, and compares output and digest.
-pub(super) fn verify(
-    setting: &Setting,
-    contender: &mut Contender,
-    (first, calls): (u64, u64),
-    digest: u128,
-    data: &[u8],
-    check: &mut [u8],
-) -> Result<()> {
-    let mut expected = 0u128;
-    for call in first..first + calls {
-        setting.host.check_stopped()?;
-        expected = expected.rotate_left(1) ^ (contender.verifier)(check, call)?;
-    }
-    if data != check || digest != expected {
-        return Err(failed(format!(
-            "{} and the CPU kernel that verifies it gave different results: report this, and do not use it",
-            contender.name
-        )));
-    }
-    Ok(())
+    run.map(|()| Stretch { calls, digest, spent, joules })
 }
 
 #[cfg(test)]
@@ -248,7 +271,7 @@ mod tests {
             rounds: 3,
             time,
             max_call_time: time,
-            curve: Curve::start(time),
+            curve: Curve::start(),
             meter: None,
             host: Rc::new(TestHost),
         }
@@ -268,7 +291,7 @@ mod tests {
     #[test]
     fn correct_contenders_are_measured() {
         let mut contenders = [contender(adding(3)), contender(adding(3))];
-        let measured = rounds(&setting(), &mut contenders, 64).unwrap();
+        let measured = rounds(&setting(), &mut contenders, 64, |_| Ok(())).unwrap();
         assert_eq!(measured.len(), 2);
         for one in measured {
             let Rate { median, least, most } = one.rate;
@@ -289,7 +312,7 @@ mod tests {
                 data[5] ^= u8::from(wrong_data) << 4;
                 Ok(digest ^ u128::from(!wrong_data))
             };
-            let error = rounds(&setting(), &mut [contender(Box::new(run))], 64).unwrap_err();
+            let error = rounds(&setting(), &mut [contender(Box::new(run))], 64, |_| Ok(())).unwrap_err();
             assert!(error.to_string().contains("different results"), "{error}");
         }
     }
@@ -305,18 +328,22 @@ mod tests {
             })
         };
         let contender = |run| Contender { name: "c".into(), run, verifier: same(), setup_seconds: 0.0 };
-        rounds(&setting(), &mut [contender(same()), contender(same())], 64).unwrap();
+        rounds(&setting(), &mut [contender(same()), contender(same())], 64, |_| Ok(())).unwrap();
         let idle = Box::new(|_: &mut [u8], _| Ok(0));
-        let error = rounds(&setting(), &mut [contender(same()), contender(idle)], 64).unwrap_err();
+        let error =
+            rounds(&setting(), &mut [contender(same()), contender(idle)], 64, |_| Ok(())).unwrap_err();
         assert!(error.to_string().contains("different results"), "{error}");
     }
 
     #[test]
     fn energy_of_less_than_a_second_is_not_reported() {
         let joules = Joules { cpu: Some(6.0), gpu: None };
-        let totals = |seconds| Totals { bytes: 3.0, seconds, joules, ..Totals::NOTHING };
-        assert_eq!(totals(0.99).joules(), Joules::default());
-        assert_eq!(totals(1.0).joules(), Joules { cpu: Some(2.0), gpu: None });
+        let totals = |milliseconds| {
+            let spent = Spent { elapsed: Duration::from_millis(milliseconds), cpu: Duration::ZERO };
+            Totals { bytes: 3.0, spent, joules, ..Totals::NOTHING }
+        };
+        assert_eq!(totals(990).joules(), Joules::default());
+        assert_eq!(totals(1000).joules(), Joules { cpu: Some(2.0), gpu: None });
     }
 
     #[test]

@@ -37,17 +37,8 @@ impl OpenSsl {
     /// Bytes per second of a cipher on buffers of `size` bytes, measured over one second.
     pub fn speed(&self, cipher: &str, decrypt: bool, size: usize) -> Option<f64> {
         let mut command = self.command();
-        command.args([
-            "speed",
-            "-elapsed",
-            "-mr",
-            "-seconds",
-            "1",
-            "-bytes",
-            &size.to_string(),
-            "-evp",
-            cipher,
-        ]);
+        command.args(["speed", "-elapsed", "-mr", "-seconds", "1", "-evp", cipher]);
+        command.args(["-bytes", &size.to_string()]);
         if decrypt {
             command.arg("-decrypt");
         }

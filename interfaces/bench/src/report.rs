@@ -1,34 +1,63 @@
-//! The results as text and as JSON.
+//! The results as text, JSON and HTML.
+
+mod page;
 
 use lockstep_report::bars::Bars;
 use lockstep_report::plot::{self, Line, Plot, Scale};
+pub(super) use lockstep_report::text::digits;
 use lockstep_report::{Table, wrap};
 use serde_json::{Map, Value, json};
 
 use super::cpu_time::{self, Sample};
 use super::machine::Machine;
 use super::measure::{Measured, Rate};
-use super::suite::Suite;
-use super::{page, peers};
+use super::peers;
 use crate::error::Error;
 
 /// The results of a suite.
 pub struct Section {
-    pub(crate) suite: Suite,
+    /// The name of the suite.
+    pub(crate) name: &'static str,
+    /// What the suite measures.
+    about: &'static str,
     pub(crate) tables: Vec<Table>,
     pub(crate) pictures: Vec<Picture>,
     /// Sentences for the report.
     pub(crate) findings: Vec<String>,
-    pub(crate) json: Value,
+    /// The results as JSON.
+    pub(crate) results: Vec<Value>,
+    /// Why the suite has no results.
+    error: Option<String>,
 }
 
 impl Section {
+    /// A section without results.
+    pub(crate) fn new(name: &'static str, about: &'static str) -> Section {
+        Section {
+            name,
+            about,
+            tables: Vec::new(),
+            pictures: Vec::new(),
+            findings: Vec::new(),
+            results: Vec::new(),
+            error: None,
+        }
+    }
+
     /// The section of a suite that failed.
-    pub(crate) fn failed(suite: Suite, error: &Error) -> Section {
+    pub(crate) fn failed(name: &'static str, about: &'static str, error: &Error) -> Section {
         let error = error.to_string();
-        let json = json!({"results": [], "error": error});
         let findings = vec![format!("This suite failed and has no results: {error}")];
-        Section { suite, tables: Vec::new(), pictures: Vec::new(), findings, json }
+        Section { findings, error: Some(error), ..Section::new(name, about) }
+    }
+
+    fn json(&self) -> Value {
+        let mut json = json!({"results": self.results});
+        if let Some(error) = &self.error {
+            json["error"] = json!(error);
+        }
+        json["findings"] = json!(self.findings);
+        json
     }
 }
 
@@ -92,7 +121,7 @@ impl Report {
         text += &wrapped(METHOD);
         for section in &self.sections {
             text.push('\n');
-            text += &wrapped(&format!("== {}: {}", section.suite.name(), section.suite.about()));
+            text += &wrapped(&format!("== {}: {}", section.name, section.about));
             text.push('\n');
             for table in &section.tables {
                 text += &table.text();
@@ -107,25 +136,14 @@ impl Report {
     pub fn json(&self) -> Value {
         let devices: Vec<_> =
             self.devices.iter().map(|(id, what)| json!({"id": id, "description": what})).collect();
-        let suites: Map<_, _> = self
-            .sections
-            .iter()
-            .map(|section| {
-                let mut value = section.json.clone();
-                value["findings"] = json!(section.findings);
-                (section.suite.name().to_owned(), value)
+        let suites: Map<_, _> =
+            self.sections.iter().map(|section| (section.name.to_owned(), section.json())).collect();
+        let sample = |sample: &Sample| {
+            json!({
+                "who": &*sample.name, "begun": sample.at, "seconds": sample.seconds, "processors": sample.processors,
             })
-            .collect();
-        let cpu_use: Vec<_> = self
-            .cpu_use
-            .iter()
-            .map(|sample| {
-                json!({
-                    "who": &*sample.name, "begun": sample.at, "seconds": sample.seconds,
-                    "processors": sample.processors,
-                })
-            })
-            .collect();
+        };
+        let cpu_use: Vec<_> = self.cpu_use.iter().map(sample).collect();
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "date": self.date,
@@ -176,28 +194,21 @@ pub(super) fn rate(rate: Rate) -> String {
 
 /// A table cell with seconds of CPU time per GB.
 pub(super) fn cpu(measured: &Measured) -> String {
-    measured.cpu.map_or("-".into(), |cpu| digits(cpu * 1e9))
+    per_gb(measured.cpu)
 }
 
 /// A table cell with joules of processors per GB.
 pub(super) fn cpu_joules(measured: &Measured) -> String {
-    measured.joules.cpu.map_or("-".into(), |joules| digits(joules * 1e9))
+    per_gb(measured.joules.cpu)
 }
 
 /// A table cell with joules of GPUs per GB.
 pub(super) fn gpu_joules(measured: &Measured) -> String {
-    measured.joules.gpu.map_or("-".into(), |joules| digits(joules * 1e9))
+    per_gb(measured.joules.gpu)
 }
 
-/// Three significant digits, at most four decimals.
-pub(super) fn digits(value: f64) -> String {
-    match value.abs() {
-        size if size >= 100.0 => format!("{value:.0}"),
-        size if size >= 10.0 => format!("{value:.1}"),
-        size if size >= 1.0 => format!("{value:.2}"),
-        size if size >= 0.1 => format!("{value:.3}"),
-        _ => format!("{value:.4}"),
-    }
+fn per_gb(per_byte: Option<f64>) -> String {
+    per_byte.map_or("-".into(), |value| digits(value * 1e9))
 }
 
 /// A time with its unit.
@@ -217,11 +228,6 @@ pub(super) fn size(bytes: usize) -> String {
         bytes if bytes >= 1 << 10 && bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
         bytes => format!("{bytes} B"),
     }
-}
-
-/// The size of the messages of an outcome, with its unit.
-pub(super) fn size_of(outcome: &super::suite::Outcome) -> String {
-    size(outcome.shape.size)
 }
 
 /// A sentence with the longest time of a first call for each contender. `None` if no first call was measured.

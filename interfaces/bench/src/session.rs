@@ -17,7 +17,7 @@ use super::measure::{Contender, Setting};
 use super::openssl::OpenSsl;
 use super::report::{Report, Section};
 use super::workload::{self, Inputs, Run, Shape, Workload};
-use crate::error::{Result, failed};
+use crate::error::{Error, Result, failed};
 use crate::host::Host;
 
 /// What is measured, and how.
@@ -82,10 +82,9 @@ pub(crate) struct Subject {
 impl Session {
     /// Starts a run.
     pub fn new(options: Options, host: Rc<dyn Host>) -> Session {
-        let stretch = options.time.unwrap_or(if options.quick { QUICK } else { Duration::from_millis(50) });
         Session {
             machine: Machine::here(),
-            curve: Curve::start(stretch),
+            curve: Curve::start(),
             meter: Meter::find(),
             host,
             engines: RefCell::default(),
@@ -132,7 +131,7 @@ impl Session {
         let names: Vec<&str> = self.options.modes.iter().map(String::as_str).collect();
         let works = workload::with_prefix(&names);
         if works.is_empty() {
-            return Err(no_such_work());
+            return Err(no_such_work(workload::all().into_iter().map(|work| work.name)));
         }
         Ok(works)
     }
@@ -173,19 +172,13 @@ impl Session {
         }
         let mut subjects = Vec::new();
         for device in names {
-            let of_backend = self
-                .options
-                .kernels
-                .iter()
-                .filter(|kernel| is_of_backend(kernel, &device))
-                .collect::<Vec<_>>();
             if self.options.kernels.is_empty() {
                 subjects.push(Subject { engine: self.engine(&device, None)?, name: device });
-            } else {
-                for kernel in of_backend {
-                    let engine = self.engine(&device, Some(kernel))?;
-                    subjects.push(Subject { name: format!("{kernel} on {device}"), engine });
-                }
+                continue;
+            }
+            for kernel in self.options.kernels.iter().filter(|kernel| is_of_backend(kernel, &device)) {
+                let engine = self.engine(&device, Some(kernel))?;
+                subjects.push(Subject { name: format!("{kernel} on {device}"), engine });
             }
         }
         if subjects.is_empty() {
@@ -350,7 +343,7 @@ fn is_of_backend(kernel: &str, device: &str) -> bool {
     device == AUTO || kernel.split('/').next() == Some(backend)
 }
 
-fn no_such_work() -> crate::error::Error {
-    let names: Vec<_> = workload::all().into_iter().map(|work| work.name).collect();
-    failed(format!("no such name to measure: there are {}", names.join(", ")))
+/// The error for names that match none of these.
+pub(crate) fn no_such_work(names: impl Iterator<Item = String>) -> Error {
+    failed(format!("no such name to measure: there are {}", names.collect::<Vec<_>>().join(", ")))
 }

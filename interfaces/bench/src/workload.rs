@@ -6,7 +6,7 @@ use lockstep::Engine;
 use lockstep::hazmat::data::Data;
 use lockstep::hazmat::mode::{Cipher, CipherKey, Direction, Executor, Message, gcm, gcm_siv, ocb, xts};
 use lockstep::hazmat::work::{AeadMessage, FusedAead, Operation, Pass, Status, Tag};
-use lockstep::hazmat::{self, Block, Key};
+use lockstep::hazmat::{self, Block, Key, KeySize};
 
 /// A call on a buffer, in place. The second argument is the number of the call. IVs and nonces depend on this number,
 /// so that no call reverses the previous one: the buffer is correct after many calls only if each call was correct.
@@ -48,13 +48,14 @@ pub(crate) enum Aead {
 impl Aead {
     const ALL: [(&str, Aead); 3] = [("gcm", Aead::Gcm), ("gcm-siv", Aead::GcmSiv), ("ocb", Aead::Ocb)];
 
-    /// The functions that seal and open messages.
-    fn functions(self) -> (AeadFunction, AeadFunction) {
-        match self {
-            Aead::Gcm => (gcm::seal, gcm::open),
-            Aead::GcmSiv => (gcm_siv::seal, gcm_siv::open),
-            Aead::Ocb => (ocb::seal, ocb::open),
-        }
+    /// The function that seals or opens messages.
+    fn function(self, direction: Direction) -> AeadFunction {
+        let functions: [AeadFunction; 2] = match self {
+            Aead::Gcm => [gcm::seal, gcm::open],
+            Aead::GcmSiv => [gcm_siv::seal, gcm_siv::open],
+            Aead::Ocb => [ocb::seal, ocb::open],
+        };
+        functions[usize::from(direction == Direction::Decrypt)]
     }
 }
 
@@ -196,9 +197,8 @@ impl Workload {
         if let Kind::Aead(aead, Direction::Decrypt) = self.kind {
             let mut sealed = random(shape.bytes());
             let mut tags = vec![[0; 16]; shape.messages];
-            let keys = inputs.aes_keys();
-            let mut messages = aead_messages(&keys, &NONCE, shape.size, &mut sealed, &mut tags);
-            aead.functions().0(sealer.planner(), &mut messages)?;
+            let seal = aead.function(Direction::Encrypt);
+            run_aead(seal, sealer.planner(), &inputs.aes_keys(), NONCE, &mut sealed, &mut tags, None)?;
             inputs.sealed = Sealed { nonce: NONCE, bytes: sealed.into(), tags: tags.into() };
         }
         Ok(inputs)
@@ -211,20 +211,25 @@ impl Workload {
         // 16 bytes only. Each device that has the counter has POLYVAL too.
         const SIV: &[Operation] = &[Operation::Pass(Pass::CtrLittle32)];
         const ECB: &[Operation] = &[Operation::Pass(Pass::EcbEncrypt), Operation::Pass(Pass::EcbDecrypt)];
-        match self.kind {
-            Kind::Cipher(cipher, direction) => (Operation::Pass(cipher.pass(direction)), &[]),
-            Kind::Aead(Aead::Gcm, Direction::Encrypt) => (Operation::Fused(FusedAead::GcmSeal), COMPOSED),
-            Kind::Aead(Aead::Gcm, Direction::Decrypt) => (Operation::Fused(FusedAead::GcmOpen), COMPOSED),
-            Kind::Aead(Aead::GcmSiv, Direction::Encrypt) => (Operation::Fused(FusedAead::GcmSivSeal), SIV),
-            Kind::Aead(Aead::GcmSiv, Direction::Decrypt) => (Operation::Fused(FusedAead::GcmSivOpen), SIV),
-            Kind::Aead(Aead::Ocb, Direction::Encrypt) => (Operation::Fused(FusedAead::OcbSeal), ECB),
-            Kind::Aead(Aead::Ocb, Direction::Decrypt) => (Operation::Fused(FusedAead::OcbOpen), ECB),
-        }
+        let (aead, direction) = match self.kind {
+            Kind::Cipher(cipher, direction) => return (Operation::Pass(cipher.pass(direction)), &[]),
+            Kind::Aead(aead, direction) => (aead, direction),
+        };
+        let (fused, composed) = match aead {
+            Aead::Gcm => ([FusedAead::GcmSeal, FusedAead::GcmOpen], COMPOSED),
+            Aead::GcmSiv => ([FusedAead::GcmSivSeal, FusedAead::GcmSivOpen], SIV),
+            Aead::Ocb => ([FusedAead::OcbSeal, FusedAead::OcbOpen], ECB),
+        };
+        (Operation::Fused(fused[usize::from(direction == Direction::Decrypt)]), composed)
+    }
+
+    fn key_size(&self) -> KeySize {
+        Key::new(&[0; 32][..self.key_len]).expect("a length of AES").size()
     }
 
     /// True if the devices and kernels of the engine support this workload.
     pub(crate) fn is_supported_by(&self, engine: &Engine) -> bool {
-        let size = Key::new(&vec![0; self.key_len]).expect("a length of AES").size();
+        let size = self.key_size();
         let does = |operation: &Operation| engine.planner().supports(*operation, size);
         let (whole, composed) = self.operations();
         does(&whole) || !composed.is_empty() && composed.iter().all(does)
@@ -232,7 +237,7 @@ impl Workload {
 
     /// Runs the calibration that the planner would otherwise run during the measurement.
     pub(crate) fn settle(&self, engine: &Engine) {
-        let size = Key::new(&vec![0; self.key_len]).expect("a length of AES").size();
+        let size = self.key_size();
         let (whole, composed) = self.operations();
         for operation in std::iter::once(&whole).chain(composed) {
             engine.planner().settle(*operation, size);
@@ -241,7 +246,7 @@ impl Workload {
 
     /// The kernel and the device that the planner chooses.
     pub(crate) fn kernel(&self, engine: &Engine, shape: Shape) -> (&'static str, String) {
-        let size = Key::new(&vec![0; self.key_len]).expect("a length of AES").size();
+        let size = self.key_size();
         let (whole, composed) = self.operations();
         let operations = std::iter::once(&whole).chain(composed);
         let plan = operations
@@ -273,57 +278,24 @@ impl Workload {
                 cipher.run(&planner, direction, &mut messages)?;
                 Ok(0)
             })),
-            Kind::Aead(aead, Direction::Encrypt) if shape.messages == 1 => {
-                let (seal, _) = aead.functions();
-                let key = Key::new(&all)?;
-                Ok(Box::new(move |data, call| {
-                    let mut tag = [0; 16];
-                    let (nonce, status) = (nonce(call), Status::Pending);
-                    let (data, tag_to) = (Data::in_place(data), Tag::Write(&mut tag));
-                    let message =
-                        AeadMessage { key: &key, nonce: &nonce, aad: &[], data, tag: tag_to, status };
-                    seal(&planner, &mut [message])?;
-                    Ok(u128::from_le_bytes(tag))
-                }))
-            }
-            Kind::Aead(aead, Direction::Encrypt) => {
-                let (seal, _) = aead.functions();
-                let mut tags = vec![[0; 16]; shape.messages];
-                Ok(Box::new(move |data, call| {
-                    let keys: Vec<_> = all.chunks(each).map(Key::new).collect::<Result<_, _>>()?;
-                    let nonce = nonce(call);
-                    let mut messages = aead_messages(&keys, &nonce, shape.size, data, &mut tags);
-                    seal(&planner, &mut messages)?;
-                    Ok(digest_of(tags.iter().map(|tag| u128::from_le_bytes(*tag))))
-                }))
-            }
-            // Each call opens the same messages and checks their tags.
-            Kind::Aead(aead, Direction::Decrypt) => {
-                let (_, open) = aead.functions();
-                let Sealed { nonce, bytes: sealed, tags } = inputs.sealed();
-                let mut expanded = if shape.messages == 1 { inputs.aes_keys() } else { Vec::new() };
-                Ok(checking_each_write(
-                    shape.size,
-                    Box::new(move |data, _| {
-                        if shape.messages > 1 {
-                            expanded = all.chunks(each).map(Key::new).collect::<Result<_, _>>()?;
-                        }
-                        let parts = sealed.chunks_exact(shape.size).zip(data.chunks_exact_mut(shape.size));
-                        let mut messages = Vec::with_capacity(expanded.len());
-                        for (((from, to), key), tag) in parts.zip(&expanded).zip(&*tags) {
-                            messages.push(AeadMessage {
-                                key,
-                                nonce: &nonce,
-                                aad: &[],
-                                data: Data::copy(from, to)?,
-                                tag: Tag::Expect(tag),
-                                status: Status::Pending,
-                            });
-                        }
-                        open(&planner, &mut messages)?;
-                        Ok(0)
-                    }),
-                ))
+            Kind::Aead(aead, direction) => {
+                let run = aead.function(direction);
+                let prepared = if shape.messages == 1 { inputs.aes_keys() } else { Vec::new() };
+                let expand = move || all.chunks(each).map(Key::new).collect::<Result<Vec<_>, _>>();
+                // Each call of an opening workload opens the same messages and checks their tags.
+                let opened = (direction == Direction::Decrypt).then(|| inputs.sealed());
+                let mut tags =
+                    opened.as_ref().map_or(vec![[0; 16]; shape.messages], |sealed| sealed.tags.to_vec());
+                let opens = opened.is_some();
+                let call: Run = Box::new(move |data, call| {
+                    let expanded = if prepared.is_empty() { expand()? } else { Vec::new() };
+                    let keys = if prepared.is_empty() { &expanded } else { &prepared };
+                    let nonce = opened.as_ref().map_or_else(|| nonce(call), |sealed| sealed.nonce);
+                    let sealed = opened.as_ref().map(|sealed| &*sealed.bytes);
+                    run_aead(run, &planner, keys, nonce, data, &mut tags, sealed)?;
+                    Ok(if opens { 0 } else { digest_of(tags.iter().map(|tag| u128::from_le_bytes(*tag))) })
+                });
+                Ok(if opens { checking_each_write(shape.size, call) } else { call })
             }
         }
     }
@@ -365,24 +337,33 @@ pub(super) fn checking_each_write(size: usize, mut run: Run) -> Run {
     })
 }
 
-fn aead_messages<'d>(
-    keys: &'d [Key],
-    nonce: &'d [u8; 12],
-    size: usize,
-    data: &'d mut [u8],
-    tags: &'d mut [Block],
-) -> Vec<AeadMessage<'d>> {
-    let parts = data.chunks_exact_mut(size).zip(keys).zip(tags);
-    parts
-        .map(|((data, key), tag)| AeadMessage {
-            key,
-            nonce,
-            aad: &[],
-            data: Data::in_place(data),
-            tag: Tag::Write(tag),
-            status: Status::Pending,
-        })
-        .collect()
+/// Seals the messages in `data` and sets their tags, or opens the messages in `sealed` to `data` and checks their tags.
+fn run_aead(
+    run: AeadFunction,
+    executor: &dyn Executor,
+    keys: &[Key],
+    nonce: [u8; 12],
+    data: &mut [u8],
+    tags: &mut [Block],
+    sealed: Option<&[u8]>,
+) -> hazmat::Result<()> {
+    let (size, nonce) = (data.len() / tags.len(), &nonce);
+    let parts = data.chunks_exact_mut(size).zip(keys).zip(tags).enumerate();
+    let mut messages = parts.map(|(index, ((data, key), tag))| {
+        let (data, tag) = match sealed {
+            Some(sealed) => {
+                let from = &sealed[index * size..][..size];
+                (Data::copy(from, data).expect("equal lengths"), Tag::Expect(tag))
+            }
+            None => (Data::in_place(data), Tag::Write(tag)),
+        };
+        AeadMessage { key, nonce, aad: &[], data, tag, status: Status::Pending }
+    });
+    // One message needs no allocation.
+    match (keys.len(), messages.next()) {
+        (1, Some(message)) => run(executor, &mut [message]),
+        (_, first) => run(executor, &mut first.into_iter().chain(messages).collect::<Vec<_>>()),
+    }
 }
 
 /// A digest of a sequence of numbers. It depends on their order.

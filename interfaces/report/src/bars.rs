@@ -1,9 +1,9 @@
 //! Bar charts as SVG: the results of several contenders for each of several workloads. No crate for plots is used, for the
 //! reasons in [`crate::plot`].
 
-use std::fmt::Write;
-
-use crate::plot::{colour, escaped, frame};
+use crate::plot::colour;
+use crate::svg::Svg;
+use crate::text::digits;
 
 /// A chart of horizontal bars in groups.
 #[derive(Debug, Clone, Default)]
@@ -34,80 +34,68 @@ const THICK: f64 = 13.0;
 const GAP: f64 = 9.0;
 
 impl Bars {
+    /// Adds a group of bars. Each has the name of its contender, a value, and the lower and the upper end of the spread.
+    pub fn push<'n>(&mut self, group: &str, bars: impl IntoIterator<Item = (&'n str, f64, (f64, f64))>) {
+        let bars = bars.into_iter().map(|(name, value, spread)| {
+            let known = self.series.iter().position(|series| series == name);
+            let series = known.unwrap_or_else(|| {
+                self.series.push(name.into());
+                self.series.len() - 1
+            });
+            Bar { series, value, spread }
+        });
+        let bars = bars.collect();
+        self.groups.push((group.into(), bars));
+    }
+
     /// The chart as SVG.
     pub fn svg(&self) -> String {
         // Room for the longest name, at 7 units a character.
         let longest = self.groups.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
         let left = (24.0 + 7.0 * longest as f64).clamp(100.0, 400.0);
-        let wide = BOTH - left;
         let bars = || self.groups.iter().flat_map(|(_, bars)| bars);
         let most = bars().map(|bar| bar.value.max(bar.spread.1)).fold(0.0, f64::max);
+        let scale = if most > 0.0 { (BOTH - left) / most } else { 0.0 };
         let rows: f64 = self.groups.iter().map(|(_, bars)| bars.len() as f64 * THICK + GAP).sum();
-        // The width is 730, as in a plot.
         let legend = TOP + rows + 18.0;
-        let mut out = frame(&self.title, 730.0, legend + 18.0 * self.series.len().div_ceil(3) as f64);
-        let scale = if most > 0.0 { wide / most } else { 0.0 };
+        // The width is that of a plot.
+        let mut svg = Svg::new(&self.title, 730.0, legend + 18.0 * self.series.len().div_ceil(3) as f64);
         let mut top = TOP;
         for (name, bars) in &self.groups {
-            let middle = top + bars.len() as f64 * THICK / 2.0 + 4.0;
-            // Writing to a string does not fail.
-            let _ = writeln!(
-                out,
-                "<text class=\"ink\" x=\"{}\" y=\"{middle:.1}\" text-anchor=\"end\">{}</text>",
-                left - 8.0,
-                escaped(name)
-            );
+            let (right, middle) = (left - 8.0, top + bars.len() as f64 * THICK / 2.0 + 4.0);
+            svg.text(format_args!("x=\"{right}\" y=\"{middle:.1}\" text-anchor=\"end\""), name);
             for bar in bars {
-                // A minimum length keeps every bar visible.
-                let (length, colour) = ((bar.value * scale).max(2.0), colour(bar.series));
-                let _ = writeln!(
-                    out,
-                    "<rect class=\"series\" x=\"{left}\" y=\"{top:.1}\" width=\"{length:.1}\" height=\"{}\" fill=\"{colour}\"/>",
-                    THICK - 2.0
-                );
-                let (from, to) = (left + bar.spread.0 * scale, left + bar.spread.1 * scale);
-                let line = top + THICK / 2.0 - 1.0;
-                let _ = writeln!(
-                    out,
-                    "<path class=\"mark\" d=\"M{from:.1} {line:.1}H{to:.1}\" stroke=\"#333\"/>"
-                );
-                let _ = writeln!(
-                    out,
-                    "<text class=\"ink\" x=\"{:.1}\" y=\"{:.1}\" font-size=\"10\">{}</text>",
-                    to.max(left + length) + 5.0,
-                    top + THICK - 3.5,
-                    digits(bar.value)
-                );
+                bar.draw(&mut svg, left, top, scale);
                 top += THICK;
             }
             top += GAP;
         }
         for (index, name) in self.series.iter().enumerate() {
-            let (left, top) = (16.0 + (index % 3) as f64 * 236.0, legend + (index / 3) as f64 * 18.0);
-            let _ = writeln!(
-                out,
-                "<rect x=\"{left}\" y=\"{}\" width=\"12\" height=\"10\" fill=\"{}\"/>",
-                top - 9.0,
-                colour(index)
-            );
-            let _ = writeln!(
-                out,
-                "<text class=\"ink\" x=\"{}\" y=\"{top}\">{}</text>",
-                left + 18.0,
-                escaped(name)
-            );
+            let (left, base) = (16.0 + (index % 3) as f64 * 236.0, legend + (index / 3) as f64 * 18.0);
+            let (top, colour) = (base - 9.0, colour(index));
+            svg.element(format_args!(
+                "rect x=\"{left}\" y=\"{top}\" width=\"12\" height=\"10\" fill=\"{colour}\""
+            ));
+            svg.text(format_args!("x=\"{}\" y=\"{base}\"", left + 18.0), name);
         }
-        out + "</svg>\n"
+        svg.finish()
     }
 }
 
-/// Three significant digits.
-fn digits(value: f64) -> String {
-    match value {
-        value if value >= 100.0 => format!("{value:.0}"),
-        value if value >= 10.0 => format!("{value:.1}"),
-        value if value >= 1.0 => format!("{value:.2}"),
-        value => format!("{value:.3}"),
+impl Bar {
+    /// Draws the bar, its spread and its value; `scale` is the length of 1.
+    fn draw(&self, svg: &mut Svg, left: f64, top: f64, scale: f64) {
+        // A minimum length keeps every bar visible.
+        let (length, thick) = ((self.value * scale).max(2.0), THICK - 2.0);
+        let colour = colour(self.series);
+        svg.element(format_args!(
+            "rect class=\"series\" x=\"{left}\" y=\"{top:.1}\" width=\"{length:.1}\" height=\"{thick}\" fill=\"{colour}\""
+        ));
+        let (from, to) = (left + self.spread.0 * scale, left + self.spread.1 * scale);
+        let middle = top + THICK / 2.0 - 1.0;
+        svg.element(format_args!("path class=\"mark\" d=\"M{from:.1} {middle:.1}H{to:.1}\" stroke=\"#333\""));
+        let (end, base) = (to.max(left + length) + 5.0, top + THICK - 3.5);
+        svg.text(format_args!("x=\"{end:.1}\" y=\"{base:.1}\" font-size=\"10\""), &digits(self.value));
     }
 }
 

@@ -3,6 +3,7 @@
 
 pub mod bars;
 pub mod plot;
+mod svg;
 mod table;
 pub mod text;
 

@@ -8,7 +8,8 @@
 //! lines with 13 points takes 56 kB, and 13 kB here. The legend of plotters covers part of the plot. plotters has no grouped
 //! horizontal bars, so the layout of legends and of [`crate::bars`] would still be necessary here.
 
-use std::fmt::Write;
+use crate::svg::Svg;
+pub use crate::svg::escaped;
 
 /// A line of a plot.
 #[derive(Debug, Clone, Default)]
@@ -148,24 +149,61 @@ impl Axis {
     }
 }
 
-/// A number with up to six decimals, without trailing zeros.
-fn short(value: f64) -> String {
-    let text = format!("{value:.6}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+/// The two axes, and the positions of values on the picture.
+struct Area {
+    across: Axis,
+    up: Axis,
 }
 
-/// The start of an SVG of this size: background and title.
-pub(crate) fn frame(title: &str, width: f64, height: f64) -> String {
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
-         height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\" role=\"img\">\n<title>{title}</title>\n\
-         <rect class=\"ground\" width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
-         <text class=\"ink\" x=\"16\" y=\"20\" font-size=\"14\" font-weight=\"bold\">{title}</text>\n",
-        title = escaped(title)
-    )
+impl Area {
+    fn x(&self, value: f64) -> f64 {
+        LEFT + self.across.place(value) * WIDTH
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        TOP + HEIGHT - self.up.place(value) * HEIGHT
+    }
+}
+
+impl Line {
+    /// Draws the points with their spread, and the line between them.
+    fn draw(&self, svg: &mut Svg, area: &Area, colour: &str, style: &str) {
+        let mut path = String::new();
+        for (number, &(right, high)) in self.points.iter().enumerate() {
+            let letter = if number == 0 { 'M' } else { 'L' };
+            let (x, y) = (area.x(right), area.y(high));
+            path += &format!("{letter}{x:.1} {y:.1}");
+            if let Some(&(least, most)) = self.spread.get(number) {
+                let (from, to) = (area.y(least), area.y(most));
+                svg.element(format_args!(
+                    "path d=\"M{x:.1} {from:.1}V{to:.1}\" stroke=\"{colour}\" stroke-width=\"3\" opacity=\"0.35\""
+                ));
+            }
+            svg.element(format_args!("circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.5\" fill=\"{colour}\""));
+        }
+        svg.element(format_args!("path class=\"series\" d=\"{path}\" fill=\"none\" {style}"));
+    }
 }
 
 impl Plot {
+    /// A plot with logarithmic axes and without lines.
+    pub fn new(title: &str, across: (&str, fn(f64) -> String), up: &str) -> Plot {
+        let across = (across.0.into(), across.1);
+        let (lines, marks) = (Vec::new(), Vec::new());
+        Plot { title: title.into(), across, up: up.into(), scale: Scale::Logarithmic, lines, marks }
+    }
+
+    /// Adds a point and the ends of its spread to the line of this name, from left to right.
+    pub fn push(&mut self, name: &str, point: (f64, f64), spread: (f64, f64)) {
+        let known = self.lines.iter().position(|line| line.name == name);
+        let index = known.unwrap_or_else(|| {
+            self.lines.push(Line { name: name.into(), ..Line::default() });
+            self.lines.len() - 1
+        });
+        self.lines[index].points.push(point);
+        self.lines[index].spread.push(spread);
+    }
+
     /// The plot as SVG. Without points it has the text "nothing was measured".
     pub fn svg(&self) -> String {
         let points = || self.lines.iter().flat_map(|line| &line.points);
@@ -175,130 +213,77 @@ impl Plot {
         // Two columns for long names.
         let longest = self.lines.iter().map(|line| line.name.chars().count()).max().unwrap_or_default();
         let columns = if longest > 26 { 2 } else { 3 };
-        let (total_width, legend) = (LEFT + WIDTH + 20.0, TOP + HEIGHT + 58.0);
-        let total_height = legend + 18.0 * self.lines.len().div_ceil(columns) as f64;
-        let mut out = frame(&self.title, total_width, total_height);
+        let (width, legend) = (WIDTH + 20.0, TOP + HEIGHT + 58.0);
+        let height = legend + 18.0 * self.lines.len().div_ceil(columns) as f64;
+        let mut svg = Svg::new(&self.title, LEFT + width, height);
         let (Some(across), Some(up)) = (across, up) else {
-            return out + "<text class=\"ink\" x=\"70\" y=\"60\">nothing was measured</text>\n</svg>\n";
+            svg.text(format_args!("x=\"70\" y=\"60\""), "nothing was measured");
+            return svg.finish();
         };
-        let (across, up) = match self.scale {
-            Scale::Logarithmic => (Axis::powers_of_two(across), Axis::decades(up)),
-            Scale::Even => (Axis::even(across), Axis::even(up)),
+        let area = match self.scale {
+            Scale::Logarithmic => Area { across: Axis::powers_of_two(across), up: Axis::decades(up) },
+            Scale::Even => Area { across: Axis::even(across), up: Axis::even(up) },
         };
-        let x = |value: f64| LEFT + across.place(value) * WIDTH;
-        let y = |value: f64| TOP + HEIGHT - up.place(value) * HEIGHT;
-        self.axes(&mut out, &across, &up, x, y);
-        self.marked(&mut out, &across, x);
+        self.axes(&mut svg, &area);
+        self.marked(&mut svg, &area);
         for (index, line) in self.lines.iter().enumerate() {
             // A colour that is used again gets another dash pattern.
             let dashes = STYLES[(index + index / STYLES.len()) % STYLES.len()].1;
             let colour = colour(index);
-            let mut path = String::new();
-            for (number, &(right, high)) in line.points.iter().enumerate() {
-                let letter = if number == 0 { 'M' } else { 'L' };
-                let (x, y_) = (x(right), y(high));
-                // Writing to a string does not fail.
-                let _ = write!(path, "{letter}{x:.1} {y_:.1}");
-                if let Some(&(least, most)) = line.spread.get(number) {
-                    let _ = writeln!(
-                        out,
-                        "<path d=\"M{x:.1} {:.1}V{:.1}\" stroke=\"{colour}\" stroke-width=\"3\" opacity=\"0.35\"/>",
-                        y(least),
-                        y(most)
-                    );
-                }
-                let _ = writeln!(out, "<circle cx=\"{x:.1}\" cy=\"{y_:.1}\" r=\"2.5\" fill=\"{colour}\"/>");
-            }
             let style = format!("stroke=\"{colour}\" stroke-width=\"1.8\" stroke-dasharray=\"{dashes}\"");
-            let _ = writeln!(out, "<path class=\"series\" d=\"{path}\" fill=\"none\" {style}/>");
-            let wide = (WIDTH + 20.0) / columns as f64;
-            let (left, top) =
-                (LEFT + (index % columns) as f64 * wide, legend + (index / columns) as f64 * 18.0);
-            let _ = writeln!(out, "<path d=\"M{left:.1} {}h28\" fill=\"none\" {style}/>", top - 4.0);
-            let _ = writeln!(
-                out,
-                "<text class=\"ink\" x=\"{:.1}\" y=\"{top}\">{}</text>",
-                left + 34.0,
-                escaped(&line.name)
-            );
+            line.draw(&mut svg, &area, colour, &style);
+            let left = LEFT + (index % columns) as f64 * (width / columns as f64);
+            let base = legend + (index / columns) as f64 * 18.0;
+            let (right, middle) = (left + 34.0, base - 4.0);
+            svg.element(format_args!("path d=\"M{left:.1} {middle}h28\" fill=\"none\" {style}"));
+            svg.text(format_args!("x=\"{right:.1}\" y=\"{base}\""), &line.name);
         }
-        out + "</svg>\n"
+        svg.finish()
     }
 
-    fn marked(&self, out: &mut String, across: &Axis, x: impl Fn(f64) -> f64) {
-        for (number, (value, words)) in self.marks.iter().enumerate() {
-            if !(across.low..=across.high).contains(value) {
-                continue;
-            }
-            let place = x(*value);
-            let _ = writeln!(
-                out,
-                "<path class=\"mark\" d=\"M{place:.1} {TOP}V{}\" stroke=\"#333\" stroke-dasharray=\"4 4\"/>",
-                TOP + HEIGHT
-            );
+    fn marked(&self, svg: &mut Svg, area: &Area) {
+        let inside = area.across.low..=area.across.high;
+        for (number, (value, words)) in
+            self.marks.iter().enumerate().filter(|(_, (value, _))| inside.contains(value))
+        {
+            let (x, bottom) = (area.x(*value), TOP + HEIGHT);
+            svg.element(format_args!(
+                "path class=\"mark\" d=\"M{x:.1} {TOP}V{bottom}\" stroke=\"#333\" stroke-dasharray=\"4 4\""
+            ));
             // A label is inside of the plot, and below the label of the previous mark.
-            let end = place > LEFT + WIDTH / 2.0;
-            let (shift, anchor) = if end { (-5.0, "end") } else { (5.0, "start") };
-            let _ = writeln!(
-                out,
-                "<text class=\"ink\" x=\"{:.1}\" y=\"{}\" text-anchor=\"{anchor}\" font-style=\"italic\">{}</text>",
-                place + shift,
-                TOP + 14.0 + 15.0 * (number % 6) as f64,
-                escaped(words)
+            let (x, anchor) = if x > LEFT + WIDTH / 2.0 { (x - 5.0, "end") } else { (x + 5.0, "start") };
+            let y = TOP + 14.0 + 15.0 * (number % 6) as f64;
+            svg.text(
+                format_args!("x=\"{x:.1}\" y=\"{y}\" text-anchor=\"{anchor}\" font-style=\"italic\""),
+                words,
             );
         }
     }
 
-    fn axes(
-        &self,
-        out: &mut String,
-        across: &Axis,
-        up: &Axis,
-        x: impl Fn(f64) -> f64,
-        y: impl Fn(f64) -> f64,
-    ) {
+    fn axes(&self, svg: &mut Svg, area: &Area) {
         let (bottom, right) = (TOP + HEIGHT, LEFT + WIDTH);
-        for &value in &across.labels {
-            let place = x(value);
-            let _ =
-                writeln!(out, "<path class=\"grid\" d=\"M{place:.1} {TOP}V{bottom}\" stroke=\"#dcdcdc\"/>");
-            let label = escaped(&(self.across.1)(value));
-            let _ = writeln!(
-                out,
-                "<text class=\"ink\" x=\"{place:.1}\" y=\"{}\" text-anchor=\"middle\">{label}</text>",
-                bottom + 16.0
-            );
+        for &value in &area.across.labels {
+            let (x, y) = (area.x(value), bottom + 16.0);
+            svg.element(format_args!("path class=\"grid\" d=\"M{x:.1} {TOP}V{bottom}\" stroke=\"#dcdcdc\""));
+            svg.text(format_args!("x=\"{x:.1}\" y=\"{y}\" text-anchor=\"middle\""), &(self.across.1)(value));
         }
-        for (values, colour) in [(&up.minor, "#eeeeee"), (&up.labels, "#d0d0d0")] {
-            for &value in values {
-                let place = y(value);
-                let _ = writeln!(
-                    out,
-                    "<path class=\"grid\" d=\"M{LEFT} {place:.1}H{right}\" stroke=\"{colour}\"/>"
-                );
+        for (values, colour) in [(&area.up.minor, "#eeeeee"), (&area.up.labels, "#d0d0d0")] {
+            for y in values.iter().map(|value| area.y(*value)) {
+                svg.element(format_args!(
+                    "path class=\"grid\" d=\"M{LEFT} {y:.1}H{right}\" stroke=\"{colour}\""
+                ));
             }
         }
-        for &value in &up.labels {
-            let _ = writeln!(
-                out,
-                "<text class=\"ink\" x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-                LEFT - 6.0,
-                y(value) + 4.0,
-                short(value)
-            );
+        for &value in &area.up.labels {
+            let (x, y) = (LEFT - 6.0, area.y(value) + 4.0);
+            svg.text(format_args!("x=\"{x}\" y=\"{y:.1}\" text-anchor=\"end\""), &decimal(value));
         }
-        let middle = LEFT + WIDTH / 2.0;
-        let _ = writeln!(
-            out,
-            "<text class=\"ink\" x=\"{middle}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-            bottom + 34.0,
-            escaped(&self.across.0)
-        );
-        let centre = TOP + HEIGHT / 2.0;
-        let _ = writeln!(
-            out,
-            "<text class=\"ink\" x=\"16\" y=\"{centre}\" text-anchor=\"middle\" transform=\"rotate(-90 16 {centre})\">{}</text>",
-            escaped(&self.up)
+        let (x, y) = (LEFT + WIDTH / 2.0, bottom + 34.0);
+        svg.text(format_args!("x=\"{x}\" y=\"{y}\" text-anchor=\"middle\""), &self.across.0);
+        let y = TOP + HEIGHT / 2.0;
+        svg.text(
+            format_args!("x=\"16\" y=\"{y}\" text-anchor=\"middle\" transform=\"rotate(-90 16 {y})\""),
+            &self.up,
         );
     }
 }
@@ -319,14 +304,10 @@ pub fn number(value: f64) -> String {
     format!("{value:.0}")
 }
 
-/// A number with its decimals.
+/// A number with up to six decimals, without trailing zeros.
 pub fn decimal(value: f64) -> String {
-    short(value)
-}
-
-/// Text with the special characters of XML escaped.
-pub fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    let text = format!("{value:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::plot::escaped;
+use crate::svg::escaped;
 use crate::text::{WIDTH, wrap};
 
 /// A table: the first columns are text, the others numbers.

@@ -63,6 +63,17 @@ pub fn bytes(count: u64) -> String {
     }
 }
 
+/// Three significant digits, at most four decimals.
+pub fn digits(value: f64) -> String {
+    match value.abs() {
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        size if size >= 1.0 => format!("{value:.2}"),
+        size if size >= 0.1 => format!("{value:.3}"),
+        _ => format!("{value:.4}"),
+    }
+}
+
 /// Replaces control characters, which could be commands to a terminal. For text from files and other programs.
 pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()

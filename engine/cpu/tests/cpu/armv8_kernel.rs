@@ -1,4 +1,4 @@
-//! The Arm kernel against the oracle; `tools/arm64-test.sh` runs this test in an emulator.
+//! The Arm kernel against the oracle; `tools/arm64/test.sh` runs this test in an emulator.
 #![cfg(target_arch = "aarch64")]
 
 use crate::kernel_checks::kernel_suite;

@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use lockstep_report::plot as axis;
-use serde_json::json;
 
-use super::throughput::table;
-use super::{Suite, by_shape, plot};
+use super::{Outcome, by_shape, plot, table};
 use crate::Session;
 use crate::error::{Result, failed};
 use crate::report::{self, Picture, Section};
@@ -21,7 +19,7 @@ const QUICK_MESSAGES: [usize; 2] = [1, 16];
 /// The maximum number of bytes of a call.
 const MAX_CALL: usize = 256 << 20;
 
-pub(super) fn run(session: &Session) -> Result<Section> {
+pub(super) fn run(session: &Session, section: &mut Section) -> Result<()> {
     let works = session.works(&WORKS)?;
     let sizes = session.sizes(&SIZES, &QUICK_SIZES);
     let counts = match (&session.options.messages, session.options.quick) {
@@ -31,7 +29,6 @@ pub(super) fn run(session: &Session) -> Result<Section> {
     };
     let subjects = session.subjects()?;
     let setting = session.setting(3, Duration::from_millis(50));
-    let (mut tables, mut pictures, mut results) = (Vec::new(), Vec::new(), Vec::new());
     let mut firsts = Vec::new();
     for work in &works {
         for &size in &sizes {
@@ -45,22 +42,21 @@ pub(super) fn run(session: &Session) -> Result<Section> {
                 continue;
             }
             let title = format!("{}, messages of {}", work.name, report::size(size));
-            tables.push(table(&format!("{title}, GB/s by messages in a call"), &outcomes, |outcome| {
-                outcome.shape.messages.to_string()
-            }));
+            let messages = |outcome: &Outcome| outcome.shape.messages.to_string();
+            section.tables.push(table(&format!("{title}, GB/s by messages in a call"), &outcomes, messages));
             if outcomes.len() > 1 {
                 let across = ("messages in a call", axis::number as fn(f64) -> String);
-                pictures.push(Picture::Plot(plot(&title, across, &outcomes, |outcome| {
+                section.pictures.push(Picture::Plot(plot(&title, across, &outcomes, |outcome| {
                     outcome.shape.messages as f64
                 })));
             }
-            results.extend(super::json(&work.name, &outcomes));
+            section.results.extend(super::json(&work.name, &outcomes));
             firsts.extend(outcomes.into_iter().flat_map(|outcome| outcome.measured));
         }
     }
-    if results.is_empty() {
+    if section.results.is_empty() {
         return Err(failed("none of the devices supports any of these workloads in these batches"));
     }
-    let findings = report::first_calls(firsts.iter()).into_iter().collect();
-    Ok(Section { suite: Suite::Batch, tables, pictures, findings, json: json!({"results": results}) })
+    section.findings.extend(report::first_calls(firsts.iter()));
+    Ok(())
 }

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::throughput::{costs, table};
-use super::{BYTES, Outcome, Suite, by_shape, plot};
+use super::{BYTES, Outcome, by_shape, costs, plot, size_of, table};
 use crate::Session;
 use crate::error::{Result, failed};
 use crate::measure::Measured;
@@ -30,42 +29,38 @@ const QUICK_SIZES: [usize; 3] = [16, 4 << 10, 256 << 10];
 /// A size is reported if the rate of `auto`, divided by the rate of the best single device, is below this value.
 const TOLERANCE: f64 = 0.97;
 
-pub(super) fn run(session: &Session) -> Result<Section> {
+pub(super) fn run(session: &Session, section: &mut Section) -> Result<()> {
     let works = session.works(&WORKS)?;
     let shapes: Vec<_> = session.sizes(&SIZES, &QUICK_SIZES).into_iter().map(Shape::one).collect();
     let subjects = session.subjects()?;
     let setting = session.setting(5, Duration::from_millis(50));
-    let (mut tables, mut pictures, mut results, mut findings) =
-        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut all = Vec::new();
     for work in &works {
         let outcomes = by_shape(session, &setting, &subjects, work, &shapes)?;
         if outcomes.is_empty() {
             continue;
         }
-        let mut plot =
-            plot(&format!("{}: each device against size", work.name), BYTES, &outcomes, |outcome| {
-                outcome.shape.size as f64
-            });
+        let title = format!("{}: each device against size", work.name);
+        let mut plot = plot(&title, BYTES, &outcomes, |outcome| outcome.shape.size as f64);
         let crossings = crossings(&outcomes);
         plot.marks = crossings.iter().map(|(size, to)| (*size, format!("from here {to}"))).collect();
-        tables.push(table(&format!("{}, GB/s", work.name), &outcomes, report::size_of));
-        pictures.push(Picture::Plot(plot));
-        findings.push(format!("{}: {}", work.name, winners(&outcomes)));
-        findings.extend(slower_than_best(&work.name, &outcomes));
-        let mut result = json!({"work": work.name, "sizes": super::json(&work.name, &outcomes)});
-        result["crossovers"] =
+        section.tables.push(table(&format!("{}, GB/s", work.name), &outcomes, size_of));
+        section.pictures.push(Picture::Plot(plot));
+        section.findings.push(format!("{}: {}", work.name, winners(&outcomes)));
+        section.findings.extend(slower_than_best(&work.name, &outcomes));
+        let crossovers: Vec<_> =
             crossings.iter().map(|(size, to)| json!({"bytes": size.round(), "to": to})).collect();
-        results.push(result);
+        let sizes = super::json(&work.name, &outcomes);
+        section.results.push(json!({"work": work.name, "sizes": sizes, "crossovers": crossovers}));
         all.push((work.name.clone(), outcomes));
     }
     if all.is_empty() {
         return Err(failed("none of the devices supports any of these workloads at these sizes"));
     }
-    tables.push(costs("CPU time at the largest size, seconds for a gigabyte", &all, report::cpu));
+    section.tables.push(costs("CPU time at the largest size, seconds for a gigabyte", &all, report::cpu));
     let measured = all.iter().flat_map(|(_, outcomes)| outcomes).flat_map(|outcome| &outcome.measured);
-    findings.extend(report::first_calls(measured));
-    Ok(Section { suite: Suite::Crossover, tables, pictures, findings, json: json!({"results": results}) })
+    section.findings.extend(report::first_calls(measured));
+    Ok(())
 }
 
 fn devices(outcome: &Outcome) -> impl Iterator<Item = &Measured> {
@@ -122,33 +117,22 @@ fn winners(outcomes: &[Outcome]) -> String {
 }
 
 /// A sentence with the sizes at which `auto` is slower than the best single device.
-fn slower_than_best(work: &str, outcomes: &[Outcome]) -> Vec<String> {
-    let mut slower_than_best = Vec::new();
-    let mut compared = 0;
-    for outcome in outcomes {
-        let (Some(auto), Some(best)) = (outcome.of(AUTO), best(outcome)) else { continue };
-        compared += 1;
+fn slower_than_best(work: &str, outcomes: &[Outcome]) -> Option<String> {
+    let compared =
+        || outcomes.iter().filter_map(|outcome| Some((outcome, outcome.of(AUTO)?, best(outcome)?)));
+    compared().next()?;
+    let slower = compared().filter_map(|(outcome, auto, best)| {
         let ratio = auto.rate.median / best.rate.median;
-        if ratio < TOLERANCE {
-            let doubt = if auto.rate.most >= best.rate.least { ", within the spread" } else { "" };
-            slower_than_best.push(format!(
-                "{} by {:.0} % ({}{doubt})",
-                report::size(outcome.shape.size),
-                (1.0 - ratio) * 100.0,
-                best.name
-            ));
-        }
-    }
-    match (compared, slower_than_best.is_empty()) {
-        (0, _) => Vec::new(),
-        (_, true) => {
-            vec![format!("{work}: auto is nowhere more than 3 % behind the best single device")]
-        }
-        _ => vec![format!(
-            "{work}: auto is more than 3 % behind the best single device at {}",
-            slower_than_best.join(", ")
-        )],
-    }
+        let doubt = if auto.rate.most >= best.rate.least { ", within the spread" } else { "" };
+        let less = (1.0 - ratio) * 100.0;
+        (ratio < TOLERANCE).then(|| format!("{} by {less:.0} % ({}{doubt})", size_of(outcome), best.name))
+    });
+    let slower: Vec<_> = slower.collect();
+    Some(if slower.is_empty() {
+        format!("{work}: auto is nowhere more than 3 % behind the best single device")
+    } else {
+        format!("{work}: auto is more than 3 % behind the best single device at {}", slower.join(", "))
+    })
 }
 
 #[cfg(test)]
@@ -190,14 +174,11 @@ mod tests {
             outcome(256, &[("auto", 4.0), ("cpu", 4.0), ("gpu", 5.0)]),
             outcome(4096, &[("auto", 9.6), ("cpu", 4.0), ("gpu", 10.0)]),
         ];
-        assert!(slower_than_best("w", &outcomes[..1])[0].contains("nowhere"));
-        let findings = slower_than_best("w", &outcomes);
+        assert!(slower_than_best("w", &outcomes[..1]).unwrap().contains("nowhere"));
         assert_eq!(
-            findings,
-            [
-                "w: auto is more than 3 % behind the best single device at 256 B by 20 % (gpu), 4 KiB by 4 % (gpu)"
-            ]
+            slower_than_best("w", &outcomes).unwrap(),
+            "w: auto is more than 3 % behind the best single device at 256 B by 20 % (gpu), 4 KiB by 4 % (gpu)"
         );
-        assert!(slower_than_best("w", &[outcome(16, &[("cpu", 1.0)])]).is_empty());
+        assert_eq!(slower_than_best("w", &[outcome(16, &[("cpu", 1.0)])]), None);
     }
 }

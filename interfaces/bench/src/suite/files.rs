@@ -1,23 +1,21 @@
 //! Complete programs that process files: `lockstep`, `cp` and `openssl enc`.
 
-use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use lockstep::hazmat::mode::{Cipher, CipherKey, Direction};
 use lockstep::{Engine, FileKey, Options, keyfile};
-use lockstep_report::bars::{Bar, Bars};
+use lockstep_report::bars::Bars;
 use lockstep_report::{Table, text};
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::Suite;
 use crate::Session;
 use crate::cpu_time;
 use crate::error::{Error, Result, failed};
-use crate::measure::Rate;
+use crate::measure::{Rate, in_turn};
 use crate::report::{self, Picture, Section};
 use crate::session::AUTO;
 use crate::workload::random;
@@ -59,14 +57,12 @@ impl TestFiles {
     }
 }
 
-pub(super) fn run(session: &Session) -> Result<Section> {
+pub(super) fn run(session: &Session, section: &mut Section) -> Result<()> {
     let mut table = Table::new(
         "Files",
         &["size", "who", "seconds", "least", "most", "GB/s", "times cp's", "CPU s/GB"],
         2,
     );
-    let (mut results, mut pictures) = (Vec::new(), Vec::new());
-    let mut findings = Vec::new();
     for size in session.sizes(&SIZES, &QUICK_SIZES) {
         // After a signal the host stops the measurement, and the folder is removed when this function returns.
         let mut guard = session.host.guard_folder();
@@ -75,19 +71,17 @@ pub(super) fn run(session: &Session) -> Result<Section> {
         let files = prepare(session, folder, size)?;
         let mut contenders = contenders(session, &files)?;
         measure(session, &files, &mut contenders)?;
-        findings =
-            vec![format!("Files in {}.", files.folder.path().parent().unwrap_or(Path::new("/")).display())];
+        let parent = files.folder.path().parent().unwrap_or(Path::new("/"));
+        section.findings = vec![format!("Files in {}.", parent.display())];
         drop(files);
         drop(guard);
         let cp =
             contenders.iter().find(|one| one.name == "cp").map(|one| Rate::of(one.seconds.clone()).median);
-        let mut bars = Bars {
-            title: format!("A file of {}: GB/s over the run time of the program", report::size(size)),
-            series: vec!["median; line: minimum to maximum".into()],
-            groups: Vec::new(),
-        };
+        let title = format!("A file of {}: GB/s over the run time of the program", report::size(size));
+        let mut bars = Bars { title, ..Bars::default() };
         for one in contenders {
-            let Rate { median, least, most } = Rate::of(one.seconds.clone());
+            let seconds = Rate::of(one.seconds.clone());
+            let Rate { median, least, most } = seconds;
             let rate = |seconds: f64| size as f64 / seconds / 1e9;
             let cpu = one.cpu.map(|cpu| cpu.as_secs_f64() / one.seconds.len() as f64 / size as f64 * 1e9);
             table.rows.push(vec![
@@ -100,20 +94,18 @@ pub(super) fn run(session: &Session) -> Result<Section> {
                 cp.map_or("-".into(), |cp| format!("{:.2}", median / cp)),
                 cpu.map_or("-".into(), report::digits),
             ]);
-            bars.groups.push((
-                one.name.clone(),
-                vec![Bar { series: 0, value: rate(median), spread: (rate(most), rate(least)) }],
-            ));
-            results.push(json!({
+            let spread = (rate(most), rate(least));
+            bars.push(&one.name, [("median; line: minimum to maximum", rate(median), spread)]);
+            section.results.push(json!({
                 "size": size, "who": one.name, "verified": !matches!(one.output, Output::Nothing),
-                "seconds": {"median": median, "min": least, "max": most}, "cpu_seconds_per_gb": cpu,
+                "seconds": seconds.json(), "cpu_seconds_per_gb": cpu,
             }));
         }
-        pictures.push(Picture::Bars(bars));
+        section.pictures.push(Picture::Bars(bars));
     }
-    findings.extend(session.left_out(&session.options.kernels));
-    let json = json!({"results": results});
-    Ok(Section { suite: Suite::Files, tables: vec![table], pictures, findings, json })
+    section.findings.extend(session.left_out(&session.options.kernels));
+    section.tables.push(table);
+    Ok(())
 }
 
 fn folder(session: &Session) -> Result<TempDir> {
@@ -129,16 +121,12 @@ fn prepare(session: &Session, folder: TempDir, size: usize) -> Result<TestFiles>
     let engine = session.engine_on("cpu", None, None)?;
     let files = TestFiles { folder, plaintext, key, engine };
     session.note(&format!("files: writing {}", text::bytes(size as u64)));
-    write(&files.path("plain"), &files.plaintext)?;
+    let write = |path: PathBuf, content: &[u8]| fs::write(&path, content).map_err(Error::io("write", &path));
+    write(files.path("plain"), &files.plaintext)?;
     let mut message = Vec::new();
     lockstep::encrypt(&files.engine, &files.key, b"", &files.plaintext[..], &mut message, Options::new())?;
-    write(&files.path("message"), &message)?;
+    write(files.path("message"), &message)?;
     Ok(files)
-}
-
-fn write(path: &Path, content: &[u8]) -> Result<()> {
-    let mut file = File::create(path).map_err(Error::io("create", path))?;
-    file.write_all(content).map_err(Error::io("write", path))
 }
 
 fn contenders(session: &Session, files: &TestFiles) -> Result<Vec<Contender>> {
@@ -150,15 +138,19 @@ fn contenders(session: &Session, files: &TestFiles) -> Result<Vec<Contender>> {
         devices.retain(|device| device != "cpu");
         devices.insert(0, AUTO.into());
     }
+    let (out, null) = (files.path("out"), PathBuf::from("/dev/null"));
     let mut all = Vec::new();
     for device in devices {
-        let threads = session.options.threads;
         let suffix = if device == AUTO { String::new() } else { format!(", {device}") };
-        let lockstep = |verb: &'static str, from: PathBuf, to: PathBuf| {
-            let (program, device) = (program.clone(), device.clone());
-            let key = files.path("key");
-            let kernel = session.options.kernels.first().cloned();
-            Box::new(move || {
+        for (name, verb, from, to, output) in [
+            ("encrypt", "encrypt", "plain", &out, Output::Message),
+            ("decrypt", "decrypt", "message", &out, Output::Plaintext),
+            ("encrypt to /dev/null", "encrypt", "plain", &null, Output::Nothing),
+        ] {
+            let (program, device, to) = (program.clone(), device.clone(), to.clone());
+            let (key, from) = (files.path("key"), files.path(from));
+            let (kernel, threads) = (session.options.kernels.first().cloned(), session.options.threads);
+            let command = move || {
                 let mut command = Command::new(&program);
                 command.args([verb, "--quiet", "--device", &device, "--force", "-k"]).arg(&key);
                 if let Some(kernel) = &kernel {
@@ -169,44 +161,29 @@ fn contenders(session: &Session, files: &TestFiles) -> Result<Vec<Contender>> {
                 }
                 command.arg("-o").arg(&to).arg(&from);
                 command
-            })
-        };
-        let (plain, message, out) = (files.path("plain"), files.path("message"), files.path("out"));
-        let null = PathBuf::from("/dev/null");
-        let name = |what: &str| format!("{what}{suffix}");
-        all.push(Contender::new(
-            name("encrypt"),
-            lockstep("encrypt", plain.clone(), out.clone()),
-            Output::Message,
-        ));
-        all.push(Contender::new(name("decrypt"), lockstep("decrypt", message, out), Output::Plaintext));
-        all.push(Contender::new(
-            name("encrypt to /dev/null"),
-            lockstep("encrypt", plain, null),
-            Output::Nothing,
-        ));
+            };
+            all.push(Contender::new(format!("{name}{suffix}"), Box::new(command), output));
+        }
     }
     all.push(copy(files));
     for openssl in &session.options.openssl {
         let key: [u8; 32] = random(32).try_into().expect("32 bytes");
         let iv: [u8; 16] = random(16).try_into().expect("16 bytes");
-        let (plain, out, program) = (files.path("plain"), files.path("out"), openssl.clone());
-        let enc = move |to: &Path| {
-            let mut command = program.command();
-            // The key is visible in the list of processes. This is acceptable because the file contains only random
-            // bytes.
-            command.args(["enc", "-aes-256-ctr", "-K", &text::hex(&key), "-iv", &text::hex(&iv)]);
-            command.arg("-in").arg(&plain).arg("-out").arg(to);
-            command
-        };
-        let short = openssl.version.split(' ').take(2).collect::<Vec<_>>().join(" ");
-        let to_null = enc.clone();
-        all.push(Contender::new(format!("{short} enc"), Box::new(move || enc(&out)), Output::Ctr(key, iv)));
-        all.push(Contender::new(
-            format!("{short} enc to /dev/null"),
-            Box::new(move || to_null(Path::new("/dev/null"))),
-            Output::Nothing,
-        ));
+        let version = openssl.version.split(' ').take(2).collect::<Vec<_>>().join(" ");
+        for (name, to, output) in
+            [("", &out, Output::Ctr(key, iv)), (" to /dev/null", &null, Output::Nothing)]
+        {
+            let (plain, to, openssl) = (files.path("plain"), to.clone(), openssl.clone());
+            let command = move || {
+                let mut command = openssl.command();
+                // The key is visible in the list of processes. This is acceptable because the file contains only random
+                // bytes.
+                command.args(["enc", "-aes-256-ctr", "-K", &text::hex(&key), "-iv", &text::hex(&iv)]);
+                command.arg("-in").arg(&plain).arg("-out").arg(&to);
+                command
+            };
+            all.push(Contender::new(format!("{version} enc{name}"), Box::new(command), output));
+        }
     }
     Ok(all)
 }
@@ -240,39 +217,35 @@ impl Contender {
 }
 
 fn measure(session: &Session, files: &TestFiles, contenders: &mut [Contender]) -> Result<()> {
-    let rounds = session.setting(3, Duration::ZERO).rounds;
-    for round in 0..=rounds {
-        for turn in 0..contenders.len() {
-            session.host.check_stopped()?;
-            let index = (turn + round) % contenders.len();
-            let contender = &mut contenders[index];
-            session.note(&format!("files: {}, round {round} of {rounds}", contender.name));
-            // All contenders run under the same conditions: the output file does not exist.
-            let out = files.path("out");
-            if out.exists() {
-                fs::remove_file(&out).map_err(Error::io("remove", &out))?;
-            }
-            let mut command = (contender.command)();
-            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-            let cpu = cpu_time::children_time();
-            let start = Instant::now();
-            let done = command.output();
-            let seconds = start.elapsed().as_secs_f64();
-            let cpu = cpu_time::children_time().zip(cpu).map(|(after, before)| after - before);
-            let done = done.map_err(|error| failed(format!("cannot run {}: {error}", contender.name)))?;
-            session.host.check_stopped()?;
-            if !done.status.success() {
-                let message = text::one_line(&String::from_utf8_lossy(&done.stderr));
-                return Err(failed(format!("{} failed: {message}", contender.name)));
-            }
-            verify(files, contender, &out)?;
-            if round > 0 {
-                contender.seconds.push(seconds);
-                contender.cpu = contender.cpu.zip(cpu).map(|(sum, more)| sum + more);
-            }
+    let setting = session.setting(3, Duration::ZERO);
+    let out = files.path("out");
+    in_turn(&setting, contenders.len(), |round, index| {
+        let contender = &mut contenders[index];
+        session.note(&format!("files: {}, round {round} of {}", contender.name, setting.rounds));
+        // All contenders run under the same conditions: the output file does not exist.
+        if out.exists() {
+            fs::remove_file(&out).map_err(Error::io("remove", &out))?;
         }
-    }
-    Ok(())
+        let mut command = (contender.command)();
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let cpu = cpu_time::children_time();
+        let start = Instant::now();
+        let done = command.output();
+        let seconds = start.elapsed().as_secs_f64();
+        let cpu = cpu_time::children_time().zip(cpu).map(|(after, before)| after - before);
+        let done = done.map_err(|error| failed(format!("cannot run {}: {error}", contender.name)))?;
+        session.host.check_stopped()?;
+        if !done.status.success() {
+            let message = text::one_line(&String::from_utf8_lossy(&done.stderr));
+            return Err(failed(format!("{} failed: {message}", contender.name)));
+        }
+        verify(files, contender, &out)?;
+        if round > 0 {
+            contender.seconds.push(seconds);
+            contender.cpu = contender.cpu.zip(cpu).map(|(sum, more)| sum + more);
+        }
+        Ok(())
+    })
 }
 
 /// Reads the output file, decrypts it if it is encrypted, and compares the result with the plaintext.
@@ -280,9 +253,7 @@ fn verify(files: &TestFiles, contender: &Contender, out: &Path) -> Result<()> {
     if matches!(contender.output, Output::Nothing) {
         return Ok(());
     }
-    let mut made = Vec::new();
-    let read = File::open(out).and_then(|mut file| file.read_to_end(&mut made));
-    read.map_err(Error::io("read", out))?;
+    let mut made = fs::read(out).map_err(Error::io("read", out))?;
     let plaintext = match &contender.output {
         Output::Message => lockstep::open(&files.engine, &files.key, b"", &made)?,
         Output::Ctr(key, iv) => {

@@ -4,15 +4,15 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use lockstep_report::Table;
-use lockstep_report::plot::{Line, Plot, Scale};
+use lockstep_report::plot::Plot;
 use serde_json::{Value, json};
 
-use super::{BYTES, Suite};
+use super::BYTES;
 use crate::Session;
 use crate::error::{Result, failed};
-use crate::measure::{Contender, Setting, renew_data, verify};
+use crate::measure::{Buffers, Contender, Setting, in_turn};
 use crate::report::{self, Picture, Section};
-use crate::workload::{Shape, random};
+use crate::workload::Shape;
 
 const WORKS: [&str; 2] = ["ctr-256", "gcm-256"];
 const SIZES: [usize; 4] = [16, 256, 4 << 10, 64 << 10];
@@ -20,8 +20,6 @@ const QUICK_SIZES: [usize; 2] = [16, 4 << 10];
 
 /// The maximum number of calls of a stretch. It is limited because the time of each call is kept in memory.
 const MAX_CALLS: usize = 1_000_000;
-
-const PERCENTILES: [(&str, f64); 3] = [("median", 0.5), ("90 %", 0.9), ("99 %", 0.99)];
 
 /// The times of one contender's calls, in seconds, sorted.
 struct Times {
@@ -36,16 +34,16 @@ impl Times {
     }
 }
 
-pub(super) fn run(session: &Session) -> Result<Section> {
+pub(super) fn run(session: &Session, section: &mut Section) -> Result<()> {
     let works = session.works(&WORKS)?;
     let sizes = session.sizes(&SIZES, &QUICK_SIZES);
     let subjects = session.subjects()?;
     let setting = session.setting(5, Duration::from_millis(40));
-    let (mut tables, mut pictures, mut results) = (Vec::new(), Vec::new(), Vec::new());
     for work in &works {
         let head = ["size", "who", "calls", "least", "median", "90 %", "99 %", "most"];
         let mut table = Table::new(&format!("{}, time of a call", work.name), &head, 2);
-        let mut lines: Vec<Line> = Vec::new();
+        let title = format!("{}: time of a call, median (bars: minimum to 99 %)", work.name);
+        let mut plot = Plot::new(&title, BYTES, "µs");
         for &size in sizes.iter().filter(|size| work.accepts(**size)) {
             session.note(&format!("{}: {}", work.name, report::size(size)));
             let shape = Shape::one(size);
@@ -55,40 +53,25 @@ pub(super) fn run(session: &Session) -> Result<Section> {
                 contenders.extend(session.contender(subject, work, &inputs, shape)?);
             }
             for times in measure(&setting, &mut contenders, size)? {
-                let (least, most) = (times.at(0.0), times.at(1.0));
-                let parts = PERCENTILES.map(|(_, part)| times.at(part));
+                let quantiles = [0.0, 0.5, 0.9, 0.99, 1.0].map(|part| times.at(part));
                 let mut row = vec![report::size(size), times.name.clone(), times.sorted.len().to_string()];
-                row.extend([least].into_iter().chain(parts).chain([most]).map(report::time));
+                row.extend(quantiles.map(report::time));
                 table.rows.push(row);
-                results.push(result(&work.name, size, &times));
-                let (point, spread) = ((size as f64, parts[0] * 1e6), (least * 1e6, parts[2] * 1e6));
-                match lines.iter_mut().find(|line| line.name == times.name) {
-                    Some(line) => {
-                        line.points.push(point);
-                        line.spread.push(spread);
-                    }
-                    None => lines.push(Line { name: times.name, points: vec![point], spread: vec![spread] }),
-                }
+                let [least, median, _, most, _] = quantiles.map(|seconds| seconds * 1e6);
+                plot.push(&times.name, (size as f64, median), (least, most));
+                section.results.push(result(&work.name, size, &times));
             }
         }
-        if table.rows.is_empty() {
-            continue;
+        if !table.rows.is_empty() {
+            section.tables.push(table);
+            section.pictures.push(Picture::Plot(plot));
         }
-        tables.push(table);
-        pictures.push(Picture::Plot(Plot {
-            title: format!("{}: time of a call, median (bars: minimum to 99 %)", work.name),
-            across: (BYTES.0.into(), BYTES.1),
-            up: "µs".into(),
-            scale: Scale::Logarithmic,
-            lines,
-            marks: Vec::new(),
-        }));
     }
-    if tables.is_empty() {
+    if section.tables.is_empty() {
         return Err(failed("none of the devices supports any of these workloads at these sizes"));
     }
-    let findings = vec![format!("Reading the clock takes {} of each call.", report::time(clock()))];
-    Ok(Section { suite: Suite::Latency, tables, pictures, findings, json: json!({"results": results}) })
+    section.findings.push(format!("Reading the clock takes {} of each call.", report::time(clock())));
+    Ok(())
 }
 
 fn result(work: &str, size: usize, times: &Times) -> Value {
@@ -115,36 +98,30 @@ fn clock() -> f64 {
 
 /// Runs rounds as in the other suites, but times each call separately.
 fn measure(setting: &Setting, contenders: &mut [Contender], bytes: usize) -> Result<Vec<Times>> {
-    let mut data = random(bytes);
-    let mut check = vec![0; bytes];
+    let mut buffers = Buffers::new(bytes);
     let mut all: Vec<Vec<f64>> = contenders.iter().map(|_| Vec::new()).collect();
-    let mut call = 0;
-    for round in 0..=setting.rounds {
-        for turn in 0..contenders.len() {
-            setting.host.check_stopped()?;
-            let index = (turn + round) % contenders.len();
-            let contender = &mut contenders[index];
-            renew_data(&mut data, &mut check);
-            let (first, mut digest) = (call, 0u128);
-            let mut times = Vec::new();
-            setting.curve.begin(&contender.name);
-            let begun = Instant::now();
-            while begun.elapsed() < setting.time && times.len() < MAX_CALLS || times.is_empty() {
-                setting.host.check_stopped()?;
-                let start = Instant::now();
-                let returned = (contender.run)(black_box(&mut data), call)?;
-                times.push(start.elapsed().as_secs_f64());
-                digest = digest.rotate_left(1) ^ returned;
-                call += 1;
-            }
-            setting.curve.end();
-            verify(setting, contender, (first, call - first), digest, &data, &mut check)?;
-            // Round 0 warms up and includes the self-tests.
-            if round > 0 {
-                all[index].extend(times);
-            }
+    in_turn(setting, contenders.len(), |round, index| {
+        let times = buffers.checked(setting, &mut contenders[index], |data, contender, first| {
+            let (mut digest, mut times) = (0u128, Vec::new());
+            let (run, _) = setting.curve.timed(&contender.name, || {
+                let begun = Instant::now();
+                while begun.elapsed() < setting.time && times.len() < MAX_CALLS || times.is_empty() {
+                    setting.host.check_stopped()?;
+                    let start = Instant::now();
+                    let returned = (contender.run)(black_box(data), first + times.len() as u64)?;
+                    times.push(start.elapsed().as_secs_f64());
+                    digest = digest.rotate_left(1) ^ returned;
+                }
+                Ok(())
+            });
+            run.map(|()| (times.len() as u64, digest, times))
+        })?;
+        // Round 0 warms up and includes the self-tests.
+        if round > 0 {
+            all[index].extend(times);
         }
-    }
+        Ok(())
+    })?;
     let sorted = contenders.iter().zip(all).map(|(contender, mut sorted)| {
         sorted.sort_by(f64::total_cmp);
         Times { name: contender.name.to_string(), sorted }

@@ -2,16 +2,16 @@
 //! `docs/benchmarks.md`.
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lockstep_report::Table;
-use lockstep_report::bars::{Bar, Bars};
+use lockstep_report::bars::Bars;
 use serde_json::json;
 
-use super::Suite;
+use super::bar;
 use crate::Session;
 use crate::error::{Result, failed};
-use crate::measure::{Contender, Rate, Setting};
+use crate::measure::{Contender, Rate, Setting, in_turn};
 use crate::report::{self, Picture, Section};
 use crate::workload::{Shape, Workload, random};
 
@@ -39,7 +39,7 @@ fn pattern(number: usize, len: usize) -> Vec<u8> {
     }
 }
 
-pub(super) fn run(session: &Session) -> Result<Section> {
+pub(super) fn run(session: &Session, section: &mut Section) -> Result<()> {
     let (works, unsuitable): (Vec<_>, Vec<_>) =
         session.works(&WORKS)?.into_iter().partition(Workload::has_data_as_cipher_input);
     let unsuitable: Vec<_> = unsuitable.iter().map(|work| work.name.as_str()).collect();
@@ -52,20 +52,14 @@ pub(super) fn run(session: &Session) -> Result<Section> {
     let sizes = session.sizes(&SIZES, &QUICK_SIZES);
     let subjects = session.kernels()?;
     let setting = session.setting(9, Duration::from_millis(20));
-    let head: Vec<&str> = ["work", "size", "who"]
-        .into_iter()
-        .chain(PATTERNS)
-        .chain(["difference", "spread", "inside"])
-        .collect();
+    let head = [&["work", "size", "who"], &PATTERNS[..], &["difference", "spread", "inside"]].concat();
     let mut table = Table::new("GB/s by pattern", &head, 3);
-    let (mut pictures, mut findings, mut results) = (Vec::new(), Vec::new(), Vec::new());
     for work in &works {
         for &size in sizes.iter().filter(|size| work.accepts(**size)) {
             let shape = Shape::one(size);
             let inputs = session.inputs(work, shape)?;
             let of_what = format!("{} of {}", work.name, report::size(size));
-            let series = PATTERNS.map(String::from).to_vec();
-            let mut bars = Bars { title: format!("{of_what}: GB/s by pattern"), series, groups: Vec::new() };
+            let mut bars = Bars { title: format!("{of_what}: GB/s by pattern"), ..Bars::default() };
             for subject in &subjects {
                 session.note(&format!("{}: {}", work.name, subject.name));
                 let Some(mut contender) = session.contender(subject, work, &inputs, shape)? else { continue };
@@ -79,34 +73,28 @@ pub(super) fn run(session: &Session) -> Result<Section> {
                 );
                 row.push(inside.into());
                 table.rows.push(row);
-                findings.push(format!("{}, {of_what}: {}", subject.name, comparison.sentence()));
-                let of = |(series, rate): (usize, &Rate)| Bar {
-                    series,
-                    value: rate.median / 1e9,
-                    spread: (rate.least / 1e9, rate.most / 1e9),
-                };
-                bars.groups.push((subject.name.clone(), rates.iter().enumerate().map(of).collect()));
-                let by = |rate: &Rate| json!({"median": rate.median, "min": rate.least, "max": rate.most});
+                section.findings.push(format!("{}, {of_what}: {}", subject.name, comparison.sentence()));
+                bars.push(&subject.name, PATTERNS.into_iter().zip(rates).map(|(name, rate)| bar(name, rate)));
                 let by: serde_json::Map<_, _> =
-                    PATTERNS.iter().zip(&rates).map(|(name, rate)| ((*name).into(), by(rate))).collect();
-                results.push(json!({
+                    PATTERNS.iter().zip(&rates).map(|(name, rate)| ((*name).into(), rate.json())).collect();
+                section.results.push(json!({
                     "work": work.name, "size": size, "who": subject.name, "bytes_per_second": by,
                     "difference": comparison.difference, "spread": comparison.spread, "inside_spread": comparison.is_inside(),
                 }));
             }
             if !bars.groups.is_empty() {
-                pictures.push(Picture::Bars(bars));
+                section.pictures.push(Picture::Bars(bars));
             }
         }
     }
-    if results.is_empty() {
+    if section.results.is_empty() {
         return Err(failed("none of the kernels supports any of these workloads at these sizes"));
     }
     if !unsuitable.is_empty() {
-        findings.push(format!("Left out: {}; {NOT_CIPHER_INPUT}.", unsuitable.join(", ")));
+        section.findings.push(format!("Left out: {}; {NOT_CIPHER_INPUT}.", unsuitable.join(", ")));
     }
-    let json = json!({"results": results});
-    Ok(Section { suite: Suite::Patterns, tables: vec![table], pictures, findings, json })
+    section.tables.push(table);
+    Ok(())
 }
 
 /// The difference between patterns, compared with the spread between rounds of one pattern.
@@ -154,32 +142,27 @@ fn measure(setting: &Setting, contender: &mut Contender, bytes: usize) -> Result
     }
     let mut data = vec![0; bytes];
     let mut rates: [Vec<f64>; 4] = Default::default();
-    for round in 0..=setting.rounds {
-        for turn in 0..PATTERNS.len() {
+    in_turn(setting, PATTERNS.len(), |round, index| {
+        let (mut spent, mut calls) = (Duration::ZERO, 0u32);
+        while calls == 0 || spent < setting.time {
             setting.host.check_stopped()?;
-            let index = (turn + round) % PATTERNS.len();
-            let (mut spent, mut calls) = (Duration::ZERO, 0u32);
-            while calls == 0 || spent < setting.time {
-                setting.host.check_stopped()?;
-                data.copy_from_slice(&inputs[index]);
-                setting.curve.begin(&contender.name);
-                let start = Instant::now();
-                (contender.run)(black_box(&mut data), 0)?;
-                spent += start.elapsed();
-                setting.curve.end();
-                calls += 1;
-                if data != expected[index] {
-                    return Err(failed(format!(
-                        "{} and the CPU kernel that verifies it gave different results: report this",
-                        contender.name
-                    )));
-                }
-            }
-            if round > 0 {
-                rates[index].push(f64::from(calls) * bytes as f64 / spent.as_secs_f64());
+            data.copy_from_slice(&inputs[index]);
+            let name = &contender.name;
+            let (run, time) = setting.curve.timed(name, || (contender.run)(black_box(&mut data), 0));
+            run?;
+            spent += time.elapsed;
+            calls += 1;
+            if data != expected[index] {
+                return Err(failed(format!(
+                    "{name} and the CPU kernel that verifies it gave different results: report this"
+                )));
             }
         }
-    }
+        if round > 0 {
+            rates[index].push(f64::from(calls) * bytes as f64 / spent.as_secs_f64());
+        }
+        Ok(())
+    })?;
     Ok(rates.map(Rate::of))
 }
 

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockstep_report::Table;
-use lockstep_report::bars::{Bar, Bars};
+use lockstep_report::bars::Bars;
 use serde_json::{Value, json};
 
-use super::Suite;
+use super::bar;
 use crate::error::{Result, failed};
 use crate::measure::{self, Measured, Rate};
 use crate::report::{self, Picture, Section};
-use crate::session::{AUTO, Subject};
+use crate::session::{AUTO, Subject, no_such_work};
 use crate::workload::{self, Shape, Workload};
 use crate::{Session, openssl, peers};
 
@@ -75,8 +75,7 @@ fn chosen(session: &Session) -> Result<Vec<Entry>> {
     }
     entries.retain(|entry| modes.iter().any(|mode| entry.name.starts_with(mode.as_str())));
     if entries.is_empty() {
-        let names: Vec<_> = self::entries().into_iter().map(|entry| entry.name).collect();
-        return Err(failed(format!("no such name to measure: there are {}", names.join(", "))));
+        return Err(no_such_work(self::entries().into_iter().map(|entry| entry.name)));
     }
     Ok(entries)
 }
@@ -113,7 +112,7 @@ impl Compared {
     }
 }
 
-pub(super) fn run(session: &Session) -> Result<Section> {
+pub(super) fn run(session: &Session, section: &mut Section) -> Result<()> {
     let entries = chosen(session)?;
     let sizes = session.sizes(&SIZES, &QUICK_SIZES);
     let device = session.options.devices.first().map_or(AUTO, String::as_str);
@@ -142,7 +141,8 @@ pub(super) fn run(session: &Session) -> Result<Section> {
     if all.is_empty() {
         return Err(failed("that device and kernel support none of these workloads at these sizes"));
     }
-    let mut findings = faster_peers(&all);
+    let findings = &mut section.findings;
+    findings.extend(faster_peers(&all));
     findings.extend(left_out);
     findings.extend(session.left_out(&session.options.devices));
     findings.extend(session.left_out(&session.options.kernels));
@@ -157,15 +157,18 @@ pub(super) fn run(session: &Session) -> Result<Section> {
     if session.options.openssl.is_empty() {
         findings.push("OpenSSL was not measured: it is not installed, or was excluded.".into());
     }
-    let json = json!({"results": all.iter().map(Compared::json).collect::<Vec<_>>()});
-    let mut pictures = Vec::new();
+    section.results = all.iter().map(Compared::json).collect();
     for &size in &sizes {
-        let here: Vec<_> = all.iter().filter(|one| one.shape.size == size).collect();
-        if !here.is_empty() {
-            pictures.push(Picture::Bars(bars(&format!("GB/s at {}", report::size(size)), &here)));
+        let mut bars = Bars { title: format!("GB/s at {}", report::size(size)), ..Bars::default() };
+        for one in all.iter().filter(|one| one.shape.size == size) {
+            bars.push(&one.name, one.measured.iter().map(|measured| bar(&measured.name, measured.rate)));
+        }
+        if !bars.groups.is_empty() {
+            section.pictures.push(Picture::Bars(bars));
         }
     }
-    Ok(Section { suite: Suite::Peers, tables: vec![table(session, &all)], pictures, findings, json })
+    section.tables.push(table(session, &all));
+    Ok(())
 }
 
 fn compare(session: &Session, ours: &Subject, entry: &Entry, shape: Shape) -> Result<Option<Compared>> {
@@ -177,22 +180,18 @@ fn compare(session: &Session, ours: &Subject, entry: &Entry, shape: Shape) -> Re
     for (name, run) in peers::contenders(work, &inputs, shape) {
         contenders.push(session.verified(name, run, name, work, &inputs, shape)?);
     }
-    let programs = if entry.in_openssl { &session.options.openssl[..] } else { &[] };
-    let Some((cipher, decrypts)) = openssl::name(work).filter(|_| !programs.is_empty()) else {
-        let measured = measure::rounds(&setting, &mut contenders, shape.bytes())?;
-        return Ok(Some(entry.compared(ours, shape, measured)));
-    };
+    let named = openssl::name(work).filter(|_| entry.in_openssl);
+    let programs = if named.is_some() { &session.options.openssl[..] } else { &[] };
+    let (cipher, decrypts) = named.unwrap_or_default();
     // Programs run in turn with the other contenders: each round of this process is followed by one run of each program.
     let mut rates: Vec<Vec<f64>> = programs.iter().map(|_| Vec::new()).collect();
-    let measured = measure::rounds_with(&setting, &mut contenders, shape.bytes(), |round| {
+    let measured = measure::rounds(&setting, &mut contenders, shape.bytes(), |round| {
         for (program, rates) in programs.iter().zip(&mut rates) {
             session.host.check_stopped()?;
             let rate = program.speed(&cipher, decrypts, shape.size);
             let rate =
                 rate.ok_or_else(|| failed("`openssl speed` gave no result: leave it out by --no-openssl"))?;
-            if round > 0 {
-                rates.push(rate);
-            }
+            rates.extend((round > 0).then_some(rate));
         }
         Ok(())
     })?;
@@ -203,14 +202,9 @@ fn compare(session: &Session, ours: &Subject, entry: &Entry, shape: Shape) -> Re
         joules: Default::default(),
         first: None,
     });
-    Ok(Some(entry.compared(ours, shape, measured.into_iter().chain(theirs).collect())))
-}
-
-impl Entry {
-    fn compared(&self, ours: &Subject, shape: Shape, measured: Vec<Measured>) -> Compared {
-        let (kernel, _) = self.work.kernel(&ours.engine, shape);
-        Compared { name: self.name.clone(), shape, kernel, measured }
-    }
+    let (kernel, _) = work.kernel(&ours.engine, shape);
+    let measured = measured.into_iter().chain(theirs).collect();
+    Ok(Some(Compared { name: entry.name.clone(), shape, kernel, measured }))
 }
 
 fn table(session: &Session, all: &[Compared]) -> Table {
@@ -248,50 +242,23 @@ fn table(session: &Session, all: &[Compared]) -> Table {
 
 /// Sentences on the workloads in which a peer is faster.
 fn faster_peers(all: &[Compared]) -> Vec<String> {
-    let (mut findings, mut compared) = (Vec::new(), 0);
+    let mut findings = Vec::new();
     for one in all {
-        compared += usize::from(one.measured.len() > 1);
-        let ours = one.measured[0].rate;
-        let ahead = one.measured[1..].iter().filter(|peer| peer.rate.median > ours.median * 1.03);
-        for peer in ahead {
-            findings.push(format!(
-                "{} at {}: {} is faster, by {:.0} %",
-                one.name,
-                report::size(one.shape.size),
-                peer.name,
-                (peer.rate.median / ours.median - 1.0) * 100.0
-            ));
+        let (ours, size) = (one.measured[0].rate.median, report::size(one.shape.size));
+        for peer in one.measured[1..].iter().filter(|peer| peer.rate.median > ours * 1.03) {
+            let more = (peer.rate.median / ours - 1.0) * 100.0;
+            findings.push(format!("{} at {size}: {} is faster, by {more:.0} %", one.name, peer.name));
         }
     }
+    let compared = all.iter().filter(|one| one.measured.len() > 1).count();
     if findings.is_empty() && compared > 0 {
         findings.push(format!(
             "No peer is more than 3 % faster in any of the {compared} measurements with a peer."
         ));
     }
-    if compared < all.len() {
-        findings.push(format!(
-            "{} of {} measurements had no peer for comparison.",
-            all.len() - compared,
-            all.len()
-        ));
+    let (all, alone) = (all.len(), all.len() - compared);
+    if alone > 0 {
+        findings.push(format!("{alone} of {all} measurements had no peer for comparison."));
     }
     findings
-}
-
-fn bars(title: &str, all: &[&Compared]) -> Bars {
-    let mut bars = Bars { title: title.into(), ..Bars::default() };
-    for one in all {
-        let mut group = Vec::new();
-        for measured in &one.measured {
-            let known = bars.series.iter().position(|name| **name == *measured.name);
-            let series = known.unwrap_or_else(|| {
-                bars.series.push(measured.name.to_string());
-                bars.series.len() - 1
-            });
-            let Rate { median, least, most } = measured.rate;
-            group.push(Bar { series, value: median / 1e9, spread: (least / 1e9, most / 1e9) });
-        }
-        bars.groups.push((one.name.clone(), group));
-    }
-    bars
 }

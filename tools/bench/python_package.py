@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the Python package against pyca cryptography, in the same run.
 
-    tools/bench_python.py WHEEL [MIB]    WHEEL: of `make wheel`; MIB: the size of the file in MiB (1024)
+    tools/bench/python_package.py WHEEL [MIB]    WHEEL: of `make wheel`, or a folder with the package; MIB: the size of the file in MiB (1024)
 
 The wheel is unpacked, not installed. The measurements of the two packages alternate, and the best time of each is reported. Prints a
 table in Markdown with the bar (the required value) of each figure.
@@ -12,50 +12,20 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
-import zipfile
 
-sys.dont_write_bytecode = True
-
-import python_venv
+import harness
 
 
 def best(*functions, seconds=1.0, most=2000, before=lambda: None):
-    """The best time of each function in seconds. The calls of the functions alternate. `before` is called before each call and not timed."""
-    times = [[] for _ in functions]
-    for function in functions:
-        before()
-        function()
-    end = time.perf_counter() + seconds * len(functions)
-    while time.perf_counter() < end and len(times[0]) < most:
-        for function, taken in zip(functions, times):
-            before()
-            start = time.perf_counter()
-            function()
-            taken.append(time.perf_counter() - start)
-    return [min(taken) for taken in times]
-
-
-def repeated(call, count):
-    """A function that calls another one `count` times."""
-
-    def run():
-        for _ in range(count):
-            call()
-
-    return run
-
-
-def duration(seconds):
-    for unit, factor in (("s", 1), ("ms", 1e3), ("µs", 1e6)):
-        if seconds * factor >= 1:
-            return f"{seconds * factor:.2f} {unit}"
-    return f"{seconds * 1e9:.0f} ns"
+    """The best time of each function in seconds. `before` is called before each call and not timed."""
+    contenders = {number: harness.timed(function) for number, function in enumerate(functions)}
+    results = harness.alternate(contenders, most, seconds=seconds * len(functions), before=before)
+    return [min(taken) for taken in results.values()]
 
 
 def add(what, ours, theirs, bar):
     """Prints a row."""
-    print(f"| {what} | {duration(ours)} | {duration(theirs)} | {theirs / ours:.2f} | {bar} |", flush=True)
+    harness.row(what, harness.duration(ours), harness.duration(theirs), f"{theirs / ours:.2f}", bar)
 
 
 def messages():
@@ -68,10 +38,10 @@ def messages():
     ours, theirs = aead.AESGCM(key), pyca.AESGCM(key)
     for size, count, bar in ((16, 2000, "0.91"), (1024, 2000, "0.91"), (65536, 50, "")):
         data = os.urandom(size)
-        calls = [repeated(lambda c=cipher: c.encrypt(nonce, data, None), count) for cipher in (ours, theirs)]
+        calls = [harness.repeated(lambda c=cipher: c.encrypt(nonce, data, None), count) for cipher in (ours, theirs)]
         add(f"AESGCM.encrypt, {size} bytes", *(t / count for t in best(*calls)), bar)
         sealed = ours.encrypt(nonce, data, None)
-        calls = [repeated(lambda c=cipher: c.decrypt(nonce, sealed, None), count) for cipher in (ours, theirs)]
+        calls = [harness.repeated(lambda c=cipher: c.decrypt(nonce, sealed, None), count) for cipher in (ours, theirs)]
         add(f"AESGCM.decrypt, {size} bytes", *(t / count for t in best(*calls)), bar)
     data, output = os.urandom(16 << 20), bytearray((16 << 20) + 16)
     for threads, bar in ((1, "1.05"), (None, "")):
@@ -163,15 +133,11 @@ def files(size):
 
 def imports():
     def start(code):
-        begin = time.perf_counter()
-        subprocess.run([sys.executable, "-c", code], check=True)
-        return time.perf_counter() - begin
+        return harness.timed(lambda: subprocess.run([sys.executable, "-c", code], check=True))
 
-    times = {code: [] for code in ("pass", "import lockstep", "from cryptography.hazmat.primitives.ciphers import aead")}
-    for _ in range(15):
-        for code, taken in times.items():
-            taken.append(start(code))
-    bare, ours, theirs = (min(taken) for taken in times.values())
+    codes = ("pass", "import lockstep", "from cryptography.hazmat.primitives.ciphers import aead")
+    results = harness.alternate({code: start(code) for code in codes}, 15)
+    bare, ours, theirs = (min(taken) for taken in results.values())
     add("import, without the start of Python", ours - bare, theirs - bare, "at most 60 ms")
 
 
@@ -179,23 +145,17 @@ def main():
     if len(sys.argv) not in (2, 3) or sys.argv[1] in ("-h", "--help"):
         print(__doc__.strip())
         sys.exit(2)
-    if os.path.realpath(sys.prefix) != os.path.realpath(python_venv.FOLDER):
-        if not python_venv.is_current():
-            python_venv.install()
-        os.execv(python_venv.PYTHON, [python_venv.PYTHON, "-B", *sys.argv])
+    harness.use_venv()
     size = int(sys.argv[2]) if len(sys.argv) > 2 else 1024
     with tempfile.TemporaryDirectory() as folder:
-        zipfile.ZipFile(sys.argv[1]).extractall(folder)
-        sys.path.insert(0, folder)
-        os.environ["PYTHONPATH"] = folder
+        harness.use_package(sys.argv[1], folder)
         import cryptography
 
         import lockstep
 
-        description = lockstep.devices()[0].description
         print(f"lockstep-aes {lockstep.__version__}, cryptography {cryptography.__version__}, Python {sys.version.split()[0]}")
-        print(f"{description}, {time.strftime('%Y-%m-%d')}\n")
-        print("| call | lockstep | peer (pyca) | peer's time / ours | bar |\n|---|---|---|---|---|")
+        print(f"{harness.machine()}\n{lockstep.devices()[0].description}\n")
+        harness.head("call", "lockstep", "peer (pyca)", "peer's time / ours", "bar")
         imports()
         messages()
         batches()

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Checks a page of `lockstep bench --html` as a browser shows it.
 
-    tools/page_check.py LOCKSTEP [--keep FOLDER]    measures all suites quickly, and checks the resulting page
-    tools/page_check.py --page FILE [--keep FOLDER] checks an existing page
+    tools/bench_page/check.py LOCKSTEP [--keep FOLDER]     measures all suites quickly, and checks the resulting page
+    tools/bench_page/check.py --page FILE [--keep FOLDER]  checks an existing page
+    tools/bench_page/check.py --self-test                  tests what needs no browser
 
 In a headless Chromium (Debian's chromium-headless-shell or chromium; `tools/setup.sh browser` installs one): the page loads
 no resources, writes nothing to the console, shows every plot with the colours of all of its series, and is not wider
@@ -15,123 +16,22 @@ import base64
 import json
 import os
 import pathlib
-import select
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
-import time
-import zlib
+import unittest
+
+sys.dont_write_bytecode = True
+
+from browser import Browser  # noqa: E402
+from png import pixels  # noqa: E402
 
 BROWSERS = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"]
-# Time limits in seconds for an answer of the browser and for the measurements of the program.
-ANSWER, MEASURED = 120, 1200
+# Time limit in seconds for the measurements of the program.
+MEASURED = 1200
 # Width and height of the window, and whether it is that of a phone.
 WINDOWS = {"desktop": (1280, 900, False), "phone": (390, 844, True)}
-
-
-class Browser:
-    """A browser that is controlled over two pipes; each message ends with a zero byte."""
-
-    def __init__(self, program):
-        self.profile = tempfile.TemporaryDirectory(prefix="lockstep-browser.")
-        to_us, to_it = os.pipe(), os.pipe()
-        # The browser reads from descriptor 3 and writes to descriptor 4.
-        script = f'exec 3<&{to_it[0]} 4>&{to_us[1]}; exec "$@"'
-        arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--hide-scrollbars",
-                     "--no-first-run", f"--user-data-dir={self.profile.name}", "about:blank"]
-        self.process = subprocess.Popen(["bash", "-c", script, "browser", program, *arguments], stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                        pass_fds=[to_it[0], to_us[1]])
-        os.close(to_it[0])
-        os.close(to_us[1])
-        self.reader, self.writer = os.fdopen(to_us[0], "rb", 0), os.fdopen(to_it[1], "wb", 0)
-        self.number, self.rest, self.events = 0, b"", []
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = None
-        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-
-    def receive(self, until):
-        while b"\0" not in self.rest:
-            if not select.select([self.reader], [], [], max(0, until - time.monotonic()))[0]:
-                sys.exit(f"page-check: the browser did not answer for {ANSWER} seconds")
-            more = self.reader.read(1 << 20)
-            if not more:
-                sys.exit("page-check: the browser went away")
-            self.rest += more
-        message, self.rest = self.rest.split(b"\0", 1)
-        return json.loads(message)
-
-    def call(self, method, **params):
-        self.number += 1
-        message = {"id": self.number, "method": method, "params": params}
-        if getattr(self, "session", None):
-            message["sessionId"] = self.session
-        self.writer.write(json.dumps(message).encode() + b"\0")
-        until = time.monotonic() + ANSWER
-        while True:
-            answer = self.receive(until)
-            if answer.get("id") == self.number:
-                if "error" in answer:
-                    sys.exit(f"page-check: {method}: {answer['error']}")
-                return answer["result"]
-            self.events.append(answer)
-
-    def wait_for(self, method):
-        until = time.monotonic() + ANSWER
-        while True:
-            for event in self.events:
-                if event.get("method") == method:
-                    return
-            self.events.append(self.receive(until))
-
-    def evaluate(self, expression):
-        return self.call("Runtime.evaluate", expression=expression, returnByValue=True)["result"].get("value")
-
-    def close(self):
-        self.process.kill()
-        self.process.wait()
-        try:
-            self.profile.cleanup()
-        except OSError:
-            pass
-
-
-def pixels(png):
-    """Width, height and rows of RGB triples of an 8-bit PNG without interlacing, as browsers make them."""
-    place, data = 8, b""
-    while place < len(png):
-        length, kind = struct.unpack(">I4s", png[place:place + 8])
-        body = png[place + 8:place + 8 + length]
-        if kind == b"IHDR":
-            width, height, depth, colour = struct.unpack(">IIBB", body[:10])
-            assert depth == 8 and colour in (2, 6), (depth, colour)
-        elif kind == b"IDAT":
-            data += body
-        place += 12 + length
-    size = 3 if colour == 2 else 4
-    raw, line, rows = zlib.decompress(data), width * size, []
-    before = bytearray(line)
-    for number in range(height):
-        start = number * (line + 1)
-        how, now = raw[start], bytearray(raw[start + 1:start + 1 + line])
-        for i in range(line):
-            left = now[i - size] if i >= size else 0
-            up, corner = before[i], before[i - size] if i >= size else 0
-            if how == 1:
-                now[i] = now[i] + left & 255
-            elif how == 2:
-                now[i] = now[i] + up & 255
-            elif how == 3:
-                now[i] = now[i] + (left + up) // 2 & 255
-            elif how == 4:
-                guess = left + up - corner
-                near = min((abs(guess - left), 0, left), (abs(guess - up), 1, up), (abs(guess - corner), 2, corner))
-                now[i] = now[i] + near[2] & 255
-        rows.append(now)
-        before = now
-    return width, height, {bytes(row[i:i + 3]) for row in rows for i in range(0, line, size)}
 
 
 # The position of each plot, and the colours of its series (the stroke of lines, the fill of bars), each with the area in which the series is
@@ -254,7 +154,11 @@ def main():
     parser.add_argument("lockstep", nargs="?")
     parser.add_argument("--page")
     parser.add_argument("--keep")
+    parser.add_argument("--self-test", action="store_true")
     options = parser.parse_args()
+    if options.self_test:
+        found = unittest.defaultTestLoader.discover(str(pathlib.Path(__file__).resolve().parent / "tests"))
+        sys.exit(not unittest.TextTestRunner().run(found).wasSuccessful())
     if bool(options.lockstep) == bool(options.page):
         parser.error("give the program, or --page FILE")
     program = next((path for name in BROWSERS if (path := shutil.which(name))), None)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Measures the speed of Python's `cryptography` (pyca), for comparison with lockstep.
 
-    tools/bench_pyca.py [--bits 128|256] [--count 10000] [--sizes 16,64,256,1024] [--rounds 5] [--lockstep PATH] [--json]
-    tools/bench_pyca.py --file FILE [--update]
+    tools/bench/pyca.py [--bits 128|256] [--count 10000] [--sizes 16,64,256,1024] [--rounds 5] [--lockstep PATH] [--json]
+    tools/bench/pyca.py --file FILE [--update]
+    tools/bench/pyca.py --version
 
 Messages: AESGCM with a new key for each of COUNT messages, in a loop; keys, nonces and data are prepared before. With
 --lockstep each round also runs `PATH bench --mode gcm-BITS-keys --size SIZE --threads 1` (a batch of 10,000).
@@ -12,19 +13,15 @@ File: prints how many seconds Cobblestone-256 takes for FILE, in updates of 4 Mi
 (`update_into`), which is the fastest way in pyca; with --update it allocates new ones (`update`). The start of Python is not counted.
 """
 
-import sys
-
-sys.dont_write_bytecode = True
-
 import argparse
-import datetime
 import json
 import os
-import platform
 import statistics
 import subprocess
+import sys
 import time
 
+import harness
 import pyca_venv
 
 PIECE = 4 << 20
@@ -79,14 +76,6 @@ def file(path, reuse):
         return time.perf_counter() - start
 
 
-def processor():
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as info:
-            return next(line.split(":", 1)[1].strip() for line in info if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.machine()
-
-
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, usage=argparse.SUPPRESS
@@ -99,6 +88,7 @@ def main():
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--file")
     parser.add_argument("--update", action="store_true")
+    parser.add_argument("--version", action="store_true")
     arguments = parser.parse_args()
     pyca_venv.ensure("pyca's speed")
     import cryptography
@@ -108,26 +98,21 @@ def main():
         print(f"{file(arguments.file, not arguments.update):.6f}")
         return
     versions = f"pyca cryptography {cryptography.__version__} ({backend.openssl_version_text()})"
+    if arguments.version:
+        print(versions)
+        return
     results = []
     for size in arguments.sizes:
-        ours, theirs = [], []
-        # The first round warms up and is not counted.
-        for number in range(arguments.rounds + 1):
-            pyca_time = messages(arguments.bits, arguments.count, size) / arguments.count
-            own_time = lockstep(arguments.lockstep, arguments.bits, size) if arguments.lockstep else None
-            if number:
-                theirs.append(pyca_time)
-                ours += [own_time] if own_time else []
-        results.append({"size": size, "pyca": theirs, "lockstep": ours})
+        contenders = {"pyca": lambda: messages(arguments.bits, arguments.count, size) / arguments.count}
+        if arguments.lockstep:
+            contenders["lockstep"] = lambda: lockstep(arguments.lockstep, arguments.bits, size)
+        results.append({"size": size, "lockstep": [], **harness.alternate(contenders, arguments.rounds)})
     if arguments.json:
-        date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-        machine = {"date": date, "processor": processor(), "versions": versions}
-        print(json.dumps({**machine, "bits": arguments.bits, "count": arguments.count, "seconds": results}))
+        print(harness.as_json(versions, bits=arguments.bits, count=arguments.count, seconds=results))
         return
-    print(f"{datetime.date.today()}, {processor()}, {platform.system()} {platform.release()}, {versions}\n")
+    print(f"{harness.machine()}, {versions}\n")
     print(f"AES-{arguments.bits}-GCM, a new key for each of {arguments.count} messages, one thread\n")
-    print("| message | who | ns a message (least to most) | GB/s | lockstep is faster |")
-    print("|---|---|---|---|---|")
+    harness.head("message", "who", "ns a message (least to most)", "GB/s", "lockstep is faster")
     for result in results:
         for who in ("pyca", "lockstep"):
             times = [seconds * 1e9 for seconds in result[who]]
@@ -137,8 +122,7 @@ def main():
             times_faster = ""
             if who == "pyca" and result["lockstep"]:
                 times_faster = f"{middle / (statistics.median(result['lockstep']) * 1e9):.2f} x"
-            spread = f"{middle:.0f} ({min(times):.0f} to {max(times):.0f})"
-            print(f"| {result['size']} B | {who} | {spread} | {result['size'] / middle:.3f} | {times_faster} |")
+            harness.row(f"{result['size']} B", who, harness.spread(times), f"{result['size'] / middle:.3f}", times_faster)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares lockstep.ray on three workers on this machine with one process of `lockstep encrypt -r`.
 
-    tools/bench_ray.py PACKAGE LOCKSTEP [--files N] [--size BYTES] [--rounds N] [--dir DIR]
+    tools/bench/ray_cluster.py PACKAGE LOCKSTEP [--files N] [--size BYTES] [--rounds N] [--dir DIR]
 
     PACKAGE   a wheel of `make wheel`, or a folder with the package, of the same build profile as LOCKSTEP
     LOCKSTEP  the command
@@ -25,12 +25,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
-import zipfile
 
-sys.dont_write_bytecode = True
-
-import python_venv
+import harness
 
 BAR = 1.25
 PER_FOLDER = 1000
@@ -88,56 +84,47 @@ def measure(given, folder):
     def cpu_of_children():
         return sum(os.times()[2:4])
 
-    times = {"lockstep encrypt -r": [], "lockstep.ray, three workers": []}
+    out = folder / "out"
+
+    def remove_output():
+        shutil.rmtree(out, ignore_errors=True)
+        pathlib.Path(f"{out}.manifest").unlink(missing_ok=True)
+
     with local_cluster() as cluster:
         lockstep.ray.encrypt_files(warm, folder / "warm-out", key=meets(fetch, folder / "workers", 3))
-        for number in range(given.rounds):
-            for name, function, cpu in zip(times, [command, by_ray], [cpu_of_children, cpu_of_cluster]):
-                out = folder / f"out{number}"
-                start, before = time.perf_counter(), cpu()
-                function(out)
-                end = time.perf_counter()
-                times[name].append((end - start, cpu() - before))
-                shutil.rmtree(out)
-                pathlib.Path(f"{out}.manifest").unlink(missing_ok=True)
-    return times
+        contenders = {
+            "lockstep encrypt -r": harness.timed_with_cpu(lambda: command(out), cpu_of_children),
+            "lockstep.ray, three workers": harness.timed_with_cpu(lambda: by_ray(out), cpu_of_cluster),
+        }
+        return harness.alternate(contenders, given.rounds, warm_up=False, before=remove_output)
 
 
 def report(given, times):
     import lockstep
     import ray
 
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     print(f"lockstep-aes {lockstep.__version__}, Ray {ray.__version__}, Python {sys.version.split()[0]}")
-    print(f"{lockstep.devices()[0].description}, {os.cpu_count()} processors, {time.strftime('%Y-%m-%d')}, load {load}")
+    print(f"{harness.machine()}\n{lockstep.devices()[0].description}")
     print(f"{given.files} files of {given.size} bytes in {given.dir}\n")
-    print("| | best | median | MB/s (best) | CPU time (best) |\n|---|---|---|---|---|")
+    harness.head("", "best", "median", "MB/s (best)", "CPU time (best)")
     for name, taken in times.items():
-        best, cpu = map(min, zip(*taken))
+        best, cpu = harness.best(taken)
         median = statistics.median(time for time, _ in taken)
-        print(f"| {name} | {best:.2f} s | {median:.2f} s | {given.files * given.size / best / 1e6:.0f} | {cpu:.2f} s |")
-    (command, command_cpu), (ours, ours_cpu) = (tuple(map(min, zip(*taken))) for taken in times.values())
-    print("\n| figure | ratio of best times | ratio of CPU times | bar |\n|---|---|---|---|")
-    print(f"| Ray / command | {ours / command:.2f} | {ours_cpu / command_cpu:.2f} | {BAR} |")
+        rate = given.files * given.size / best / 1e6
+        harness.row(name, f"{best:.2f} s", f"{median:.2f} s", f"{rate:.0f}", f"{cpu:.2f} s")
+    (command, command_cpu), (ours, ours_cpu) = map(harness.best, times.values())
+    print()
+    harness.head("figure", "ratio of best times", "ratio of CPU times", "bar")
+    harness.row("Ray / command", f"{ours / command:.2f}", f"{ours_cpu / command_cpu:.2f}", BAR)
 
 
 def main():
     given = arguments()
-    if os.path.realpath(sys.prefix) != os.path.realpath(python_venv.FOLDER):
-        if not python_venv.is_current():
-            python_venv.install()
-        if not python_venv.is_current(python_venv.CLUSTER_STAMP, python_venv.CLUSTER):
-            python_venv.install_cluster()
-        os.execv(python_venv.PYTHON, [python_venv.PYTHON, "-B", *sys.argv])
+    harness.use_venv(cluster=True)
     given.lockstep = shutil.which(given.lockstep)
     with tempfile.TemporaryDirectory(dir=given.dir) as folder:
-        package = given.package
-        if os.path.isfile(package):
-            zipfile.ZipFile(package).extractall(os.path.join(folder, "package"))
-            package = os.path.join(folder, "package")
-        # For the workers too.
-        os.environ["PYTHONPATH"] = os.path.abspath(package)
-        sys.path[:0] = [os.path.abspath(package), os.path.join(python_venv.ROOT, "interfaces", "python", "tests", "cluster")]
+        harness.use_package(given.package, folder)
+        sys.path.insert(0, os.path.join(harness.ROOT, "interfaces", "python", "tests", "cluster"))
         report(given, measure(given, pathlib.Path(folder)))
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures how fast an encrypted Parquet file becomes an Arrow table: by pyarrow, by DuckDB, and by lockstep with pyarrow.
 
-    tools/bench_parquet.py PACKAGE [MIB]    PACKAGE: a wheel of `make wheel`, or a folder with the package; MIB: size (256)
+    tools/bench/parquet.py PACKAGE [MIB]    PACKAGE: a wheel of `make wheel`, or a folder with the package; MIB: size (256)
 
 The file has eight columns of random 64-bit integers, uncompressed, encrypted by AES_GCM_V1 with a key of 256 bits. It is in memory
 (the page cache). The measurements alternate, and the best time of each is reported. If lockstep and its peer both read by pyarrow, the
@@ -12,28 +12,13 @@ than the elapsed time. Prints tables in Markdown with the bar (the required valu
 import os
 import sys
 import tempfile
-import time
-import zipfile
 
-sys.dont_write_bytecode = True
-
-import python_venv
+import harness
 
 COLUMNS = 8
 ROUNDS = 7
 PYARROW = "pyarrow's decryption"
 LOCKSTEP = "lockstep, read by pyarrow"
-
-
-def best(functions):
-    """The best time and the best CPU time of each function in seconds."""
-    times = {name: [] for name in functions}
-    for _ in range(ROUNDS):
-        for name, function in functions.items():
-            start, cpu = time.perf_counter(), time.process_time()
-            function()
-            times[name].append((time.perf_counter() - start, time.process_time() - cpu))
-    return {name: tuple(map(min, zip(*taken))) for name, taken in times.items()}
 
 
 def measure(folder, size):
@@ -94,40 +79,35 @@ def measure(folder, size):
         "lockstep, encryption of a file": write,
         "DuckDB": by_duckdb,
     }
-    times = best(functions)
+    contenders = {name: harness.timed_with_cpu(function) for name, function in functions.items()}
+    times = {name: harness.best(taken) for name, taken in harness.alternate(contenders, ROUNDS).items()}
     bytes_of_file = os.path.getsize(path)
     versions = f"pyarrow {pyarrow.__version__}, DuckDB {duckdb.__version__}, Python {sys.version.split()[0]}"
     print(f"lockstep-aes {lockstep.__version__}, {versions}")
-    print(f"{lockstep.devices()[0].description}, {os.cpu_count()} processors, {time.strftime('%Y-%m-%d')}, {size} MiB\n")
-    print("| reader | time | MB/s | CPU time |\n|---|---|---|---|")
+    print(f"{harness.machine()}\n{lockstep.devices()[0].description}, {size} MiB\n")
+    harness.head("reader", "time", "MB/s", "CPU time")
     for name, (seconds, cpu) in times.items():
-        print(f"| {name} | {seconds * 1e3:.0f} ms | {bytes_of_file / seconds / 1e6:.0f} | {cpu * 1e3:.0f} ms |")
+        harness.row(name, f"{seconds * 1e3:.0f} ms", f"{bytes_of_file / seconds / 1e6:.0f}", f"{cpu * 1e3:.0f} ms")
 
     def better(name):
-        return tuple(map(min, zip(times[name], times[f"{name}, pre_buffer=False"])))
+        return harness.best((times[name], times[f"{name}, pre_buffer=False"]))
 
     ours, theirs, duckdbs = better(LOCKSTEP), better(PYARROW), times["DuckDB"]
-    print("\n| figure | ratio of times | ratio of CPU times | bar |\n|---|---|---|---|")
-    print(f"| pyarrow / lockstep | {theirs[0] / ours[0]:.2f} | {theirs[1] / ours[1]:.2f} | 1.2 |")
-    print(f"| DuckDB / lockstep | {duckdbs[0] / ours[0]:.2f} | {duckdbs[1] / ours[1]:.2f} | |")
-    print(f"| lockstep's rate / 123 MB/s | {bytes_of_file / ours[0] / 123e6:.2f} | | 8 |")
+    print()
+    harness.head("figure", "ratio of times", "ratio of CPU times", "bar")
+    harness.row("pyarrow / lockstep", f"{theirs[0] / ours[0]:.2f}", f"{theirs[1] / ours[1]:.2f}", 1.2)
+    harness.row("DuckDB / lockstep", f"{duckdbs[0] / ours[0]:.2f}", f"{duckdbs[1] / ours[1]:.2f}", "")
+    harness.row("lockstep's rate / 123 MB/s", f"{bytes_of_file / ours[0] / 123e6:.2f}", "", 8)
 
 
 def main():
     if len(sys.argv) not in (2, 3) or sys.argv[1] in ("-h", "--help"):
         print(__doc__.strip())
         sys.exit(2)
-    if os.path.realpath(sys.prefix) != os.path.realpath(python_venv.FOLDER):
-        if not python_venv.is_current():
-            python_venv.install()
-        os.execv(python_venv.PYTHON, [python_venv.PYTHON, "-B", *sys.argv])
+    harness.use_venv()
     size = int(sys.argv[2]) if len(sys.argv) > 2 else 256
     with tempfile.TemporaryDirectory() as folder:
-        package = sys.argv[1]
-        if os.path.isfile(package):
-            zipfile.ZipFile(package).extractall(folder)
-            package = folder
-        sys.path.insert(0, package)
+        harness.use_package(sys.argv[1], folder)
         measure(folder, size)
 
 

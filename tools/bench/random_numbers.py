@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 """Compares the speed of lockstep.random with that of PyTorch, numpy and the operating system.
 
-    PYTHONPATH=FOLDER tools/bench_random.py    FOLDER has the package lockstep
+    PYTHONPATH=FOLDER tools/bench/random_numbers.py    FOLDER has the package lockstep
 
 Prints GB/s (10^9 bytes per second) of each, the best of several rounds; each round measures all of them. PyTorch is omitted if it is
 not installed.
 """
 
 import secrets
-import time
 
 import numpy
 
+import harness
 from lockstep.random import BitGenerator, Generator
 
 SIZES = (1 << 10, 1 << 16, 1 << 20, 1 << 26)
@@ -51,24 +51,18 @@ def seconds(function):
     """The seconds of a call."""
     calls = 1
     while True:
-        start = time.perf_counter()
-        for _ in range(calls):
-            function()
-        spent = time.perf_counter() - start
+        spent = harness.timed(harness.repeated(function, calls))()
         if spent >= LEAST:
             return spent / calls
         calls = max(2 * calls, int(calls * LEAST / max(spent, 1e-9)))
 
 
 def main():
+    print(harness.machine())
     for size in SIZES:
-        measured = {}
-        pairs = list(candidates(size))
-        for _ in range(ROUNDS):
-            for name, function in pairs:
-                measured.setdefault(name, []).append(seconds(function))
+        contenders = {name: lambda function=function: seconds(function) for name, function in candidates(size)}
         print(f"{size} bytes")
-        for name, times in measured.items():
+        for name, times in harness.alternate(contenders, ROUNDS).items():
             print(f"  {name:36} {size / min(times) / 1e9:8.3f}")
 
 

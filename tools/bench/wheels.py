@@ -1,25 +1,21 @@
 #!/usr/bin/env python3
 """Measures what the provider gains in packages of PyPI that contain an OpenSSL library of their own: cryptography and pyarrow.
 
-    tools/bench_wheels.py LOCKSTEP_SO [ROUNDS]
+    tools/bench/wheels.py LOCKSTEP_SO [ROUNDS]
 
 One process uses only the OpenSSL of the package, and another one our provider, which OPENSSL_CONF selects. They are measured alternately,
 15 times or ROUNDS times. A time is the CPU time of all threads, because other work on the machine changes CPU
-time less than elapsed time. Prints a table in
-Markdown with the medians, and the ratio of both with the range of the middle half of the rounds. Packages: tools/python_venv.py.
+time less than elapsed time. Prints a table in Markdown with the medians, and the ratio of both with the range of the middle half of the
+rounds. Packages: tools/python_venv.py.
 """
 
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "provider-test"))
-
-import provider_configuration
+import harness
 
 KEY = bytes(range(32))
 MIB = 1 << 20
@@ -43,7 +39,7 @@ def pyca_cases():
         encryptor.finalize()
 
     def repeat(count, function, *arguments):
-        return lambda: [function(*arguments) for _ in range(count)]
+        return harness.repeated(lambda: function(*arguments), count)
 
     for size, name in ((1024, "1 KiB"), (16384, "16 KiB"), (MIB, "1 MiB")):
         yield f"pyca, AESGCM.encrypt, {name}", repeat(8 * MIB // size, gcm.encrypt, bytes(12), data[:size], None)
@@ -83,14 +79,11 @@ def serve():
     cases = [*pyca_cases(), *pyarrow_cases()]
     print("|".join(name for name, _ in cases), flush=True)
     for line in sys.stdin:
-        start = time.process_time()
-        cases[int(line)][1]()
-        print(time.process_time() - start, flush=True)
+        print(harness.timed(cases[int(line)][1], time.process_time)(), flush=True)
 
 
 def start(configuration):
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("LOCKSTEP_", "OPENSSL_"))}
-    environment["OPENSSL_CONF"] = configuration
+    environment = harness.openssl_environment(configuration)
     # Fixed limits: otherwise the allocator of the C library may return blocks to the system in one process and not in the other, and
     # allocating their pages again takes more time than their encryption.
     environment |= {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
@@ -105,26 +98,14 @@ def ask(process, case):
 
 def main(module, rounds):
     with tempfile.TemporaryDirectory() as folder:
-        ours, theirs = os.path.join(folder, "lockstep.cnf"), os.path.join(folder, "empty.cnf")
-        with open(ours, "w", encoding="utf-8") as file:
-            file.write(provider_configuration.text(os.path.abspath(module), threads=1))
-        open(theirs, "w", encoding="utf-8").close()
-        sides = [start(theirs), start(ours)]
+        sides = [start(path) for path in harness.configurations(folder, module, threads=1)]
         names = [side.stdout.readline().strip() for side in sides][0].split("|")
-        print("| call | own OpenSSL, ms | provider, ms | ratio | middle half |\n|---|---|---|---|---|")
+        harness.head("call", "own OpenSSL, ms", "provider, ms", "ratio", "middle half")
         for case, name in enumerate(names):
-            times = []
-            for turn in range(rounds + 1):
-                order = (0, 1) if turn % 2 else (1, 0)
-                pair = {side: ask(sides[side], case) for side in order}
-                # The first round loads code and data.
-                if turn:
-                    times.append((pair[0], pair[1]))
-            ratios = sorted(own / provider for own, provider in times)
-            quarter = len(ratios) // 4
-            own, provider = (1000 * statistics.median(column) for column in zip(*times))
-            middle = f"{ratios[quarter]:.2f} to {ratios[-1 - quarter]:.2f}"
-            print(f"| {name} | {own:.1f} | {provider:.1f} | {statistics.median(ratios):.2f} | {middle} |", flush=True)
+            contenders = {number: lambda side=side: ask(side, case) for number, side in enumerate(sides)}
+            found = harness.Ratios(*harness.alternate(contenders, rounds).values())
+            milliseconds = (f"{1000 * median:.1f}" for median in found.medians)
+            harness.row(name, *milliseconds, f"{found.median:.2f}", found.middle_half())
         for side in sides:
             side.stdin.close()
             side.wait(60)
@@ -136,10 +117,5 @@ if __name__ == "__main__":
         sys.exit(2)
     if sys.argv[1] == "serve":
         sys.exit(serve())
-    import python_venv
-
-    if os.path.realpath(sys.prefix) != os.path.realpath(python_venv.FOLDER):
-        if not python_venv.is_current():
-            python_venv.install()
-        os.execv(python_venv.PYTHON, [python_venv.PYTHON, "-B", *sys.argv])
+    harness.use_venv()
     main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 15)

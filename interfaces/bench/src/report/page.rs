@@ -5,7 +5,7 @@ use std::fmt::Write;
 use lockstep_report::Table;
 use lockstep_report::plot::escaped;
 
-use super::report::{METHOD, Report};
+use super::{METHOD, Report};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -27,16 +27,12 @@ pub(super) fn html(report: &Report) -> String {
     out += "</dl>\n";
     if report.sections.len() > 1 {
         let link = |name| format!("<a href=\"#{name}\">{name}</a>");
-        let links: Vec<_> = report.sections.iter().map(|section| link(section.suite.name())).collect();
+        let links: Vec<_> = report.sections.iter().map(|section| link(section.name)).collect();
         let _ = writeln!(out, "<nav>{}</nav>", links.join(" "));
     }
     for section in &report.sections {
-        let name = section.suite.name();
-        let _ = writeln!(
-            out,
-            "<section id=\"{name}\">\n<h2>{name}</h2>\n<p>{}</p>",
-            escaped(&sentence(section.suite.about()))
-        );
+        let (name, about) = (section.name, escaped(&sentence(section.about)));
+        let _ = writeln!(out, "<section id=\"{name}\">\n<h2>{name}</h2>\n<p>{about}</p>");
         if !section.findings.is_empty() {
             let items: String =
                 section.findings.iter().map(|finding| format!("<li>{}</li>\n", escaped(finding))).collect();

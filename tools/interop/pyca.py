@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests that Python's `cryptography` (pyca) reads the output of lockstep, and lockstep that of pyca.
 
-    tools/pyca_interop.py path/to/lockstep
+    tools/interop/pyca.py path/to/lockstep
 
 Files: both Cobblestone suites, with and without a context, lengths around the borders of chunks, from files and from
 pipes; both sides must refuse wrong contexts and keys. Raw modes: GCM, GCM-SIV, CCM, OCB, SIV, XTS, KW, KWP,
@@ -11,11 +11,12 @@ Requires `cryptography` 50 or later, which it installs in a virtual environment 
 it. If that is not possible, it prints NOT TESTED and succeeds; if the environment variable CI is set, it fails.
 """
 
+import os
 import sys
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-import os
 import random
 import subprocess
 import tempfile

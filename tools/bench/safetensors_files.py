@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures how long it takes to load a model from an encrypted safetensors file into host memory.
 
-    tools/bench_safetensors.py [MIB]    MIB: the size of the model in MiB (512)
+    tools/bench/safetensors_files.py [MIB]    MIB: the size of the model in MiB (512)
 
 Run it with a Python that has lockstep, safetensors and numpy. It also measures cryptotensors, tensorizer (with PyTorch) and PyTorch
 if they are installed. The files are cached, the loads alternate, and the best time of each is reported. After each load all tensors are
@@ -14,11 +14,11 @@ import importlib
 import os
 import sys
 import tempfile
-import time
 
 import numpy
 import safetensors.numpy
 
+import harness
 import lockstep
 import lockstep.safetensors.numpy
 
@@ -124,25 +124,20 @@ def main():
     mib = int(sys.argv[1]) if len(sys.argv) > 1 else 512
     tensors = model(mib)
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_FOLDER")) as folder:
-        functions, times = loads(folder, tensors), {}
-        for round in range(ROUNDS + 1):
-            for name, load in functions.items():
-                start = time.perf_counter()
-                loaded = load()
-                taken = time.perf_counter() - start
-                if round == 0:
-                    check(name, loaded, tensors)
-                else:
-                    times[name] = min(taken, times.get(name, taken))
-                del loaded
+        functions = loads(folder, tensors)
+        for name, load in functions.items():
+            check(name, load(), tensors)
+        results = harness.alternate({name: harness.timed(load) for name, load in functions.items()}, ROUNDS)
+    times = {name: min(taken) for name, taken in results.items()}
     size = sum(value.nbytes for value in tensors.values())
     ours = {"numpy": times["lockstep, numpy"], "PyTorch": times.get("lockstep, PyTorch")}
-    print("| load | ms | GB/s | time of lockstep for the same framework | bar |\n|---|---|---|---|---|")
+    print(f"{harness.machine()}\n")
+    harness.head("load", "ms", "GB/s", "time of lockstep for the same framework", "bar")
     for name, taken in times.items():
         library, framework = name.split(", ")
         bar = {"lockstep": "", "safetensors": "<= 1.25"}.get(library, "<= 0.5")
         ratio = f"{ours[framework] / taken:.2f}" if bar else ""
-        print(f"| {name} | {taken * 1e3:.0f} | {size / taken / 1e9:.2f} | {ratio} | {bar} |")
+        harness.row(name, f"{taken * 1e3:.0f}", f"{size / taken / 1e9:.2f}", ratio, bar)
 
 
 if __name__ == "__main__":

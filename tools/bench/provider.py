@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the speed of the provider with OpenSSL's default provider, with OpenSSL's programs.
 
-    tools/bench_provider.py LOCKSTEP_SO [--openssl PROGRAM] [--rounds N] [--seconds S] [--quick] [--no-enc] [--enc-only]
+    tools/bench/provider.py LOCKSTEP_SO [--openssl PROGRAM] [--rounds N] [--seconds S] [--quick] [--no-enc] [--enc-only]
 
 Runs `openssl speed -evp` and `openssl enc` with both providers alternating, N (9) times. The first provider of a
 round alternates too. Prints tables in Markdown with medians and spreads. --openssl names an OpenSSL other than the one in
@@ -11,16 +11,11 @@ the path; --quick uses fewer sizes. `openssl enc` reads a file of 2 GiB that is 
 
 import argparse
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "provider-test"))
-
-import provider_configuration
+import harness
 
 CIPHERS = ["aes-128-ctr", "aes-256-ctr", "aes-128-gcm", "aes-256-gcm", "aes-128-ecb", "aes-256-ecb",
            "aes-128-xts", "aes-256-xts", "aes-128-cbc", "aes-256-cbc"]
@@ -34,17 +29,10 @@ class Bench:
     def __init__(self, options, folder):
         self.options = options
         self.openssl = options.openssl
-        self.conf = os.path.join(folder, "lockstep.cnf")
-        with open(self.conf, "w") as conf:
-            conf.write(provider_configuration.text(os.path.abspath(options.module)))
-        self.plain = os.path.join(folder, "empty.cnf")
-        open(self.plain, "w").close()
+        self.plain, self.conf = harness.configurations(folder, options.module)
 
     def environment(self, ours, **more):
-        env = {k: v for k, v in os.environ.items() if not k.startswith(("LOCKSTEP_", "OPENSSL_"))}
-        env["OPENSSL_CONF"] = self.conf if ours else self.plain
-        env.update(more)
-        return env
+        return harness.openssl_environment(self.conf if ours else self.plain, **more)
 
     def check(self):
         done = subprocess.run([self.openssl, "list", "-providers"], env=self.environment(True),
@@ -61,32 +49,25 @@ class Bench:
         return float(rate.rstrip("k")) * 1000
 
     def turns(self, measure):
-        """Measures the default provider and the provider under test alternately."""
-        rounds = []
-        for i in range(self.options.rounds):
-            order = [False, True] if i % 2 == 0 else [True, False]
-            got = {ours: measure(ours) for ours in order}
-            rounds.append((got[False], got[True]))
-        return rounds
+        """Measures without (False) and with (True) what is tested, alternately. Neither has a warm-up: each run is a program."""
+        contenders = {side: lambda side=side: measure(side) for side in (False, True)}
+        results = harness.alternate(contenders, self.options.rounds, warm_up=False)
+        return results[False], results[True]
 
     def speeds(self):
         sizes = QUICK if self.options.quick else SIZES
-        print("| cipher | bytes | default GB/s | lockstep GB/s | ratio | spread of the ratio |")
-        print("|---|---|---|---|---|---|")
+        harness.head("cipher", "bytes", "default GB/s", "lockstep GB/s", "ratio", "spread of the ratio")
         for cipher in CIPHERS:
             for size in sizes:
-                rounds = self.turns(lambda ours: self.speed(cipher, size, ours))
-                default = statistics.median(a for a, _ in rounds) / 1e9
-                lockstep = statistics.median(b for _, b in rounds) / 1e9
-                ratios = sorted(b / a for a, b in rounds)
-                print(f"| {cipher} | {size} | {default:.3f} | {lockstep:.3f} | {lockstep / default:.2f} "
-                      f"| {ratios[0]:.2f} to {ratios[-1]:.2f} |", flush=True)
+                default, lockstep = self.turns(lambda ours: self.speed(cipher, size, ours))
+                found = harness.Ratios(lockstep, default)
+                rates = (f"{rate / 1e9:.3f}" for rate in reversed(found.medians))
+                harness.row(cipher, size, *rates, f"{found.of_medians:.2f}", found.spread())
 
     def enc(self, file, output, ours, **more):
-        start = time.monotonic()
-        subprocess.run([self.openssl, "enc", "-aes-256-ctr", "-K", KEY, "-iv", IV, "-in", file, "-out", output],
-                       env=self.environment(ours, **more), check=True, capture_output=True)
-        return time.monotonic() - start
+        command = [self.openssl, "enc", "-aes-256-ctr", "-K", KEY, "-iv", IV, "-in", file, "-out", output]
+        environment = self.environment(ours, **more)
+        return harness.timed(lambda: subprocess.run(command, env=environment, check=True, capture_output=True))()
 
     def files(self, folder):
         gigabytes = 2
@@ -104,21 +85,18 @@ class Bench:
         contents = [open(name, "rb").read() for name in outputs]
         if contents[0] != contents[1] or contents[0] != contents[2]:
             sys.exit("the outputs differ")
-        print("\n| openssl enc -aes-256-ctr | seconds | ratio | spread of the ratio |\n|---|---|---|---|")
-        rounds = self.turns(lambda ours: self.enc(file, "/dev/null", ours))
-        self.row("2 GiB in the cache: default against lockstep", rounds)
+        print()
+        harness.head("openssl enc -aes-256-ctr", "seconds", "ratio", "spread of the ratio")
+        self.row("2 GiB in the cache: default against lockstep", self.turns(lambda ours: self.enc(file, "/dev/null", ours)))
         soft = {"LOCKSTEP_KERNEL": "cpu/soft"}
-        rounds = self.turns(lambda ahead: self.enc(file, "/dev/null", True, LOCKSTEP_AHEAD="on" if ahead else "off",
-                                                   **soft))
-        self.row("2 GiB, cpu/soft: ahead off against on", rounds)
+        ahead = lambda on: self.enc(file, "/dev/null", True, LOCKSTEP_AHEAD="on" if on else "off", **soft)
+        self.row("2 GiB, cpu/soft: ahead off against on", self.turns(ahead))
 
     @staticmethod
-    def row(what, rounds):
-        before = statistics.median(a for a, _ in rounds)
-        after = statistics.median(b for _, b in rounds)
-        ratios = sorted(a / b for a, b in rounds)
-        print(f"| {what} | {before:.2f} / {after:.2f} | {before / after:.2f} | {ratios[0]:.2f} to {ratios[-1]:.2f} |",
-              flush=True)
+    def row(what, times):
+        found = harness.Ratios(*times)
+        seconds = " / ".join(f"{median:.2f}" for median in found.medians)
+        harness.row(what, seconds, f"{found.of_medians:.2f}", found.spread())
 
 
 def main():
@@ -136,7 +114,7 @@ def main():
         bench.check()
         version = subprocess.run([options.openssl, "version"], env=bench.environment(False), capture_output=True,
                                  text=True).stdout.strip()
-        print(f"{version}, {options.rounds} rounds of {options.seconds} s, {time.strftime('%Y-%m-%d')}\n")
+        print(f"{version}, {options.rounds} rounds of {options.seconds} s\n{harness.machine()}\n")
         if not options.enc_only:
             bench.speeds()
         if not options.no_enc:

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs the arm64 tests on an x86-64 machine with Debian or a derivative, under QEMU's user-mode emulation (see arm64.sh).
+# Runs the arm64 tests on an x86-64 machine with Debian or a derivative, under QEMU's user-mode emulation (see run.sh).
 #
-#   tools/arm64-test.sh [cargo test arguments]     default: -p lockstep-core -p lockstep-modes -p lockstep-cpu
+#   tools/arm64/test.sh [cargo test arguments]     default: -p lockstep-core -p lockstep-modes -p lockstep-cpu
 set -euo pipefail
 
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 [ "$(uname -m)" = x86_64 ] || {
     echo "arm64-test: this script is for x86-64; on arm64 run cargo test" >&2
     exit 1
@@ -19,4 +19,4 @@ case " ${arguments[*]} " in
     *' --lib '* | *' --test '* | *' --tests '* | *' --bin '* | *' --bins '* | *' --all-targets '*) ;;
     *) arguments=(--tests "${arguments[@]}") ;;
 esac
-exec tools/arm64.sh cargo test "${arguments[@]}"
+exec tools/arm64/run.sh cargo test "${arguments[@]}"

@@ -1,0 +1,42 @@
+//! Alternating rounds and their statistics, for the examples that measure speed.
+
+#![allow(dead_code, reason = "each example uses some of the functions")]
+
+use std::time::{Duration, Instant};
+
+/// Nanoseconds of a call: for each function of `calls`, the result of each round. The functions alternate in the rounds, because
+/// other programs may run on the machine. Each function is called as often in a round as `round` allows; the calls before the first
+/// round, which determine this number, warm up.
+pub(crate) fn alternate(rounds: usize, round: Duration, calls: &mut [&mut dyn FnMut()]) -> Vec<Vec<f64>> {
+    let timed = |call: &mut dyn FnMut(), count: u32| {
+        let start = Instant::now();
+        (0..count).for_each(|_| call());
+        start.elapsed()
+    };
+    let count_of = |call: &mut &mut dyn FnMut()| {
+        let mut count = 1;
+        while timed(*call, count) <= round / 2 {
+            count *= 2;
+        }
+        count
+    };
+    let counts: Vec<u32> = calls.iter_mut().map(count_of).collect();
+    let mut found = vec![Vec::new(); calls.len()];
+    for _ in 0..rounds {
+        for ((call, &count), found) in calls.iter_mut().zip(&counts).zip(&mut found) {
+            found.push(timed(*call, count).as_nanos() as f64 / f64::from(count));
+        }
+    }
+    found
+}
+
+/// The value at this part of the sorted values: 0 is the least, 0.5 the median.
+pub(crate) fn quantile(mut values: Vec<f64>, part: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[((values.len() - 1) as f64 * part) as usize]
+}
+
+/// True if a name contains all of these texts.
+pub(crate) fn matches(name: &str, filters: &[String]) -> bool {
+    filters.iter().all(|filter| name.contains(filter.as_str()))
+}

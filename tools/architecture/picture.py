@@ -1,0 +1,46 @@
+"""The picture of the crates by floors, as a Mermaid diagram between two markers of docs/architecture.md."""
+
+from crates import RULES
+
+BEGIN, END = "<!-- picture of the crates: begin -->", "<!-- picture of the crates: end -->"
+
+
+def reduced(edges):
+    """The edges that no longer path implies."""
+
+    def reaches(start, end, without):
+        seen, todo = set(), [start]
+        while todo:
+            node = todo.pop()
+            for following in edges.get(node, ()):
+                if (node, following) == without or following in seen:
+                    continue
+                if following == end:
+                    return True
+                seen.add(following)
+                todo.append(following)
+        return False
+
+    return {node: {to for to in targets if not reaches(node, to, (node, to))} for node, targets in edges.items()}
+
+
+def diagram(crates):
+    """The crates as boxes in their floors, the highest floor first, and the dependencies that no longer path implies."""
+    node = lambda name: name.replace("-", "_").replace("/", "_")
+    lines = ["```mermaid", "graph TD"]
+    for floor in reversed(RULES):
+        lines.append(f"    subgraph {floor}_floor[{floor}]")
+        lines.append("        " + "; ".join(f"{node(name)}[{name}]" for name in sorted(crates) if crates[name].floor == floor))
+        lines.append("    end")
+    edges = reduced({name: set(crate.uses) for name, crate in crates.items()})
+    lines += [f"    {node(name)} --> {' & '.join(map(node, sorted(edges[name])))}" for name in sorted(edges) if edges[name]]
+    return "\n".join([*lines, "```"])
+
+
+def replaced(page, crates):
+    """The page with the picture of these crates."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"the page has no lines {BEGIN} and {END}")
+    return f"{before}{BEGIN}\n{diagram(crates)}\n{END}{after}"
