@@ -137,7 +137,7 @@ impl Gpu {
         if from.is_empty() {
             return Ok(());
         }
-        let stream = StreamHandle(stream.0);
+        let stream = StreamHandle(stream.number());
         let len = from.len().min(to.len());
         // SAFETY: both ranges have at least this length. The source is borrowed until the stream has been synchronised.
         // If the synchronisation fails, the device executes no further work.
@@ -151,7 +151,7 @@ impl Gpu {
         if to.is_empty() {
             return Ok(());
         }
-        let stream = StreamHandle(stream.0);
+        let stream = StreamHandle(stream.number());
         let (address, len) = (to.as_mut_ptr(), to.len().min(from.len()));
         // SAFETY: as in `upload`.
         self.call(|machine| unsafe { machine.copy_out(stream, from.offset(), address, len) })?;
@@ -160,7 +160,7 @@ impl Gpu {
 
     /// A caller's stream. The caller must keep the stream until all work on it has ended.
     pub(crate) fn callers_stream(self: &Arc<Self>, stream: work::Stream) -> Stream {
-        let handle = StreamHandle(stream.0);
+        let handle = StreamHandle(stream.number());
         Stream(Arc::new(StreamOwner { gpu: Arc::clone(self), handle, owned: false }))
     }
 

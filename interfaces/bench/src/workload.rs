@@ -235,7 +235,7 @@ impl Workload {
         let size = Key::new(&vec![0; self.key_len]).expect("a length of AES").size();
         let (whole, composed) = self.operations();
         for operation in std::iter::once(&whole).chain(composed) {
-            engine.planner().settle(*operation, size);
+            engine.planner().discover_and_measure(*operation, size);
         }
     }
 
