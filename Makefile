@@ -176,7 +176,8 @@ soak: soak-module
 soak-check: soak-module
 	tools/soak/self_check.py $(TESTED_PROVIDER)
 
-# With debug assertions: only such a module has a device that fails on demand. `make test` builds the same module.
+# Built with the tests: only such a module has a device that fails on demand (feature faults of lockstep-cuda). `make test` builds the
+# same module.
 soak-module: tools-present
 	tools/setup.sh programs
 	$(CARGO) test $(TESTS) --no-run --quiet

@@ -49,7 +49,7 @@ FAMILIES = {
 }
 
 # Not counted per byte: these kernels process no data, or one block per tile.
-HELPERS = {"edges", "set_registers", "table_segments", "table_results", "zero_refused", "gcm_tags", "gcm_messages",
+HELPERS = {"edges", "set_states", "table_segments", "table_results", "zero_refused", "gcm_tags", "gcm_messages",
            "ocb_keys", "ocb_begin", "ocb_sum", "ocb_tags", "uniform_tiles", "gather", "carry_less_products"}  # fmt: skip
 # Constant time, since they belong to the default family; others.py runs them.
 SERIAL = {"chain_keys", "chain_encrypt", "chain_decrypt", "ghash_powers", "ghash_tiles", "ghash_each", "ghash_matrices", "ghash_tensor_tiles",
@@ -66,7 +66,7 @@ PARAMETERS = [
     (re.compile(r"\w+_ocb_(encrypt|decrypt)_\d+$"), LAUNCH | {48: "secret"}),
     (PASS, LAUNCH),
     (re.compile(r"edges$|chain_(keys|encrypt|decrypt)$"), LAUNCH),
-    (re.compile(r"set_registers$"), {0: "segments", 8: "public"}),
+    (re.compile(r"set_states$"), {0: "segments", 8: "public"}),
     (re.compile(r"table_segments$"), {o: "public" for o in (0, 8, 16, 72, 80, 96)} | {64: "segments", 88: "segments"}),
     (re.compile(r"table_results$"), {0: "segments", 8: "public", 16: "public"}),
     (re.compile(r"ghash_(carry_less_)?powers$"), {0: "secret", 8: "secret"}),
@@ -83,8 +83,8 @@ PARAMETERS = [
     (re.compile(r"carry_less_products$"), {0: "public", 8: "public"}),
     (re.compile(r"gather$"), {0: "addresses", 8: "public", 16: "public", 24: "secret"}),
 ]
-# In these kernels Segment.reg and Segment.next are IVs, counters and ciphertext. In other kernels they are an encrypted tweak or a hash.
-PUBLIC_REGISTERS = re.compile(r"\w+_(ecb_encrypt|ecb_decrypt|ctr|ctr32|ctr_little32|cbc_decrypt|cfb_decrypt)_\d+$|edges$|set_registers$|table_")
+# In these kernels Segment.state and Segment.next are IVs, counters and ciphertext. In other kernels they are an encrypted tweak or a hash.
+PUBLIC_REGISTERS = re.compile(r"\w+_(ecb_encrypt|ecb_decrypt|ctr|ctr32|ctr_little32|cbc_decrypt|cfb_decrypt)_\d+$|edges$|set_states$|table_")
 # Kernels whose shared memory is an array with a structure of this many bytes for each thread. The structures contain pointers too.
 SHARED_STRUCTURES = {"chain_encrypt": 40, "chain_decrypt": 40}
 

@@ -3,7 +3,7 @@
 
     tools/soak/soak.py LOCKSTEP_SO
 
-Runs for SOAK_SECONDS (600). LOCKSTEP_SO must be built with debug assertions (the dev profile): only such a module
+Runs for SOAK_SECONDS (600). LOCKSTEP_SO must be built with the tests (`make soak-module`): only such a module
 injects the faults that LOCKSTEP_TEST_FAULTS describes. These run at the same time:
 
 - two nginx servers on the provider with the device cuda:emu and injected faults: one with a trace, one without;
@@ -349,7 +349,7 @@ class Soak:
         if self.test.proof:
             for kind, count in faults.items():
                 if not count:
-                    self.problem("soak", "idle", f"no {kind} of devices: is the module built with debug assertions?")
+                    self.problem("soak", "idle", f"no {kind} of devices: is the module built with the tests?")
             first, forks, last = self.traces
             demanded = [(trace, algorithm) for trace in (first, last) for algorithm in ("AES-256-CBC", "AES-128-GCM")]
             for trace, algorithm in (*demanded, (forks, ".*")):

@@ -4,11 +4,14 @@ use std::fmt::Write;
 
 use crate::{Circuit, Place, cheapest, place};
 
-/// Shader code with one function for each circuit. The arguments of a function are bytes of 32 blocks as bit planes.
-pub fn wgsl(circuits: &[Circuit]) -> String {
-    let mut out = String::from(
-        "// Made from dev/circuit/aes.circuit: do not edit. devices/wgpu/tests/wgpu/circuit.rs makes it anew.\n\
-         //\n\
+const MADE: &str =
+    "// Made from dev/circuit/aes.circuit: do not edit. devices/wgpu/tests/wgpu/circuit.rs makes it anew.\n";
+
+/// Shader code as files, each with its name: `bytes`, with the types, and one file for each circuit, with a function of the
+/// same name. The arguments of a function are bytes of 32 blocks as bit planes.
+pub fn wgsl(circuits: &[Circuit]) -> Vec<(String, String)> {
+    let mut out = format!(
+        "{MADE}//\n\
          // A byte is its bit planes, bit 0 the least significant. The key of a column is its word, row 0 in the lowest\n\
          // byte; `all_bits` repeats one bit of it.\n",
     );
@@ -20,13 +23,11 @@ pub fn wgsl(circuits: &[Circuit]) -> String {
     out.push_str(
         "fn all_bits(word: u32, left: u32) -> u32 { return bitcast<u32>(bitcast<i32>(word << left) >> 31u); }\n",
     );
-    for circuit in circuits {
-        function(&mut out, circuit);
-    }
-    out
+    let functions = circuits.iter().map(|circuit| (circuit.name.clone(), function(circuit)));
+    std::iter::once(("bytes".to_owned(), out)).chain(functions).collect()
 }
 
-fn function(out: &mut String, circuit: &Circuit) {
+fn function(circuit: &Circuit) -> String {
     let rows = if circuit.is_column() { 4 } else { 1 };
     let parameters: Vec<String> = (0..rows).map(|row| format!("row{row}: Byte")).collect();
     let (key, result) = if rows == 4 { (", key: u32", "Column") } else { ("", "Byte") };
@@ -57,7 +58,6 @@ fn function(out: &mut String, circuit: &Circuit) {
         .map(|row| format!("Byte({})", row.iter().map(|(.., name)| *name).collect::<Vec<_>>().join(", ")))
         .collect();
     let value = if rows == 4 { format!("Column({})", bytes.join(", ")) } else { bytes.join("") };
-    writeln!(out, "\n// {total} operations.").unwrap();
-    writeln!(out, "fn {}({}{key}) -> {result} {{", circuit.name, parameters.join(", ")).unwrap();
-    writeln!(out, "{body}    return {value};\n}}").unwrap();
+    let head = format!("fn {}({}{key}) -> {result} {{", circuit.name, parameters.join(", "));
+    format!("{MADE}// {total} operations.\n{head}\n{body}    return {value};\n}}\n")
 }

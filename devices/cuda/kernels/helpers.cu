@@ -16,13 +16,13 @@ __device__ inline u64 integer(const u8 *array, u64 index) {
 
 // Messages that arrays in device memory describe. src/table.rs has the same structure.
 struct Arrays {
-    const u8 *registers, *offsets, *lengths;
+    const u8 *states, *offsets, *lengths;
     u64 from, to, room;   // addresses of the data, and their length in bytes
     u64 longest;          // the launch has tiles for messages of at most this length
     u64 tiles;            // number of tiles of each message
     Segment *segments;
     u64 *first_tile;
-    u8 *tweaks;           // XTS: address for a copy of the registers; otherwise null
+    u8 *tweaks;           // XTS: address for a copy of the states; otherwise null
     Segment *tweak_segments;  // if each message has its own key: a segment for each tweak; otherwise null
     u64 *tweak_first_tile;
     u64 tweak_tiles;      // number of tiles of each tweak segment
@@ -33,10 +33,10 @@ struct Arrays {
 };
 static_assert(sizeof(Arrays) == 128, "shared with src/table.rs");
 
-// How a pass changes the chaining state. enum ChainingState in core/src/chaining.rs has the same values. KEEP: the state
-// does not change. COUNTER, COUNTER32 and COUNTER_LITTLE32: the state is a counter. LAST_CIPHERTEXT: the state is the last
-// whole block of the input. TOLD: the kernel of the pass computes the state and stores it in Segment::next.
-enum Rule : u32 { KEEP, COUNTER, COUNTER32, LAST_CIPHERTEXT, TOLD, COUNTER_LITTLE32 };
+// How a pass changes the chaining state. enum ChainingState in engine/core/src/chaining.rs has the same values. KEEP:
+// the state does not change. COUNTER, COUNTER32 and COUNTER_LITTLE32: the state is a counter. LAST_CIPHERTEXT: the state is the last
+// whole block of the input. DEVICE_COMPUTED: the kernel of the pass computes the state and stores it in Segment::next.
+enum ChainingState : u32 { KEEP, COUNTER, COUNTER32, LAST_CIPHERTEXT, DEVICE_COMPUTED, COUNTER_LITTLE32 };
 
 }  // namespace
 
@@ -51,17 +51,17 @@ KERNEL(edges, (Launch launch)) {
     u64 offset = (tile - launch.first_tile[owner]) * launch.option;
     const u8 *from = reinterpret_cast<const u8 *>(segment.from);
     if (offset == 0) {
-        copy_block(launch.scratch + 16 * tile, segment.reg);
-        copy_block(segment.next, segment.bytes < 16 ? segment.reg : from + (segment.bytes / 16 - 1) * 16);
+        copy_block(launch.scratch + 16 * tile, segment.state);
+        copy_block(segment.next, segment.bytes < 16 ? segment.state : from + (segment.bytes / 16 - 1) * 16);
     } else if (offset < segment.bytes) {
         copy_block(launch.scratch + 16 * tile, from + offset - 16);
     }
 }
 
-// Sets the register (the chaining state) of segment i to block i.
-KERNEL(set_registers, (Segment *segments, const u8 *registers, u32 count)) {
+// Sets the chaining state of segment i to block i.
+KERNEL(set_states, (Segment *segments, const u8 *states, u32 count)) {
     u64 index = thread_number();
-    if (index < count) copy_block(segments[index].reg, registers + 16 * index);
+    if (index < count) copy_block(segments[index].state, states + 16 * index);
 }
 
 // Makes the segments of messages that arrays describe. A message becomes empty if it is outside of the data or if its
@@ -81,11 +81,11 @@ KERNEL(table_segments, (Arrays table)) {
     segment.bytes = good ? bytes : 0;
     segment.key = key;
     segment.tweak_key = key + table.keys_each - 1;
-    segment.reserved = good;
+    segment.is_valid = good;
     table.segments[index] = segment;
-    copy_block(table.segments[index].reg, table.registers + 16 * index);
+    copy_block(table.segments[index].state, table.states + 16 * index);
     if (!table.tweaks) return;
-    copy_block(table.tweaks + 16 * index, table.registers + 16 * index);
+    copy_block(table.tweaks + 16 * index, table.states + 16 * index);
     if (!table.tweak_segments) return;
     Segment tweak = {};
     tweak.from = tweak.to = reinterpret_cast<u64>(table.tweaks) + 16 * index;
@@ -96,18 +96,18 @@ KERNEL(table_segments, (Arrays table)) {
 
 // After a pass, writes the chaining states after the messages, and the status of each message. The status of a message that
 // was not processed is PENDING.
-KERNEL(table_results, (const Segment *segments, u8 *registers, u8 *status, u32 count, u32 rule)) {
+KERNEL(table_results, (const Segment *segments, u8 *states, u8 *status, u32 count, u32 rule)) {
     u64 index = thread_number();
     if (index >= count) return;
     const Segment &segment = segments[index];
-    status[index] = segment.reserved ? DONE : PENDING;
-    if (!segment.reserved || segment.bytes == 0) return;
+    status[index] = segment.is_valid ? DONE : PENDING;
+    if (!segment.is_valid || segment.bytes == 0) return;
     u64 blocks = (segment.bytes + 15) / 16;
-    u8 *place = registers + 16 * index;
-    if (rule == COUNTER) store_block(place, block_of(advance<false>(counter_of(load_block(segment.reg)), blocks)));
-    if (rule == COUNTER32) store_block(place, block_of(advance<true>(counter_of(load_block(segment.reg)), blocks)));
-    if (rule == COUNTER_LITTLE32) store_block(place, advance_little32(load_block(segment.reg), blocks));
-    if (rule == LAST_CIPHERTEXT || rule == TOLD) copy_block(place, segment.next);
+    u8 *place = states + 16 * index;
+    if (rule == COUNTER) store_block(place, block_of(advance<false>(counter_of(load_block(segment.state)), blocks)));
+    if (rule == COUNTER32) store_block(place, block_of(advance<true>(counter_of(load_block(segment.state)), blocks)));
+    if (rule == COUNTER_LITTLE32) store_block(place, advance_little32(load_block(segment.state), blocks));
+    if (rule == LAST_CIPHERTEXT || rule == DEVICE_COMPUTED) copy_block(place, segment.next);
 }
 
 // Copies parts of device memory to one buffer, from which the host reads them: part i has bytes[i] bytes at the address
@@ -126,7 +126,7 @@ KERNEL(gather, (const u64 *from, const u64 *bytes, const u64 *places, u8 *to, u3
 }
 
 // Zeroes the output of opened messages whose tags differ: settle() of common/aead.cuh has stored their lengths in
-// Segment::reserved. One thread block zeroes one tile of the data.
+// Segment::refused_bytes. One thread block zeroes one tile of the data.
 KERNEL(zero_refused, (const Segment *segments, const u64 *first_tile, u64 tiles, u64 tile_bytes, u32 count)) {
     u64 tile = blockIdx.x;
     if (tile >= tiles) return;
@@ -137,5 +137,5 @@ KERNEL(zero_refused, (const Segment *segments, const u64 *first_tile, u64 tiles,
     const Segment &segment = segments[owner];
     u64 start = tile_bytes * (tile - first_tile[owner]);
     u8 *to = global_pointer<u8>(segment.to);
-    for (u64 at = start + threadIdx.x; at < start + tile_bytes && at < segment.reserved; at += blockDim.x) to[at] = 0;
+    for (u64 at = start + threadIdx.x; at < start + tile_bytes && at < segment.refused_bytes; at += blockDim.x) to[at] = 0;
 }

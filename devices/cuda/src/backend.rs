@@ -8,7 +8,7 @@ use crate::device::Cuda;
 use crate::machine::driver;
 #[cfg(feature = "emulator")]
 use crate::machine::emulator::Emulator;
-#[cfg(all(debug_assertions, feature = "emulator"))]
+#[cfg(feature = "faults")]
 use crate::machine::failing::{Control, Failing};
 
 const BACKEND: &str = "cuda";
@@ -55,11 +55,11 @@ pub fn emulator_with_carry_less() -> Cuda {
     Cuda::new(EMULATOR, Box::new(Emulator::with_carry_less()), true, None)
 }
 
-/// The emulator as a device. In builds with debug assertions, an environment variable can make calls fail: see
+/// The emulator as a device. With the feature `faults`, an environment variable can make calls fail: see
 /// `machine::failing`.
 #[cfg(feature = "emulator")]
 pub fn emulator() -> Cuda {
-    #[cfg(debug_assertions)]
+    #[cfg(feature = "faults")]
     if let Some(control) = Control::from_environment() {
         let machine = Failing { emulator: Emulator::new(), control: Arc::new(control) };
         return Cuda::new(EMULATOR, Box::new(machine), true, None);

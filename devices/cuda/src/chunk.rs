@@ -5,20 +5,17 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use lockstep_core::chaining::ChainingState;
-use lockstep_core::data::{Data, DeviceSlice, PinnedBuffer, PinnedSlice};
-use lockstep_core::work::{Operation, Stream};
-use lockstep_core::{KeySize, Result};
+use lockstep_core::Result;
+use lockstep_core::data::{Data, DeviceSlice};
+use lockstep_core::work::Operation;
 use lockstep_gpu_host::{Kind, Limits, Messages, Piece, Pipeline, Results};
 
-use crate::carry_less;
 use crate::describe::{Description, Work};
 use crate::gpu::{Event, Gpu};
-use crate::kernel::{FAMILIES, Family, LaunchOptions, Products};
+use crate::kernel::{FAMILIES, Family};
 use crate::launch;
-use crate::machine::Hold;
-use crate::passes::by_matrices;
 use crate::staging::{Pool, Staging};
+use crate::task::Task;
 
 /// Bytes of a chunk. A chunk is large enough to fill the device and to outweigh the cost of its launches, and small
 /// enough that the chunks of a call overlap.
@@ -26,22 +23,6 @@ pub(crate) const CHUNK: usize = 4 << 20;
 
 /// Maximum number of pieces of a chunk. The limit keeps their descriptions smaller than the chunk.
 const MOST_PIECES: usize = 32 * 1024;
-
-/// One call.
-pub(crate) struct Task {
-    pub(crate) pool: Arc<Pool>,
-    /// The kernels. `None` if an overhead is measured: the data are copied, and no kernel runs.
-    pub(crate) family: Option<&'static Family>,
-    pub(crate) operation: Operation,
-    pub(crate) size: KeySize,
-    pub(crate) options: LaunchOptions,
-    /// The caller's stream, for data in device memory.
-    pub(crate) stream: Stream,
-    /// Handles that keep the caller's device memory allocated.
-    holds: Vec<Hold>,
-    /// Pinned buffers of the caller, each with the events after which the earlier uses of the buffer have ended.
-    earlier_uses: Vec<(PinnedBuffer, Vec<Event>)>,
-}
 
 /// Where the results of a chunk are in its staging buffer.
 pub(crate) struct Found {
@@ -53,66 +34,18 @@ pub(crate) struct Found {
     tags: Option<(usize, usize)>,
 }
 
-impl Task {
-    pub(crate) fn new(
-        pool: &Arc<Pool>,
-        family: Option<&'static Family>,
-        operation: Operation,
-        size: KeySize,
-        options: LaunchOptions,
-        stream: Stream,
-    ) -> Task {
-        let (pool, holds, earlier_uses) = (Arc::clone(pool), Vec::new(), Vec::new());
-        Task { pool, family, operation, size, options, stream, holds, earlier_uses }
+/// Queues the kernels.
+///
+/// # Safety
+/// The requirements of [`Description::batch`].
+unsafe fn run(task: &Task, description: &Description, stream: &crate::gpu::Stream) -> Result<()> {
+    let Some(family) = task.family else { return Ok(()) };
+    // SAFETY: guaranteed by the caller.
+    let batch = unsafe { description.batch(task, family, stream) };
+    if task.kind != Kind::Polyval {
+        batch.expand()?;
     }
-
-    pub(crate) fn gpu(&self) -> &Arc<Gpu> {
-        self.pool.device()
-    }
-
-    pub(crate) fn kind(&self) -> Kind {
-        Kind::of(self.operation)
-    }
-
-    pub(crate) fn chaining(&self) -> ChainingState {
-        ChainingState::of_operation(self.operation)
-    }
-
-    /// True if GHASH and POLYVAL multiply by the carry-less multiply-add.
-    pub(crate) fn is_carry_less(&self) -> bool {
-        self.options.products == Products::CarryLess && carry_less::is_used(self.gpu())
-    }
-
-    /// True if this many tiles of level 0 of GHASH are hashed by matrices.
-    pub(crate) fn is_by_matrices(&self, tiles: u64, keys: u64) -> bool {
-        self.options.products >= Products::TensorUnits
-            && !self.is_carry_less()
-            && by_matrices(self.gpu().limits(), tiles, keys)
-    }
-
-    /// True if the final chaining state of each piece is copied back from the device, because the host cannot compute it.
-    fn device_knows_states(&self, resident: bool) -> bool {
-        self.family.is_some()
-            && match self.chaining() {
-                ChainingState::DeviceComputed => true,
-                ChainingState::LastCiphertext => resident,
-                _ => false,
-            }
-    }
-
-    /// Queues the kernels.
-    ///
-    /// # Safety
-    /// The requirements of [`Description::batch`].
-    unsafe fn run(&self, description: &Description, stream: &crate::gpu::Stream) -> Result<()> {
-        let Some(family) = self.family else { return Ok(()) };
-        // SAFETY: guaranteed by the caller.
-        let batch = unsafe { description.batch(self, family, stream) };
-        if self.kind() != Kind::Polyval {
-            batch.expand()?;
-        }
-        batch.run(self.kind())
-    }
+    batch.run(task.kind)
 }
 
 impl Pipeline for Task {
@@ -185,7 +118,7 @@ impl Pipeline for Task {
         pieces: &mut [Piece],
         messages: &Messages<'_, '_>,
     ) -> Result<Description> {
-        if let Kind::Chain(_) = self.kind() {
+        if let Kind::Chain(_) = self.kind {
             // A thread runs as long as its longest message, so messages of similar length are grouped.
             pieces.sort_by_key(|piece| std::cmp::Reverse(piece.range.len()));
         }
@@ -207,7 +140,9 @@ impl Pipeline for Task {
         gpu.copy_in(&stream, host, 0..places.host_len, device, 0)?;
         let pinned: Vec<_> = (pieces.iter().zip(&places.data))
             .filter_map(|(piece, &at)| match messages.data(piece.segment) {
-                Data::Pinned { from, to, .. } => Some((part(from, &piece.range), part(to, &piece.range), at)),
+                Data::Pinned { from, to, .. } => {
+                    Some((from.slice(piece.range.clone()), to.slice(piece.range.clone()), at))
+                }
                 _ => None,
             })
             .collect();
@@ -218,7 +153,7 @@ impl Pipeline for Task {
         // SAFETY: the staging buffer has been copied above. It is used again only after the event that is recorded below, and its
         // drop waits for the machine. The caller's device memory is held by this task, and its pinned memory records
         // the stream.
-        unsafe { self.run(&staged, &stream)? };
+        unsafe { run(self, &staged, &stream)? };
 
         let mut copy_back =
             |range: Range<usize>| gpu.copy_out(&stream, device, range.start, host, range.clone());
@@ -233,15 +168,15 @@ impl Pipeline for Task {
         if has_tags {
             copy_back(places.tags..places.statuses + pieces.len())?;
         }
-        let has_states = self.device_knows_states(resident);
+        let has_states = self.device_computes_states(resident);
         if has_states {
             copy_back(places.segments..places.segments + launch::Segment::SIZE * pieces.len())?;
         }
         gpu.zero(&stream, device, 0..places.len)?;
         let event = gpu.record(&stream)?;
-        host.settle(&stream, &event);
+        host.end_use(&stream, &event);
         for slice in pinned.iter().flat_map(|(from, to, _)| [from, to]) {
-            gpu.settle(slice, &stream, &event);
+            gpu.end_use(slice, &stream, &event);
         }
         let host = pieces.iter().map(|piece| matches!(messages.data(piece.segment), Data::Host(_)));
         let outputs = host.enumerate().filter(|(_, is_host)| *is_host && writes);
@@ -283,10 +218,4 @@ impl Pipeline for Task {
     fn zero(&self, outputs: &[DeviceSlice]) {
         self.gpu().zero_outputs(&self.gpu().callers_stream(self.stream), outputs);
     }
-}
-
-/// A part of a pinned slice.
-fn part(slice: &PinnedSlice, range: &Range<usize>) -> PinnedSlice {
-    let start = slice.range().start;
-    slice.buffer().slice(start + range.start..start + range.end)
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use lockstep_cache::Cache;
 use lockstep_core::backend::Missing;
 
-use crate::machine::nvrtc::{ENV_NVRTC, Nvrtc};
+use crate::nvrtc::{ENV_NVRTC, Nvrtc};
 
 include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 

@@ -11,7 +11,6 @@ use lockstep_core::work::{AeadMessage, Tag};
 use lockstep_core::{Error, Result};
 use lockstep_gpu_host::{Kind, Messages, Piece, PieceKeys};
 
-use crate::chunk::Task;
 use crate::gpu::Stream;
 use crate::kernel::{Family, GHASH_MATRICES_BYTES, GHASH_ROWS, OCB_MASKS, Tiling};
 use crate::launch;
@@ -19,6 +18,7 @@ use crate::passes::{
     Aead, AuxiliaryBlocks, Batch, Extra, Hashing, Level, Levels, Ocb, Parts, Tiled, chain_scratch,
 };
 use crate::staging::{Layout, Staging};
+use crate::task::Task;
 
 /// Places in a staging buffer, in bytes. The parts that the host fills come first.
 pub(crate) struct Places {
@@ -136,26 +136,26 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         let limits = task.gpu().limits();
         let bytes = pieces.iter().map(|piece| piece.range.len()).sum();
         let hash_keys = 0..keys.all.len() as u32;
-        let auxiliary_keys: Vec<u32> = match task.kind() {
+        let auxiliary_keys: Vec<u32> = match task.kind {
             Kind::Ghash => hash_keys.collect(),
             Kind::Polyval => Vec::new(),
             Kind::Gcm { .. } | Kind::Ocb { .. } => {
                 hash_keys.chain(keys.numbers.iter().map(|&(key, _)| key)).collect()
             }
-            _ if task.kind().tweaks() => keys.numbers.iter().map(|&(_, tweak_key)| tweak_key).collect(),
+            _ if task.kind.tweaks() => keys.numbers.iter().map(|&(_, tweak_key)| tweak_key).collect(),
             _ => Vec::new(),
         };
         let mut auxiliary = Runs::default();
         auxiliary_keys.into_iter().for_each(|key| auxiliary.add(key, 1));
         let mut regions = Runs::default();
         let mut region_starts = Vec::new();
-        if let Kind::Ocb { .. } = task.kind() {
+        if let Kind::Ocb { .. } = task.kind {
             for (piece, &(key, _)) in pieces.iter().zip(&keys.numbers) {
                 region_starts.push(regions.blocks());
                 regions.add(key, messages.aead(piece.segment).map_or(0, aad_blocks) + 1);
             }
         }
-        let levels = task.kind().hashes().then(|| {
+        let levels = task.kind.hashes().then(|| {
             let blocks = |piece: &Piece| {
                 // GCM hashes, in addition to the data, the associated data and the block of lengths.
                 let beside = messages.aead(piece.segment).map_or(0, |aead| aad_blocks(aead) + 1);
@@ -209,9 +209,9 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
 
     fn places(&self) -> Result<Places> {
         let (count, keys) = (self.pieces.len(), self.keys.all.len());
-        let is_ocb = matches!(self.task.kind(), Kind::Ocb { .. });
-        let aeads = if is_ocb || matches!(self.task.kind(), Kind::Gcm { .. }) { count } else { 0 };
-        let scratch = match self.task.kind() {
+        let is_ocb = matches!(self.task.kind, Kind::Ocb { .. });
+        let aeads = if is_ocb || matches!(self.task.kind, Kind::Gcm { .. }) { count } else { 0 };
+        let scratch = match self.task.kind {
             Kind::Chain(_) => chain_scratch(count, self.task.size),
             kind => Some(if kind.looks_back() || is_ocb { 16 * self.tiles() as usize } else { 0 }),
         };
@@ -272,7 +272,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
             tile += self.tiling.tiles(piece.range.len());
             let described = self.segment(index, piece, &places, base);
             described.write(&mut host[places.segments + launch::Segment::SIZE * index..]);
-            if self.task.kind().tweaks() {
+            if self.task.kind.tweaks() {
                 put(host, places.auxiliary + 16 * index, &piece.state);
             }
             if let Data::Host(data) = self.messages.data(piece.segment) {
@@ -287,9 +287,9 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
             }
         }
         let keys = self.keys.all.len();
-        let hashes = self.task.kind().hashes();
-        let is_polyval = self.task.kind() == Kind::Polyval;
-        let is_ocb = matches!(self.task.kind(), Kind::Ocb { .. });
+        let hashes = self.task.kind.hashes();
+        let is_polyval = self.task.kind == Kind::Polyval;
+        let is_ocb = matches!(self.task.kind, Kind::Ocb { .. });
         if (hashes && !is_polyval) || is_ocb {
             // The hash key of GHASH, and the mask of OCB3 from which all other masks are computed, are encryptions of a
             // zero block.
@@ -304,7 +304,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
             tiles: Levels::tiles(level),
         };
         let levels = self.levels().iter().zip(&places.level_tiles).zip(&places.level_outputs).map(level);
-        let is_aead = is_ocb || matches!(self.task.kind(), Kind::Gcm { .. });
+        let is_aead = is_ocb || matches!(self.task.kind, Kind::Gcm { .. });
         let auxiliary = [places.auxiliary, places.auxiliary_segments, places.auxiliary_first_tile];
         let regions = [places.regions, places.region_segments, places.region_first_tile];
         let auxiliary = self.describe_runs(host, &self.auxiliary, auxiliary, base);
@@ -361,7 +361,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         base: u64,
     ) {
         let Some(aead) = self.messages.aead(self.pieces[index].segment) else { return };
-        let ((block, bottom), opens, place) = match self.task.kind() {
+        let ((block, bottom), opens, place) = match self.task.kind {
             Kind::Gcm { opens } => {
                 let ciphertext = if opens { described.from } else { described.to };
                 ((counter_block(aead.nonce, 1), 0), opens, ciphertext)

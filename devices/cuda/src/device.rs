@@ -6,18 +6,18 @@ use lockstep_core::backend::{
     Completion, Cost, Counter, Device, DeviceId, DeviceMemory, DeviceProperties, HardwareId, KernelId,
     KernelInfo,
 };
-use lockstep_core::work::{Operation, Pass, Segment, Stream, Task as CoreTask, Work};
+use lockstep_core::work::{Operation, Pass, Segment, Stream, Work};
 use lockstep_core::{KeySize, Result};
 use lockstep_gpu_host::table::run_on_host;
 use lockstep_gpu_host::{Kind, Messages, Overhead, submit};
 
-use crate::chunk::Task;
 use crate::gpu::Gpu;
 use crate::kernel::{FAMILIES, Family, LaunchOptions, Part, helper};
 use crate::machine::Machine;
 use crate::memory::Memory;
 use crate::staging::Pool;
 use crate::table;
+use crate::task::Task;
 
 /// A GPU, or the emulator of one. Clones share the machine.
 #[derive(Clone)]
@@ -76,7 +76,8 @@ impl Cuda {
     ) -> Result<Completion<'w>> {
         match (kind, segments.first()) {
             (Overhead::Copy, Some(first)) => {
-                let (operation, size) = (Operation::Pass(Pass::EcbEncrypt), first.key.size());
+                let (pass, size) = (Pass::EcbEncrypt, first.key.size());
+                let operation = (Operation::Pass(pass), Kind::of_pass(pass));
                 let task = Task::new(&self.pool, None, operation, size, self.options, stream);
                 submit(task, Messages::Segments(segments))
             }
@@ -101,10 +102,10 @@ fn offers(family: &Family, operation: Operation) -> bool {
 
 /// True if the machine has all entry points that a family needs for an operation.
 fn does(gpu: &Gpu, family: &Family, operation: Operation, size: KeySize) -> bool {
-    if !offers(family, operation) || !operation.takes_key(size) {
+    let Some(kind) = Kind::of(operation).filter(|_| offers(family, operation) && operation.takes_key(size))
+    else {
         return false;
-    }
-    let kind = Kind::of(operation);
+    };
     let mut entries = vec![family.expand(size)];
     if let Kind::Chain(chain) = kind {
         entries.extend([helper::CHAIN_KEYS, helper::CHAIN_ENCRYPT]);
@@ -135,7 +136,7 @@ fn does(gpu: &Gpu, family: &Family, operation: Operation, size: KeySize) -> bool
         }
     }
     entries.extend(kind.looks_back().then_some(helper::EDGES));
-    entries.extend(kind.tweaks().then_some(helper::SET_REGISTERS));
+    entries.extend(kind.tweaks().then_some(helper::SET_STATES));
     !entries.into_iter().any(|entry| gpu.lacks(entry))
 }
 
@@ -165,7 +166,7 @@ impl Device for Cuda {
         if !does(self.gpu(), family, operation, key) {
             return None;
         }
-        // Estimates for data in ordinary host memory, which are copied through staging buffers. For work on device
+        // Estimates, not measurements, for data in ordinary host memory, which are copied through staging buffers. For work on device
         // memory, the planner compares only the kernels of the same device.
         let at_hand = self.gpu().is_at_hand(family.expand(key))
             && family.tilings().all(|tiling| self.gpu().is_at_hand(tiling.entry(Part::EcbEncrypt, key)));
@@ -199,25 +200,20 @@ impl Device for Cuda {
         let unsupported = || operation.unsupported_by(name);
         let family =
             self.family(kernel).filter(|family| offers(family, operation)).ok_or_else(unsupported)?;
-        let key = match &work.task {
-            CoreTask::Pass(_, segments) => segments.first().map(|segment| segment.key.size()),
-            CoreTask::Fused(_, messages) => messages.first().map(|message| message.key.size()),
-            CoreTask::Table(_, table) => Some(table.key_size),
-        };
-        let Some(size) = key else { return Ok(Completion::Done) };
+        let kind = Kind::of(operation).ok_or_else(unsupported)?;
+        let Some(size) = work.task.key_size() else { return Ok(Completion::Done) };
         if !does(self.gpu(), family, operation, size) {
             return Err(unsupported());
         }
-        let task = Task::new(&self.pool, Some(family), operation, size, self.options, work.stream);
-        match work.task {
-            CoreTask::Pass(_, segments) => submit(task, Messages::Segments(segments)),
-            CoreTask::Fused(_, messages) => submit(task, Messages::Aead(messages)),
+        let task = Task::new(&self.pool, Some(family), (operation, kind), size, self.options, work.stream);
+        match Messages::of(work.task) {
+            Ok(messages) => submit(task, messages),
             // The host makes the nonce blocks of OCB3, so it must read the arrays of the table.
-            CoreTask::Table(_, table) if matches!(task.kind(), Kind::Ocb { .. }) => {
+            Err(table) if matches!(kind, Kind::Ocb { .. }) => {
                 let run = |messages: Messages<'_, '_>| submit(task, messages)?.wait();
                 run_on_host(&self.memory, operation, &table, work.stream, run).map(|()| Completion::Done)
             }
-            CoreTask::Table(_, table) => table::submit(&task, &table),
+            Err(table) => table::submit(&task, &table),
         }
     }
 }

@@ -4,7 +4,10 @@
 //! Pinned memory records the streams that use it, and every access from the host first waits for these streams. So the
 //! device never writes to memory that the host reads, frees or reuses, even if a call returns early or a caller drops a
 //! completion.
-#![allow(unsafe_code)]
+#![allow(
+    unsafe_code,
+    reason = "calls of a machine, which gets addresses of memory that the types of this module own"
+)]
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut, Range};
@@ -137,7 +140,7 @@ impl Gpu {
         if from.is_empty() {
             return Ok(());
         }
-        let stream = StreamHandle(stream.0);
+        let stream = StreamHandle(stream.number());
         let len = from.len().min(to.len());
         // SAFETY: both ranges have at least this length. The source is borrowed until the stream has been synchronised.
         // If the synchronisation fails, the device executes no further work.
@@ -151,7 +154,7 @@ impl Gpu {
         if to.is_empty() {
             return Ok(());
         }
-        let stream = StreamHandle(stream.0);
+        let stream = StreamHandle(stream.number());
         let (address, len) = (to.as_mut_ptr(), to.len().min(from.len()));
         // SAFETY: as in `upload`.
         self.call(|machine| unsafe { machine.copy_out(stream, from.offset(), address, len) })?;
@@ -160,7 +163,7 @@ impl Gpu {
 
     /// A caller's stream. The caller must keep the stream until all work on it has ended.
     pub(crate) fn callers_stream(self: &Arc<Self>, stream: work::Stream) -> Stream {
-        let handle = StreamHandle(stream.0);
+        let handle = StreamHandle(stream.number());
         Stream(Arc::new(StreamOwner { gpu: Arc::clone(self), handle, owned: false }))
     }
 
@@ -266,9 +269,9 @@ impl Gpu {
     }
 
     /// Records that the use of the pinned memory on the stream ends with the event.
-    pub(crate) fn settle(&self, slice: &PinnedSlice, stream: &Stream, event: &Event) {
+    pub(crate) fn end_use(&self, slice: &PinnedSlice, stream: &Stream, event: &Event) {
         if let Ok((uses, _)) = self.claim(slice) {
-            uses.settle(stream, event);
+            uses.end(stream, event);
         }
     }
 
@@ -460,7 +463,7 @@ impl Uses {
     }
 
     /// Records that the last use on the stream ends with the event.
-    fn settle(&self, stream: &Stream, event: &Event) {
+    fn end(&self, stream: &Stream, event: &Event) {
         self.put(stream, Some(event.clone()));
     }
 
@@ -504,8 +507,8 @@ impl Pinned {
     }
 
     /// Records that the use on the stream ends with the event.
-    pub(crate) fn settle(&mut self, stream: &Stream, event: &Event) {
-        self.uses.settle(stream, event);
+    pub(crate) fn end_use(&mut self, stream: &Stream, event: &Event) {
+        self.uses.end(stream, event);
     }
 }
 

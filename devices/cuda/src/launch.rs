@@ -16,7 +16,7 @@ pub(crate) struct Segment {
 
 impl Segment {
     pub(crate) const SIZE: usize = 80;
-    /// Offsets of the fields `reg` and `next` of `struct Segment`.
+    /// Offsets of the fields `state` and `next` of `struct Segment`.
     pub(crate) const STATE: usize = 48;
     const NEXT: usize = 64;
 

@@ -6,6 +6,7 @@
 //! | [`device`] | a machine as a device of `lockstep-core` |
 //! | `kernel` | the kernels: their passes, and the shapes of their launches |
 //! | `passes` | the launches of each pass |
+//! | `task` | a call: its operation, its kernels, and the memory that it uses |
 //! | `chunk`, `describe` | execution of a call as chunks, and the layout of a chunk on the device |
 //! | `table` | messages that are described by arrays in device memory |
 //! | `staging` | staging buffers: streams with memory on both sides |
@@ -13,7 +14,7 @@
 //! | `launch` | parameters of kernels |
 //! | `gpu` | a safe interface to a machine |
 //! | `machine` | the interface to a machine that runs kernels: a GPU or the emulator |
-//! | `compile` | machine code: built in, cached, or compiled by NVRTC |
+//! | `compile`, `nvrtc` | machine code: built in, cached, or compiled by NVRTC |
 //! | [`Energy`] | energy use of GPUs |
 //!
 //! The kernels are in `kernels/` and are written in CUDA C++. The emulator in `emulator/` runs them on the CPU,
@@ -27,16 +28,18 @@ mod compile;
 mod describe;
 pub mod device;
 mod energy;
-#[cfg(all(test, feature = "emulator"))]
+#[cfg(all(test, feature = "faults"))]
 mod failures;
 mod gpu;
 mod kernel;
 mod launch;
 mod machine;
 mod memory;
+mod nvrtc;
 mod passes;
 mod staging;
 mod table;
+mod task;
 
 pub use backend::{CudaBackend, EMULATOR, devices};
 #[cfg(feature = "emulator")]

@@ -81,7 +81,7 @@ impl DeviceMemory for Memory {
         }
         self.gpu().zero(&stream, &staging.device, 0..layout.len())?;
         let event = self.gpu().record(&stream)?;
-        staging.host.settle(&stream, &event);
+        staging.host.end_use(&stream, &event);
         let work = InFlight::new(&self.0, staging, event);
         Ok(Box::new(Fetched { work, parts: parts..parts + total, _holds: holds }))
     }

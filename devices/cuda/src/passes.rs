@@ -8,6 +8,7 @@ use std::ops::Deref;
 
 use lockstep_core::{Error, KeySize, Result};
 use lockstep_gpu_host::Kind;
+use lockstep_gpu_host::compose::gcm_of_chunk;
 
 use crate::gpu::{Gpu, Stream};
 use crate::kernel::{Family, Part, Tiling, helper, one_each};
@@ -96,14 +97,14 @@ impl<'a> Batch<'a> {
     /// Queues all launches of an operation, after [`Batch::expand`].
     pub(crate) fn run(&self, kind: Kind) -> Result<()> {
         match kind {
-            Kind::Tiles(pass) => {
+            Kind::Tiles(tiles) => {
                 if kind.looks_back() {
                     // If the data are processed in place, the work on the previous tile overwrites the block that a
                     // tile reads.
                     self.edges()?;
                 }
                 self.encrypt_tweaks()?;
-                self.work(Part::of(pass))
+                self.work(Part::of(tiles))
             }
             Kind::Chain(chain) => chain::run(self, chain),
             Kind::Ghash => {
@@ -111,8 +112,7 @@ impl<'a> Batch<'a> {
                 ghash::hash(self)
             }
             Kind::Polyval => ghash::hash(self),
-            Kind::Gcm { opens: false } => gcm::seal(self),
-            Kind::Gcm { opens: true } => gcm::open(self),
+            Kind::Gcm { opens } => gcm_of_chunk(&mut &*self, opens),
             Kind::Ocb { opens } => ocb::run(self, opens),
         }
     }
@@ -153,7 +153,7 @@ impl<'a> Batch<'a> {
         self.encrypt_auxiliary()?;
         let parameters =
             Parameters::default().long(self.work.segments).long(auxiliary.blocks).word(self.work.count);
-        self.launch(helper::SET_REGISTERS, one_each(self.work.count.into()), &parameters, 0)
+        self.launch(helper::SET_STATES, one_each(self.work.count.into()), &parameters, 0)
     }
 
     fn parameters(&self, tiled: &Tiled, option: u32) -> Parameters {

@@ -9,7 +9,6 @@ use lockstep_core::work::Table;
 use lockstep_gpu_host::table::Arrays;
 use lockstep_gpu_host::{InFlight, Kind};
 
-use crate::chunk::Task;
 use crate::gpu::{Event, Gpu, Stream};
 use crate::kernel::{Family, GHASH_MATRICES_BYTES, GHASH_ROWS, GHASH_TILE_BLOCKS, Tiling, helper, one_each};
 use crate::launch::{Parameters, Segment};
@@ -18,6 +17,7 @@ use crate::passes::{
     Aead, AuxiliaryBlocks, Batch, Extra, Hashing, Level, Parts, Tiled, by_messages, chain_scratch,
 };
 use crate::staging::{Layout, Staging};
+use crate::task::Task;
 
 /// A table in flight.
 struct Flight {
@@ -93,7 +93,7 @@ pub(crate) fn submit<'w>(task: &Task, table: &Table) -> Result<Completion<'w>> {
     let stream = gpu.callers_stream(task.stream);
     shape.describe(&mut staging, &places, &stream)?;
     let output = (!task.operation.is_read_only()).then_some(&table.to);
-    let seals = matches!(task.kind(), Kind::Gcm { opens: false });
+    let seals = matches!(task.kind, Kind::Gcm { opens: false });
     let outputs = output.into_iter().chain([&table.status]).chain(arrays.tags.filter(|_| seals));
     let outputs: Vec<DeviceSlice> = outputs.cloned().collect();
     // After a failure some messages may be complete. All of the output is zeroed, including bytes that belong to no
@@ -102,7 +102,7 @@ pub(crate) fn submit<'w>(task: &Task, table: &Table) -> Result<Completion<'w>> {
     // for the machine; the memory of the table is held until the event has passed or its outputs have been zeroed.
     let launched = unsafe { shape.launch(&staging, &places, &stream) };
     let event = launched.inspect_err(|_| gpu.zero_outputs(&stream, &outputs))?;
-    staging.host.settle(&stream, &event);
+    staging.host.end_use(&stream, &event);
     let work = InFlight::new(&task.pool, staging, event);
     Ok(Completion::Pending(Box::new(Flight { work, stream, outputs, _holds: holds })))
 }
@@ -121,12 +121,12 @@ impl<'t> Shape<'t> {
         let tiling = family.tiling(limits, options, 1, arrays.longest);
         let tiles_each = tiling.tiles(arrays.longest).max(1);
         let tiles = tiles_each.checked_mul(count as u64).ok_or_else(too_many)?;
-        let gcm = matches!(task.kind(), Kind::Gcm { .. });
-        let hashes = task.kind().hashes();
+        let gcm = matches!(task.kind, Kind::Gcm { .. });
+        let hashes = task.kind.hashes();
         let keys = if arrays.shared { arrays.keys_each } else { arrays.keys_each * count };
-        let has_auxiliary = task.kind().tweaks() || (hashes && task.kind() != Kind::Polyval);
+        let has_auxiliary = task.kind.tweaks() || (hashes && task.kind != Kind::Polyval);
         let blocks_each = if has_auxiliary && gcm && !arrays.shared { 2 } else { usize::from(has_auxiliary) };
-        let (blocks, runs) = match task.kind() {
+        let (blocks, runs) = match task.kind {
             _ if !has_auxiliary => (0, 0),
             Kind::Gcm { .. } if arrays.shared => (count + 1, 1),
             Kind::Ghash if arrays.shared => (1, 1),
@@ -167,9 +167,9 @@ impl<'t> Shape<'t> {
 
     fn places(&self) -> Result<Places> {
         let (count, gpu) = (self.count as usize, self.task.gpu());
-        let scratch = match self.task.kind() {
+        let scratch = match self.task.kind {
             Kind::Chain(_) => chain_scratch(count, self.task.size),
-            _ if self.task.kind().looks_back() => {
+            _ if self.task.kind.looks_back() => {
                 usize::try_from(self.tiles).ok().and_then(|tiles| tiles.checked_mul(16))
             }
             _ => Some(0),
@@ -274,7 +274,7 @@ impl<'t> Shape<'t> {
             output: at(output),
             tiles: each * u64::from(self.count),
         };
-        let is_polyval = self.task.kind() == Kind::Polyval;
+        let is_polyval = self.task.kind == Kind::Polyval;
         let hashing = self.hashes.then(|| Hashing {
             keys: self.keys as u32,
             hash_keys: if is_polyval { table.keys.offset() } else { at(places.states) },
@@ -296,7 +296,7 @@ impl<'t> Shape<'t> {
         if !is_polyval {
             batch.expand()?;
         }
-        if let Kind::Gcm { opens } = self.task.kind() {
+        if let Kind::Gcm { opens } = self.task.kind {
             let pairs = |place: usize| if self.arrays.shared { 0 } else { at(place) };
             let messages = Parameters::default()
                 .long(at(places.segments))
@@ -316,7 +316,7 @@ impl<'t> Shape<'t> {
             let uniform = Parameters::default().long(at(first_tile)).long(each).word(self.count);
             launch(helper::UNIFORM_TILES, u64::from(self.count) + 1, &uniform)?;
         }
-        batch.run(self.task.kind())?;
+        batch.run(self.task.kind)?;
         if !self.gcm {
             let results = Parameters::default()
                 .long(at(places.segments))
@@ -347,7 +347,7 @@ impl<'t> Shape<'t> {
             .long(self.tiles_each)
             .long(at_if(true, places.segments))
             .long(at_if(true, places.first_tile))
-            .long(at_if(self.task.kind().tweaks() || own_runs, places.states))
+            .long(at_if(self.task.kind.tweaks() || own_runs, places.states))
             .long(at_if(own_runs, places.run_segments))
             .long(at_if(own_runs, places.run_first_tile))
             .long(self.run_tiles_each)

@@ -10,7 +10,6 @@ use std::ops::Range;
 use lockstep_core::backend::{Completion, Pending};
 use lockstep_core::chaining::ChainingState;
 use lockstep_core::data::Data;
-use lockstep_core::work::Operation;
 use lockstep_core::{Block, Error, Result};
 use zeroize::Zeroizing;
 
@@ -55,10 +54,7 @@ pub fn submit<'w, 'd: 'w, P: Pipeline + 'w>(
     messages: Messages<'w, 'd>,
 ) -> Result<Completion<'w>> {
     let device = pipeline.pool().device().id();
-    if let Operation::Fused(fused) = pipeline.operation() {
-        let mut aeads = (0..messages.len()).filter_map(|index| messages.aead(index));
-        aeads.try_for_each(|message| fused.check_lengths(message))?;
-    }
+    messages.check_lengths(pipeline.operation())?;
     for data in (0..messages.len()).map(|index| messages.data(index)).filter(|data| !data.is_empty()) {
         if let Some(other) = data.device().filter(|&other| other != device) {
             let kind = if matches!(data, Data::Pinned { .. }) { "pinned memory" } else { "memory" };
@@ -69,7 +65,7 @@ pub fn submit<'w, 'd: 'w, P: Pipeline + 'w>(
     let mut call = Call {
         window: VecDeque::new(),
         pipeline,
-        states: Zeroizing::new((0..messages.len()).map(|index| messages.state(index)).collect()),
+        states: messages.states(),
         begun: vec![false; messages.len()],
         messages,
         delivered: false,
@@ -118,7 +114,7 @@ impl<P: Pipeline> Call<'_, '_, P> {
             }
             if !left.is_empty() {
                 // The remaining parts start with the chaining states that these chunks return.
-                self.settle()?;
+                self.deliver_all()?;
             }
         }
         Ok(())
@@ -176,7 +172,7 @@ impl<P: Pipeline> Call<'_, '_, P> {
     }
 
     /// Waits for all chunks, and delivers results only if all have succeeded.
-    fn settle(&mut self) -> Result<()> {
+    fn deliver_all(&mut self) -> Result<()> {
         for chunk in &self.window {
             chunk.work.wait()?;
         }
@@ -187,7 +183,7 @@ impl<P: Pipeline> Call<'_, '_, P> {
     }
 
     fn finish(&mut self) -> Result<()> {
-        self.settle()?;
+        self.deliver_all()?;
         for (index, &state) in self.states.iter().enumerate() {
             self.messages.set_chaining_state(index, state);
         }

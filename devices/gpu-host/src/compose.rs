@@ -1,4 +1,5 @@
-//! GCM of one message that is too long for a chunk, composed of passes (SP 800-38D, 7.1 and 7.2).
+//! GCM (SP 800-38D, 7.1 and 7.2): the steps of a chunk of whole messages, and one message that is too long for a chunk,
+//! composed of passes.
 
 use lockstep_core::data::{Data, DeviceSlice};
 use lockstep_core::gcm::{counter_block, lengths_block, settle};
@@ -7,6 +8,47 @@ use lockstep_core::{Block, Key, Result};
 use zeroize::Zeroizing;
 
 use crate::messages::{with_input, with_output};
+
+/// The steps of GCM. A device queues each of them for all messages of a chunk.
+pub trait GcmSteps {
+    /// Encrypts the blocks of zeros to the hash keys, and the first counter block of each message to the mask of its tag.
+    ///
+    /// # Errors
+    /// [`lockstep_core::Error::DeviceFailed`].
+    fn encrypt_auxiliary(&mut self) -> Result<()>;
+
+    /// Encrypts or decrypts the data. If `is_gated` is true, the output of messages whose tags were wrong is zeroed instead.
+    ///
+    /// # Errors
+    /// [`lockstep_core::Error::DeviceFailed`].
+    fn ctr(&mut self, is_gated: bool) -> Result<()>;
+
+    /// Hashes the associated data, the ciphertext and the lengths.
+    ///
+    /// # Errors
+    /// [`lockstep_core::Error::DeviceFailed`].
+    fn hash(&mut self) -> Result<()>;
+
+    /// Writes the tags, or compares them and sets the statuses.
+    ///
+    /// # Errors
+    /// [`lockstep_core::Error::DeviceFailed`].
+    fn tags(&mut self) -> Result<()>;
+}
+
+/// Queues the steps of GCM. No message is decrypted before its tag has been compared.
+///
+/// # Errors
+/// Errors of the steps.
+pub fn gcm_of_chunk(steps: &mut impl GcmSteps, opens: bool) -> Result<()> {
+    steps.encrypt_auxiliary()?;
+    if !opens {
+        steps.ctr(false)?;
+    }
+    steps.hash()?;
+    steps.tags()?;
+    if opens { steps.ctr(true) } else { Ok(()) }
+}
 
 /// A device that does one pass at a time and waits for it.
 pub trait PassRunner {

@@ -6,7 +6,7 @@ use lockstep_core::work::{FusedAead, Operation, Pass};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// This pass in tiles. A segment may be cut at the border of any tile.
-    Tiles(Pass),
+    Tiles(Tiles),
     /// GHASH in several levels, in tiles that are counted from the end of each message. The data are only read.
     Ghash,
     /// POLYVAL, in the same levels. The key of a segment is the hash key itself.
@@ -23,6 +23,21 @@ pub enum Kind {
         /// True for decryption.
         opens: bool,
     },
+}
+
+/// The passes in tiles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "they are those of `Pass`")]
+pub enum Tiles {
+    EcbEncrypt,
+    EcbDecrypt,
+    Ctr,
+    Ctr32,
+    CtrLittle32,
+    CbcDecrypt,
+    Cfb128Decrypt,
+    XtsEncrypt,
+    XtsDecrypt,
 }
 
 /// The serial passes, with the numbers that identify them in kernels.
@@ -43,36 +58,43 @@ pub enum Chain {
 }
 
 impl Kind {
-    /// The kind of an operation.
-    ///
-    /// # Panics
-    /// For fused GCM-SIV, which modes compose of passes.
-    pub const fn of(operation: Operation) -> Kind {
-        let pass = match operation {
+    /// The kind of an operation. `None` for fused GCM-SIV, which modes compose of passes.
+    pub const fn of(operation: Operation) -> Option<Kind> {
+        Some(match operation {
+            Operation::Pass(pass) => Kind::of_pass(pass),
             Operation::Fused(fused) => match fused {
-                FusedAead::GcmSeal | FusedAead::GcmOpen => return Kind::Gcm { opens: fused.opens() },
-                FusedAead::OcbSeal | FusedAead::OcbOpen => return Kind::Ocb { opens: fused.opens() },
-                FusedAead::GcmSivSeal | FusedAead::GcmSivOpen => {
-                    panic!("GPUs do not offer GCM-SIV as one operation")
-                }
+                FusedAead::GcmSeal | FusedAead::GcmOpen => Kind::Gcm { opens: fused.opens() },
+                FusedAead::OcbSeal | FusedAead::OcbOpen => Kind::Ocb { opens: fused.opens() },
+                FusedAead::GcmSivSeal | FusedAead::GcmSivOpen => return None,
             },
-            Operation::Pass(pass) => pass,
-        };
-        Kind::Chain(match pass {
-            Pass::CbcEncrypt => Chain::CbcEncrypt,
-            Pass::Cfb128Encrypt => Chain::Cfb128Encrypt,
-            Pass::Cfb8Encrypt => Chain::Cfb8Encrypt,
-            Pass::Cfb8Decrypt => Chain::Cfb8Decrypt,
-            Pass::Cfb1Encrypt => Chain::Cfb1Encrypt,
-            Pass::Cfb1Decrypt => Chain::Cfb1Decrypt,
-            Pass::Ofb => Chain::Ofb,
-            Pass::PcbcEncrypt => Chain::PcbcEncrypt,
-            Pass::PcbcDecrypt => Chain::PcbcDecrypt,
-            Pass::CbcMac => Chain::CbcMac,
-            Pass::Ghash => return Kind::Ghash,
-            Pass::Polyval => return Kind::Polyval,
-            _ => return Kind::Tiles(pass),
         })
+    }
+
+    /// The kind of a pass.
+    pub const fn of_pass(pass: Pass) -> Kind {
+        match pass {
+            Pass::EcbEncrypt => Kind::Tiles(Tiles::EcbEncrypt),
+            Pass::EcbDecrypt => Kind::Tiles(Tiles::EcbDecrypt),
+            Pass::Ctr => Kind::Tiles(Tiles::Ctr),
+            Pass::Ctr32 => Kind::Tiles(Tiles::Ctr32),
+            Pass::CtrLittle32 => Kind::Tiles(Tiles::CtrLittle32),
+            Pass::CbcDecrypt => Kind::Tiles(Tiles::CbcDecrypt),
+            Pass::Cfb128Decrypt => Kind::Tiles(Tiles::Cfb128Decrypt),
+            Pass::XtsEncrypt => Kind::Tiles(Tiles::XtsEncrypt),
+            Pass::XtsDecrypt => Kind::Tiles(Tiles::XtsDecrypt),
+            Pass::CbcEncrypt => Kind::Chain(Chain::CbcEncrypt),
+            Pass::Cfb128Encrypt => Kind::Chain(Chain::Cfb128Encrypt),
+            Pass::Cfb8Encrypt => Kind::Chain(Chain::Cfb8Encrypt),
+            Pass::Cfb8Decrypt => Kind::Chain(Chain::Cfb8Decrypt),
+            Pass::Cfb1Encrypt => Kind::Chain(Chain::Cfb1Encrypt),
+            Pass::Cfb1Decrypt => Kind::Chain(Chain::Cfb1Decrypt),
+            Pass::Ofb => Kind::Chain(Chain::Ofb),
+            Pass::PcbcEncrypt => Kind::Chain(Chain::PcbcEncrypt),
+            Pass::PcbcDecrypt => Kind::Chain(Chain::PcbcDecrypt),
+            Pass::CbcMac => Kind::Chain(Chain::CbcMac),
+            Pass::Ghash => Kind::Ghash,
+            Pass::Polyval => Kind::Polyval,
+        }
     }
 
     /// True if messages are hashed, by GHASH or by POLYVAL.
@@ -82,13 +104,13 @@ impl Kind {
 
     /// True for XTS, where the chaining states are first encrypted under a second key.
     pub const fn tweaks(self) -> bool {
-        matches!(self, Kind::Tiles(pass) if pass.is_xts())
+        matches!(self, Kind::Tiles(Tiles::XtsEncrypt | Tiles::XtsDecrypt))
     }
 
     /// True for CBC and CFB decryption: a tile reads the last ciphertext block of the preceding tile. In place, the
     /// preceding tile overwrites this block.
     pub const fn looks_back(self) -> bool {
-        matches!(self, Kind::Tiles(Pass::CbcDecrypt | Pass::Cfb128Decrypt))
+        matches!(self, Kind::Tiles(Tiles::CbcDecrypt | Tiles::Cfb128Decrypt))
     }
 }
 
@@ -106,8 +128,8 @@ mod tests {
     #[test]
     fn kinds_agree_with_passes() {
         for pass in Pass::ALL {
-            let kind = Kind::of(Operation::Pass(pass));
-            assert_eq!(kind == Kind::Tiles(pass), lockstep_core::share::can_cut(pass), "{pass:?}");
+            let kind = Kind::of_pass(pass);
+            assert_eq!(matches!(kind, Kind::Tiles(_)), lockstep_core::share::can_cut(pass), "{pass:?}");
             assert_eq!(matches!(kind, Kind::Chain(_)), pass.is_serial(), "{pass:?}");
         }
     }

@@ -14,7 +14,7 @@
 //! | `staging` | staging buffers, and the work in flight that uses them |
 //! | `kind` | how an operation is divided among threads |
 //! | `messages`, `keys` | the data and the results of a call, and its distinct keys |
-//! | [`compose`] | GCM of a message that is too long for a chunk, composed of passes |
+//! | [`compose`] | GCM: the steps of a chunk, and a message that is too long for a chunk, composed of passes |
 //! | `context_thread` | a thread that owns the state of a driver that only one thread may use |
 //! | `nodes` | whether this machine has a GPU at all |
 //! | [`power`] | powers of x, for XTS |
@@ -40,7 +40,7 @@ pub use call::submit;
 pub use context_thread::{ContextThread, Exclusive, Promise};
 pub use cut::Limits;
 pub use keys::PieceKeys;
-pub use kind::{Chain, Kind};
+pub use kind::{Chain, Kind, Tiles};
 pub use messages::{Messages, Piece, Results, with_input, with_output};
 pub use nodes::may_have_gpu;
 pub use pipeline::{Overhead, Pipeline};

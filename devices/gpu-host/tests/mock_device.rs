@@ -130,12 +130,7 @@ fn a_table_is_done_by_the_host() {
             status: status.slice(),
         };
         let run = |messages: Messages<'_, '_>| {
-            let task = match (operation, messages) {
-                (Operation::Pass(pass), Messages::Segments(segments)) => Task::Pass(pass, segments),
-                (Operation::Fused(fused), Messages::Aead(messages)) => Task::Fused(fused, messages),
-                _ => panic!("messages of another operation"),
-            };
-            device.submit(KernelId(0), task.into())?.wait()
+            device.submit(KernelId(0), messages.into_task(operation).into())?.wait()
         };
         run_on_host(memory, operation, &table, Stream::default(), run).unwrap();
         let mut expected = vec![9; 96];

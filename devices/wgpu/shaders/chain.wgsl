@@ -1,6 +1,5 @@
 // The serial modes. Each step of a message needs the result of the previous step, so an invocation processes MESSAGES
-// messages at once, each under its own key. A tile is a message; `extra` is the place of its register, which is the
-// chaining state.
+// messages at once, each under its own key. A tile is a message; `extra` is the place of its chaining state.
 //
 // The messages of a launch should be sorted by length, because an invocation runs until its longest message ends.
 
@@ -35,7 +34,7 @@ fn chain_input(tile: Tile, step: u32) -> vec4<u32> {
     return before;
 }
 
-// The register after the ciphertext byte or bit has been shifted in at its end.
+// The chaining state after the ciphertext byte or bit has been shifted in at its end.
 fn push_byte(a: vec4<u32>, byte: u32) -> vec4<u32> {
     return (a >> vec4(8u)) | vec4(a.yzw << vec3(24u), byte << 24u);
 }
@@ -44,7 +43,7 @@ fn push_bit(a: vec4<u32>, bit: u32) -> vec4<u32> {
     return swap_bytes((words << vec4(1u)) | vec4(words.yzw >> vec3(31u), bit));
 }
 
-// Computes and writes the output and the next register. `block` is the output of the cipher.
+// Computes and writes the output and the next chaining state. `block` is the output of the cipher.
 fn chain_output(tile: Tile, step: u32, block: vec4<u32>) {
     let place = tile.at + step;
     if launch.option >= CFB8_ENCRYPT && launch.option <= CFB1_DECRYPT {
@@ -67,23 +66,23 @@ fn chain_output(tile: Tile, step: u32, block: vec4<u32>) {
     }
     let text = data[place];
     let before = data[tile.extra];
-    // A partial block ends the message and does not change the register.
+    // A partial block ends the message and does not change the chaining state.
     let is_whole = tile.blocks >= 16u * (step + 1u);
     var result = block;
-    var reg = block;
+    var state = block;
     if launch.option == CFB_ENCRYPT {
         result = block ^ text;
-        reg = result;
+        state = result;
     } else if launch.option == OFB {
         result = block ^ text;
     } else if launch.option == PCBC_ENCRYPT {
-        reg = block ^ text;
+        state = block ^ text;
     } else if launch.option == PCBC_DECRYPT {
         result = block ^ before;
-        reg = result ^ text;
+        state = result ^ text;
     }
     if launch.option != CBC_MAC { data[place] = result; }
-    if is_whole { data[tile.extra] = reg; }
+    if is_whole { data[tile.extra] = state; }
 }
 
 // Bit planes in `data`: a Byte takes two blocks.

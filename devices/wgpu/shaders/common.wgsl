@@ -14,11 +14,11 @@ struct Tile {
     blocks: u32,  // number of blocks; for serial modes, partial blocks and tags the number of bytes
     key: u32,     // number of the key
     // XTS: the place of the encrypted tweak. CTR: the place of the status. CBC and CFB decryption: see `block_before`.
-    // GHASH: the place of the result. Serial modes: the place of the register. Tags, tails and OCB3: see those files.
+    // GHASH: the place of the result. Serial modes: the place of the chaining state. Tags, tails and OCB3: see those files.
     extra: u32,
     // XTS: the power of x for the first block. CTR: the counter. CBC and CFB decryption: the preceding ciphertext block.
     // GHASH: the chaining state. Tags: the expected tag.
-    reg: vec4<u32>,
+    state: vec4<u32>,
 }
 
 struct Launch {
@@ -52,11 +52,11 @@ fn number_of(block: vec4<u32>) -> vec4<u32> { return swap_bytes(block).wzyx; }
 // Rows beyond the end of a tile read the last block of the tile and write nothing. A tile has at least one block.
 fn block_at(tile: Tile, index: u32) -> vec4<u32> { return data[tile.at + min(index, tile.blocks - 1u)]; }
 
-// The ciphertext block before a block of a tile. For the first block of a tile, it is `reg`, or if `extra` is 1 the block
+// The ciphertext block before a block of a tile. For the first block of a tile, it is `state`, or if `extra` is 1 the block
 // before the tile in `data`.
 fn block_before(tile: Tile, index: u32) -> vec4<u32> {
     let place = min(index, tile.blocks - 1u) + tile.extra;
-    return select(data[tile.at + max(place, 1u) - 1u - tile.extra], tile.reg, place == 0u);
+    return select(data[tile.at + max(place, 1u) - 1u - tile.extra], tile.state, place == 0u);
 }
 
 fn store(tile: Tile, index: u32, block: vec4<u32>) {

@@ -5,7 +5,7 @@
 // - `at` is the place of its hash; for OCB3, of the encrypted block that OcbEnd has made,
 // - `blocks` is the length of its tag in bytes,
 // - `extra` is the place of the mask of its tag; for OCB3, of the hash of its associated data,
-// - `reg` is the tag to compare with.
+// - `state` is the tag to compare with.
 //
 // The results start at `launch.scratch`: a tag for each message (written only when sealing), then a status for each message.
 
@@ -21,7 +21,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     var status = DONE;
     if launch.option == 1u {
         // The computed tag is not written: if a message is refused, its correct tag must not leave the device.
-        let wrong = first_bytes(tag, tile.blocks) ^ tile.reg;
+        let wrong = first_bytes(tag, tile.blocks) ^ tile.state;
         status = select(DONE, REFUSED, (wrong.x | wrong.y | wrong.z | wrong.w) != 0u);
     } else {
         data[launch.scratch + id.x] = tag;

@@ -35,7 +35,7 @@ fn times_public(secret: vec4<u32>, known: vec4<u32>) -> vec4<u32> {
 
 // The tweak of the first row of an invocation; `next_tweak` computes the tweak of each further row.
 fn first_tweak(tile: Tile, lane: u32) -> vec4<u32> {
-    let tweak = times_public(data[tile.extra], tile.reg);
+    let tweak = times_public(data[tile.extra], tile.state);
     if lane == 0u { return tweak; }
     return times_below_x32(tweak, lane);
 }

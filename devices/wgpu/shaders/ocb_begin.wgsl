@@ -5,7 +5,7 @@
 // - `at` is the place of its encrypted nonce block (Ktop), which the first offset replaces,
 // - `blocks` is the number of bits by which Ktop is shifted, which is public and below 64,
 // - `extra` is the place of the pad,
-// - `reg` has the number of whole blocks in two words, and then the number of bytes of the partial block.
+// - `state` has the number of whole blocks in two words, and then the number of bytes of the partial block.
 
 // The upper word of two words that are shifted to the left by `count` bits, which is below 32.
 fn upper_word(high: u32, low: u32, count: u32) -> u32 { return (high << count) | ((low >> 1u) >> (31u - count)); }
@@ -32,7 +32,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     let tile = tiles[launch.first + id.x];
     let first = first_offset(data[tile.at], tile.blocks);
     data[tile.at] = first;
-    if tile.reg.z == 0u { return; }
+    if tile.state.z == 0u { return; }
     let masks = masks_of(tile.key);
-    data[tile.extra] = offset_of(masks, first, tile.reg.xy) ^ data[masks];
+    data[tile.extra] = offset_of(masks, first, tile.state.xy) ^ data[masks];
 }

@@ -1,6 +1,6 @@
 // OCB3 of whole blocks, with a tile for each invocation.
 
-fn set_checksum(tile: Tile, lane: u32, sum: vec4<u32>) { data[tile.reg.w] = sum; }
+fn set_checksum(tile: Tile, lane: u32, sum: vec4<u32>) { data[tile.state.w] = sum; }
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {

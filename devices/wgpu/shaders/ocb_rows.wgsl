@@ -1,7 +1,7 @@
 // OCB3 of whole blocks (RFC 7253, sections 4.2 and 4.3): the rows of an invocation with their offsets, and the checksum of the
 // plaintext of a tile.
 //
-// A tile has in `reg`: the number of blocks of its message before it, a multiple of the blocks of a tile, in two words; the
+// A tile has in `state`: the number of blocks of its message before it, a multiple of the blocks of a tile, in two words; the
 // place of the first offset of the message; the place of the checksum. src/shader.rs generates `start` and `finish`.
 
 struct Walk {
@@ -12,8 +12,8 @@ struct Walk {
 
 fn first_row(tile: Tile, lane: u32) -> Walk {
     let masks = masks_of(tile.key);
-    let number = plus(tile.reg.xy, lane + 1u);
-    let offset = offset_of(masks, data[tile.reg.z], number);
+    let number = plus(tile.state.xy, lane + 1u);
+    let offset = offset_of(masks, data[tile.state.z], number);
     if LANES == 1u { return Walk(offset, number, masks); }
     return Walk(offset, vec2((number.x >> 5u) | (number.y << 27u), number.y >> 5u), masks);
 }

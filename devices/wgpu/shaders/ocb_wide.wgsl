@@ -27,7 +27,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation_
     add_upper(lane, 4u);
     add_upper(lane, 2u);
     add_upper(lane, 1u);
-    if lane == 0u && number < launch.tiles { data[tile.reg.w] = sums[index]; }
+    if lane == 0u && number < launch.tiles { data[tile.state.w] = sums[index]; }
     // The checksums are wiped, because a later workgroup could read them.
     workgroupBarrier();
     sums[index] = vec4(0u);

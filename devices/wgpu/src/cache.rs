@@ -1,12 +1,12 @@
 //! Compiled programs, stored in the user's cache directory for the next process. Some drivers have their own cache, but wgpu
 //! does not report which drivers do. Therefore this cache is used wherever wgpu supports it.
-#![allow(unsafe_code)] // one call of wgpu
+#![allow(unsafe_code, reason = "one call of wgpu")]
 
 use std::sync::Mutex;
 
-use lockstep_cache::Cache;
+use lockstep_cache::{Cache, hash};
 
-use crate::gpu::{lock, scoped};
+use crate::calls::{lock, scoped};
 
 /// Maximum number of bytes of a file. Longer files are not read.
 const MOST: u64 = 64 << 20;
@@ -66,19 +66,14 @@ impl Programs {
     }
 }
 
-/// FNV-1a. It detects damage, but not attacks.
-fn checksum(data: &[u8]) -> [u8; 8] {
-    let hash = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-    data.iter().fold(0xcbf2_9ce4_8422_2325u64, hash).to_le_bytes()
-}
-
+/// The content of a file: a checksum, which detects damage but not attacks, and the data.
 fn packed(data: &[u8]) -> Vec<u8> {
-    [&checksum(data), data].concat()
+    [&hash(data).to_le_bytes(), data].concat()
 }
 
 fn unpacked(content: &[u8]) -> Option<&[u8]> {
     let (sum, data) = content.split_first_chunk::<8>()?;
-    (*sum == checksum(data)).then_some(data)
+    (*sum == hash(data).to_le_bytes()).then_some(data)
 }
 
 #[cfg(test)]

@@ -2,90 +2,28 @@
 
 use std::sync::Arc;
 
-use lockstep_core::chaining::ChainingState;
 use lockstep_core::data::{Data, DeviceSlice};
 use lockstep_core::work::{AeadMessage, Operation, Pass, Segment};
-use lockstep_core::{Block, Error, KeySize, Result};
+use lockstep_core::{Block, Error, Result};
 use lockstep_gpu_host::compose::{self, PassRunner};
 use lockstep_gpu_host::{Kind, Limits, Messages, Piece, Pipeline, Results, submit};
 
+use crate::calls::lock;
 use crate::encode::{Chunk, Found, Staged};
-use crate::gpu::{Gpu, lock};
-use crate::kernel::{Family, ROWS, WIDE};
+use crate::gpu::Gpu;
 use crate::memory::{download, zero};
-use crate::ocb_long::{self, Offsets};
+use crate::ocb_long;
 use crate::staging::{Pool, Staging};
+use crate::task::Task;
 
 /// Maximum number of pieces of a chunk, so that the descriptions of the pieces stay smaller than the chunk.
 const MOST_PIECES: usize = 16 * 1024;
-
-/// Limits, in bytes and in chunks, for the part of a message that is hashed at once, and for a message of GCM or OCB3 in
-/// one chunk. The limit in bytes is 2^21 blocks; the levels of GHASH would allow 2^24.
-const MOST_AT_ONCE: usize = 32 << 20;
-const CHUNKS_AT_ONCE: usize = 8;
 
 /// Blocks that a message of an AEAD takes in addition to its data.
 const OVERHEAD_BLOCKS: usize = 8;
 
 /// Maximum number of bytes of a message in one chunk, for serial modes. This limits the number of launches of the chunk.
 const CHAINED_AT_ONCE: usize = 32 << 10;
-
-/// Number of bytes of a chunk, for data in host memory and for data in device memory.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Chunks {
-    pub(crate) host: usize,
-    pub(crate) device: usize,
-}
-
-/// One call.
-#[derive(Clone)]
-pub(crate) struct Task {
-    pub(crate) pool: Arc<Pool>,
-    /// The kernel. None for the measurement of overheads: the data are copied, but no kernel runs.
-    pub(crate) family: Option<&'static Family>,
-    pub(crate) operation: Operation,
-    pub(crate) size: KeySize,
-    /// True if 32 invocations share each tile.
-    pub(crate) wide: bool,
-    pub(crate) chunks: Chunks,
-    /// For chunks of a long message of OCB3: the offsets that an ECB pass adds to the blocks before and after.
-    pub(crate) offsets: Option<Arc<Offsets>>,
-}
-
-impl Task {
-    pub(crate) fn gpu(&self) -> &Arc<Gpu> {
-        self.pool.device()
-    }
-
-    pub(crate) fn kind(&self) -> Kind {
-        Kind::of(self.operation)
-    }
-
-    /// How the chaining state changes from tile to tile. GCM uses a counter, although its messages have no final chaining
-    /// state.
-    pub(crate) fn chaining(&self) -> ChainingState {
-        match self.operation {
-            Operation::Pass(pass) => ChainingState::of(pass),
-            Operation::Fused(_) => ChainingState::Counter32,
-        }
-    }
-
-    /// The value of `Launch::option` for tiles: a mask for the carry out of the low 32 bits of a counter.
-    pub(crate) fn counter_mask(&self) -> u32 {
-        if self.chaining() == ChainingState::Counter32 { 0 } else { u32::MAX }
-    }
-
-    /// Bytes of a whole tile.
-    pub(crate) fn tile(&self) -> usize {
-        16 * ROWS * if self.wide { WIDE } else { 1 }
-    }
-
-    /// Maximum number of bytes that one chunk hashes of a message, or processes of a message of GCM or OCB3.
-    fn most_at_once(&self, resident: bool) -> usize {
-        let chunk = if resident { self.chunks.device } else { self.chunks.host };
-        MOST_AT_ONCE.min(chunk.max(16).saturating_mul(CHUNKS_AT_ONCE) / 16 * 16)
-    }
-}
 
 impl Pipeline for Task {
     type Device = Gpu;
@@ -101,7 +39,7 @@ impl Pipeline for Task {
     }
 
     fn limits(&self, resident: bool) -> Limits {
-        let kind = self.kind();
+        let kind = self.kind;
         Limits {
             bytes: if resident { self.chunks.device } else { self.chunks.host },
             pieces: MOST_PIECES,
@@ -126,7 +64,7 @@ impl Pipeline for Task {
         let resident = matches!(message.data, Data::Device { .. });
         let is_long = message.aad.len().saturating_add(message.data.len()) > self.most_at_once(resident);
         if is_long {
-            match self.kind() {
+            match self.kind {
                 Kind::Ocb { opens } => ocb_long::seal_or_open(self, opens, message, begun)?,
                 kind => compose::gcm(self, kind == Kind::Gcm { opens: true }, message, begun)?,
             }
@@ -202,8 +140,7 @@ impl Pipeline for Task {
 
 impl PassRunner for Task {
     fn run(&self, pass: Pass, segment: Segment<'_>) -> Result<()> {
-        let task = Task { operation: Operation::Pass(pass), ..self.clone() };
-        submit(task, Messages::Segments(&mut [segment]))?.wait()
+        submit(self.with_pass(pass), Messages::Segments(&mut [segment]))?.wait()
     }
 
     fn download(&self, from: &DeviceSlice, to: &mut [u8]) -> Result<()> {

@@ -7,15 +7,17 @@ use lockstep_core::backend::{
     Completion, Cost, Counter, Device, DeviceId, DeviceMemory, DeviceProperties, HardwareId, KernelId,
     KernelInfo,
 };
-use lockstep_core::work::{FusedAead, Operation, Pass, Segment, Task as CoreTask, Work};
+use lockstep_core::work::{Operation, Pass, Segment, Work};
 use lockstep_core::{KeySize, Result};
 use lockstep_gpu_host::table::run_on_host;
-use lockstep_gpu_host::{Messages, Overhead, submit};
+use lockstep_gpu_host::{Kind, Messages, Overhead, submit};
 
-use crate::chunk::{Chunks, Task};
 use crate::gpu::Gpu;
 use crate::kernel::{FAMILIES, Family, LaunchOptions};
 use crate::staging::Pool;
+use crate::task::{Chunks, Task};
+
+mod memory;
 
 /// Number of bytes of a chunk. It is large enough to fill the device and to make the cost of launches small, and small
 /// enough for chunks to overlap. It is smaller for a software device, which shares caches with the threads that fill its
@@ -102,7 +104,8 @@ impl WgpuDevice {
     ) -> Result<Completion<'w>> {
         match (kind, segments.first()) {
             (Overhead::Copy, Some(_)) => {
-                self.start(None, Operation::Pass(Pass::EcbEncrypt), Messages::Segments(segments))
+                let pass = Pass::EcbEncrypt;
+                self.start(None, (Operation::Pass(pass), Kind::of_pass(pass)), Messages::Segments(segments))
             }
             _ => Ok(Completion::Done),
         }
@@ -129,7 +132,7 @@ impl WgpuDevice {
     pub(crate) fn start<'w, 'd: 'w>(
         &self,
         family: Option<&'static Family>,
-        operation: Operation,
+        (operation, kind): (Operation, Kind),
         messages: Messages<'w, 'd>,
     ) -> Result<Completion<'w>> {
         if messages.is_empty() {
@@ -146,24 +149,21 @@ impl WgpuDevice {
             Chunks { host: CHUNK, device: if is_large { DEVICE_CHUNK } else { SMALL_DEVICE_CHUNK } }
         };
         let chunks = self.options.chunk.map_or(chunks, |bytes| Chunks { host: bytes, device: bytes });
-        submit(Task { pool: self.pool()?, family, operation, size, wide, chunks, offsets: None }, messages)
+        submit(
+            Task { pool: self.pool()?, family, operation, kind, size, wide, chunks, offsets: None },
+            messages,
+        )
     }
 }
 
-/// True if a family supports an operation. Serial modes have bitsliced programs only.
-fn does(family: &Family, operation: Operation, size: KeySize) -> bool {
-    if !operation.takes_key(size) {
-        return false;
-    }
-    match operation {
-        Operation::Pass(pass) => !pass.is_serial() || family.constant_time,
-        Operation::Fused(fused) => match fused.sealing() {
-            FusedAead::GcmSeal => true,
-            // OCB3 has bitsliced programs only.
-            FusedAead::OcbSeal => family.constant_time,
-            _ => false,
-        },
-    }
+/// The kind of an operation that a family supports. Serial modes and OCB3 have bitsliced programs only.
+fn kind_of(family: &Family, operation: Operation, size: KeySize) -> Option<Kind> {
+    let kind = Kind::of(operation).filter(|_| operation.takes_key(size))?;
+    let is_supported = match kind {
+        Kind::Chain(_) | Kind::Ocb { .. } => family.constant_time,
+        Kind::Tiles(_) | Kind::Ghash | Kind::Polyval | Kind::Gcm { .. } => true,
+    };
+    is_supported.then_some(kind)
 }
 
 /// The name of the programming interface of a device.
@@ -213,10 +213,7 @@ impl Device for WgpuDevice {
 
     fn cost(&self, kernel: KernelId, operation: Operation, size: KeySize) -> Option<Cost> {
         let family = self.family(kernel)?;
-        if !does(family, operation, size) {
-            return None;
-        }
-        let serial = matches!(operation, Operation::Pass(pass) if pass.is_serial());
+        let serial = matches!(kind_of(family, operation, size)?, Kind::Chain(_));
         // Conservative estimates, because these devices differ widely.
         Some(match (self.software, serial) {
             (true, true) => Cost::new(1e6, 0.001),
@@ -244,21 +241,15 @@ impl Device for WgpuDevice {
         let name = self.infos.get(usize::from(kernel.0)).map_or("this device", |info| info.name);
         let unsupported = || operation.unsupported_by(name);
         let family = self.family(kernel).ok_or_else(unsupported)?;
-        let size = match &work.task {
-            CoreTask::Pass(_, segments) => segments.first().map(|segment| segment.key.size()),
-            CoreTask::Fused(_, messages) => messages.first().map(|message| message.key.size()),
-            CoreTask::Table(_, table) => Some(table.key_size),
-        };
-        let Some(size) = size else { return Ok(Completion::Done) };
-        if !does(family, operation, size) {
-            return Err(unsupported());
-        }
-        match work.task {
-            CoreTask::Pass(_, segments) => self.start(Some(family), operation, Messages::Segments(segments)),
-            CoreTask::Fused(_, messages) => self.start(Some(family), operation, Messages::Aead(messages)),
+        let Some(size) = work.task.key_size() else { return Ok(Completion::Done) };
+        let kind = kind_of(family, operation, size).ok_or_else(unsupported)?;
+        match Messages::of(work.task) {
+            Ok(messages) => self.start(Some(family), (operation, kind), messages),
             // The host expands the keys, so it must read the arrays of the table.
-            CoreTask::Table(_, table) => {
-                let run = |messages: Messages<'_, '_>| self.start(Some(family), operation, messages)?.wait();
+            Err(table) => {
+                let run = |messages: Messages<'_, '_>| {
+                    self.start(Some(family), (operation, kind), messages)?.wait()
+                };
                 run_on_host(self, operation, &table, work.stream, run).map(|()| Completion::Done)
             }
         }

@@ -3,13 +3,14 @@
 use lockstep_core::data::Data;
 use lockstep_core::work::Tag;
 use lockstep_core::{Block, Result};
+use lockstep_gpu_host::compose::GcmSteps;
 use lockstep_gpu_host::power::{power_of_x, times_power_of_x};
 use lockstep_gpu_host::{Chain, Kind, Messages, Piece, with_input};
 
-use crate::chunk::Task;
+use crate::allocation::WORD;
 use crate::kernel::{CHAIN_MESSAGES, CHAIN_STEPS, Family, GHASH_LEVELS, GHASH_RUN, Part, Program, WIDE};
 use crate::launch::{Launch, Tile, Tiles};
-use crate::memory::WORD;
+use crate::task::Task;
 
 /// Sections of `work`, in blocks.
 #[derive(Default)]
@@ -78,6 +79,65 @@ pub(crate) struct Work<'a, 'w, 'd> {
     pub(crate) numbers: &'a [(u32, u32)],
     pub(crate) keys: usize,
     pub(crate) places: &'a Places,
+}
+
+/// The launches of GCM.
+pub(crate) struct Gcm<'g, 'a, 'w, 'd> {
+    work: &'g Work<'a, 'w, 'd>,
+    list: &'g mut DispatchList,
+    layout: &'g mut Layout,
+    opens: bool,
+    /// The first block of the hashes of the messages.
+    hashes: usize,
+}
+
+impl<'g, 'a, 'w, 'd> Gcm<'g, 'a, 'w, 'd> {
+    pub(crate) fn new(
+        work: &'g Work<'a, 'w, 'd>,
+        list: &'g mut DispatchList,
+        layout: &'g mut Layout,
+        opens: bool,
+    ) -> Self {
+        let hashes = layout.section(work.pieces.len());
+        Gcm { work, list, layout, opens, hashes }
+    }
+}
+
+impl GcmSteps for Gcm<'_, '_, '_, '_> {
+    fn encrypt_auxiliary(&mut self) -> Result<()> {
+        let mut keys: Vec<u32> = (0..self.work.keys as u32).collect();
+        keys.extend(self.work.numbers.iter().map(|&(key, _)| key));
+        // The masks follow the hash keys.
+        self.work.prelude(self.list, self.work.places.zeros, keys);
+        Ok(())
+    }
+
+    fn ctr(&mut self, is_gated: bool) -> Result<()> {
+        self.work.tiles(self.list, Part::Ctr, is_gated);
+        Ok(())
+    }
+
+    fn hash(&mut self) -> Result<()> {
+        let places = self.work.places;
+        // If the ciphertext came from the host, the host has already padded it.
+        if !self.opens || places.resident {
+            self.work.pads(self.list);
+        }
+        let hashed = (self.work.pieces.iter().enumerate()).map(|(index, piece)| Hashed {
+            piece: index,
+            at: places.hashed[index],
+            // Includes the block of lengths.
+            blocks: places.data[index] - places.hashed[index] + piece.range.len().div_ceil(16) + 1,
+            output: self.hashes + index,
+        });
+        self.work.hash(self.list, self.layout, hashed.collect())
+    }
+
+    fn tags(&mut self) -> Result<()> {
+        let (hashes, masks) = (self.hashes, self.work.places.masks);
+        self.work.tags(self.list, self.opens, |index| (hashes + index, masks + index));
+        Ok(())
+    }
 }
 
 impl Work<'_, '_, '_> {
@@ -185,36 +245,6 @@ impl Work<'_, '_, '_> {
         self.hash(list, layout, hashed.collect())
     }
 
-    /// GCM (SP 800-38D, 7.1 and 7.2). Encryption computes the tags; decryption compares the tags before it decrypts data.
-    pub(crate) fn gcm(&self, list: &mut DispatchList, layout: &mut Layout, opens: bool) -> Result<()> {
-        let count = self.pieces.len();
-        let mut keys: Vec<u32> = (0..self.keys as u32).collect();
-        keys.extend(self.numbers.iter().map(|&(key, _)| key));
-        // The masks follow the hash keys.
-        self.prelude(list, self.places.zeros, keys);
-        if !opens {
-            self.tiles(list, Part::Ctr, false);
-        }
-        // If the ciphertext came from the host, the host has already padded it.
-        if !opens || self.places.resident {
-            self.pads(list);
-        }
-        let hashes = layout.section(count);
-        let hashed = (self.pieces.iter().enumerate()).map(|(index, piece)| Hashed {
-            piece: index,
-            at: self.places.hashed[index],
-            // Includes the block of lengths.
-            blocks: self.places.data[index] - self.places.hashed[index] + piece.range.len().div_ceil(16) + 1,
-            output: hashes + index,
-        });
-        self.hash(list, layout, hashed.collect())?;
-        self.tags(list, opens, |index| (hashes + index, self.places.masks + index));
-        if opens {
-            self.tiles(list, Part::Ctr, true);
-        }
-        Ok(())
-    }
-
     /// Computes or compares the tags. The tag of a message is the sum of the blocks at the two places that `places` returns.
     pub(crate) fn tags(
         &self,
@@ -277,7 +307,7 @@ impl Work<'_, '_, '_> {
 
     /// True for POLYVAL, whose hash keys are the keys themselves.
     fn is_polyval(&self) -> bool {
-        self.task.kind() == Kind::Polyval
+        self.task.kind == Kind::Polyval
     }
 
     /// GHASH or POLYVAL, after the hash keys have been computed.
@@ -290,7 +320,7 @@ impl Work<'_, '_, '_> {
             key: key as u32,
             ..Tile::default()
         }));
-        let continues = matches!(self.task.kind(), Kind::Ghash | Kind::Polyval);
+        let continues = matches!(self.task.kind, Kind::Ghash | Kind::Polyval);
         let scratch = layout.section(GHASH_LEVELS * self.keys) as u32;
         let powers = self.launch(Program::GhashPowers, first, self.keys, self.keys);
         list.launches.push(Launch { scratch, step, ..powers });
@@ -361,7 +391,12 @@ fn steps_of(chain: Chain, bytes: u32) -> u32 {
     match chain {
         Chain::Cfb8Encrypt | Chain::Cfb8Decrypt => bytes,
         Chain::Cfb1Encrypt | Chain::Cfb1Decrypt => 8 * bytes,
-        _ => bytes.div_ceil(16),
+        Chain::CbcEncrypt
+        | Chain::Cfb128Encrypt
+        | Chain::Ofb
+        | Chain::PcbcEncrypt
+        | Chain::PcbcDecrypt
+        | Chain::CbcMac => bytes.div_ceil(16),
     }
 }
 

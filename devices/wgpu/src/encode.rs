@@ -8,20 +8,21 @@ use lockstep_core::chaining::ChainingState;
 use lockstep_core::data::Data;
 use lockstep_core::gcm::{counter_block, lengths_block};
 use lockstep_core::ocb::nonce_block;
-use lockstep_core::work::{AeadMessage, Pass};
-use lockstep_gpu_host::{Kind, Messages, Piece, PieceKeys, with_input};
+use lockstep_core::work::AeadMessage;
+use lockstep_gpu_host::compose::gcm_of_chunk;
+use lockstep_gpu_host::{Kind, Messages, Piece, PieceKeys, Tiles, with_input};
 use wgpu::{CommandEncoder, CommandEncoderDescriptor};
 use zeroize::Zeroizing;
 
-use crate::chunk::Task;
-use crate::dispatch::{DispatchList, Layout, Places, Work};
+use crate::allocation::{Place, WORD};
+use crate::dispatch::{DispatchList, Gcm, Layout, Places, Work};
 use crate::gpu::{ALIGNMENT, Bindings, Gpu};
 use crate::kernel::{Part, Program};
 use crate::launch::Tile;
 use crate::lookup;
-use crate::memory::{Place, WORD};
-use crate::ocb_long::Offsets;
+use crate::offsets::Offsets;
 use crate::staging::{Room, Staging};
+use crate::task::Task;
 
 /// A chunk that is ready to be submitted.
 pub(crate) struct Staged {
@@ -125,11 +126,11 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
     }
 
     fn is_gcm(&self) -> bool {
-        matches!(self.task.kind(), Kind::Gcm { .. })
+        matches!(self.task.kind, Kind::Gcm { .. })
     }
 
     fn is_ocb(&self) -> bool {
-        matches!(self.task.kind(), Kind::Ocb { .. })
+        matches!(self.task.kind, Kind::Ocb { .. })
     }
 
     fn is_aead(&self) -> bool {
@@ -141,13 +142,13 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
     }
 
     fn looks_back(&self) -> bool {
-        self.task.kind().looks_back()
+        self.task.kind.looks_back()
     }
 
     /// True if the device reads chaining states from `work`.
     fn has_states(&self) -> bool {
-        match self.task.kind() {
-            Kind::Tiles(_) => self.task.kind().tweaks(),
+        match self.task.kind {
+            Kind::Tiles(_) => self.task.kind.tweaks(),
             Kind::Ghash | Kind::Polyval | Kind::Chain(_) => true,
             Kind::Gcm { .. } | Kind::Ocb { .. } => false,
         }
@@ -174,7 +175,7 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
     fn places(&self, layout: &mut Layout) -> (Places, Range<usize>) {
         let count = self.pieces.len();
         let states = layout.section(if self.has_states() { count } else { 0 });
-        let kind = self.task.kind();
+        let kind = self.task.kind;
         let encrypts_zeros = kind.hashes() && kind != Kind::Polyval || self.is_ocb();
         let zeros = layout.section(if encrypts_zeros { self.keys.all.len() } else { 0 });
         let offsets = layout.section(if self.task.offsets.is_some() { Offsets::BLOCKS } else { 0 });
@@ -213,14 +214,16 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
         let (pieces, numbers) = (self.pieces, &self.keys.numbers[..]);
         let keys = self.keys.all.len();
         let work = Work { task: self.task, family, pieces, messages: self.messages, numbers, keys, places };
-        match self.task.kind() {
-            Kind::Tiles(pass) if self.task.offsets.is_some() => {
-                work.ocb_part(&mut list, layout, pass == Pass::EcbDecrypt);
+        match self.task.kind {
+            Kind::Tiles(tiles) if self.task.offsets.is_some() => {
+                work.ocb_part(&mut list, layout, tiles == Tiles::EcbDecrypt);
             }
-            Kind::Tiles(pass) => work.tiles(&mut list, Part::of(pass), false),
+            Kind::Tiles(tiles) => work.tiles(&mut list, Part::of(tiles), false),
             Kind::Ghash | Kind::Polyval => work.ghash(&mut list, layout)?,
             Kind::Chain(chain) => work.chain(&mut list, layout, chain),
-            Kind::Gcm { opens } => work.gcm(&mut list, layout, opens)?,
+            Kind::Gcm { opens } => {
+                gcm_of_chunk(&mut Gcm::new(&work, &mut list, layout, opens), opens)?;
+            }
             Kind::Ocb { opens } => work.ocb(&mut list, layout, opens),
         }
         if self.is_resident() && self.writes() {
@@ -253,7 +256,7 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
         let resident = self.is_resident();
         // If the data are in device memory, only the sections before them are copied back.
         let data_end = if resident { input.start } else { input.end };
-        let back = match self.task.kind() {
+        let back = match self.task.kind {
             _ if !self.writes() => places.states..places.states + count,
             Kind::Gcm { .. } | Kind::Ocb { .. } => places.tags..data_end,
             _ if self.task.offsets.is_some() => places.tags..data_end,

@@ -3,16 +3,17 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use lockstep_cache::Cache;
 use lockstep_core::backend::{Counter, DeviceId};
 use lockstep_core::{Error, Result};
 
+use crate::allocation::Allocations;
 use crate::cache::Programs;
+use crate::calls::{lock, scoped};
 use crate::kernel::Program;
 use crate::launch::Launch;
-use crate::memory::Allocations;
 use crate::shader;
 
 /// An open device.
@@ -34,10 +35,6 @@ pub(crate) struct Gpu {
     /// Makes polls panic, as wgpu does when the driver reports the loss of the device.
     #[cfg(test)]
     pub(crate) poll_panics: std::sync::atomic::AtomicBool,
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// The value at a place. If there is no value, the function calls `make` and keeps the result if there is no error. Only one
@@ -298,18 +295,6 @@ fn catch_loss<T>(failure: &Mutex<Option<String>>, call: impl FnOnce() -> T) -> O
     let message = message.or_else(|| panicked.downcast_ref::<&str>().copied());
     lock(failure).get_or_insert_with(|| lost_because(message.unwrap_or("wgpu panicked")));
     None
-}
-
-/// The result of a call, and the error that wgpu reported for it.
-pub(crate) fn scoped<T>(device: &wgpu::Device, call: impl FnOnce() -> T) -> (T, Option<wgpu::Error>) {
-    let scopes = [wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Internal]
-        .map(|filter| device.push_error_scope(filter));
-    let value = call();
-    let mut error = None;
-    for scope in scopes.into_iter().rev() {
-        error = error.or(pollster::block_on(scope.pop()));
-    }
-    (value, error)
 }
 
 fn lost_because(message: &str) -> String {

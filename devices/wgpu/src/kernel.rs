@@ -1,6 +1,6 @@
 //! The kernels and their programs.
 
-use lockstep_core::work::Pass;
+use lockstep_gpu_host::Tiles;
 
 /// A function that every family of kernels has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -20,20 +20,16 @@ pub(crate) enum Part {
 
 impl Part {
     /// The function for a pass in tiles.
-    ///
-    /// # Panics
-    /// Panics for passes that are not in tiles.
-    pub(crate) fn of(pass: Pass) -> Part {
-        match pass {
-            Pass::EcbEncrypt => Part::EcbEncrypt,
-            Pass::EcbDecrypt => Part::EcbDecrypt,
-            Pass::Ctr | Pass::Ctr32 => Part::Ctr,
-            Pass::CtrLittle32 => Part::CtrLittle32,
-            Pass::CbcDecrypt => Part::CbcDecrypt,
-            Pass::Cfb128Decrypt => Part::CfbDecrypt,
-            Pass::XtsEncrypt => Part::XtsEncrypt,
-            Pass::XtsDecrypt => Part::XtsDecrypt,
-            other => unreachable!("{other:?} is not in tiles, or not supported"),
+    pub(crate) fn of(tiles: Tiles) -> Part {
+        match tiles {
+            Tiles::EcbEncrypt => Part::EcbEncrypt,
+            Tiles::EcbDecrypt => Part::EcbDecrypt,
+            Tiles::Ctr | Tiles::Ctr32 => Part::Ctr,
+            Tiles::CtrLittle32 => Part::CtrLittle32,
+            Tiles::CbcDecrypt => Part::CbcDecrypt,
+            Tiles::Cfb128Decrypt => Part::CfbDecrypt,
+            Tiles::XtsEncrypt => Part::XtsEncrypt,
+            Tiles::XtsDecrypt => Part::XtsDecrypt,
         }
     }
 

@@ -8,19 +8,22 @@
 //! | `kernel` | the kernels and their programs |
 //! | `shader` | the source of the programs |
 //! | `lookup` | the T-tables of `wgpu/table` |
+//! | `task` | a call: its operation, its kernel, and how its data are divided |
 //! | `chunk`, `encode`, `dispatch` | the chunks of a call: layout, launches and submission |
-//! | `ocb`, `ocb_long` | the launches of OCB3, and messages that are too long for a chunk |
+//! | `ocb`, `ocb_long`, `offsets` | the launches of OCB3, and messages that are too long for a chunk |
 //! | `staging` | staging buffers on both sides |
-//! | `memory` | device memory that callers allocate |
+//! | `allocation`, `memory` | device memory that callers allocate, and copies from and to it |
 //! | `launch` | parameters of programs |
-//! | `gpu` | an open device of wgpu, with failures as errors |
+//! | `gpu`, `calls` | an open device of wgpu, with failures as errors |
 //! | `cache` | compiled programs, stored for the next process |
 //!
 //! The shaders are in `shaders/`.
 #![deny(unsafe_code)]
 
+mod allocation;
 mod backend;
 mod cache;
+mod calls;
 mod chunk;
 pub mod device;
 mod dispatch;
@@ -32,8 +35,10 @@ mod lookup;
 mod memory;
 mod ocb;
 mod ocb_long;
+mod offsets;
 mod shader;
 mod staging;
+mod task;
 
 // Unit tests that need a device use the same device as the tests in `tests`.
 #[cfg(test)]

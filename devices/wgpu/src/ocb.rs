@@ -19,7 +19,7 @@ use lockstep_gpu_host::Piece;
 use crate::dispatch::{DispatchList, Layout, Work};
 use crate::kernel::{Part, Program, ROWS, SUM_RUN, WIDE};
 use crate::launch::{Launch, Tile};
-use crate::ocb_long::Offsets;
+use crate::offsets::Offsets;
 
 /// Associated data of at least this number of blocks are encrypted in tiles.
 const TILED_FROM: usize = 16;
@@ -290,7 +290,7 @@ impl Work<'_, '_, '_> {
     }
 }
 
-/// `reg` of a tile.
+/// `state` of a tile.
 fn words(words: [u32; 4]) -> Block {
     let mut block = Block::default();
     for (place, word) in block.chunks_exact_mut(4).zip(words) {

@@ -2,61 +2,24 @@
 //! which are processed by the program of [`crate::ocb`]. A chunk can start at any block, and returns its checksum. The host
 //! computes the masks, adds the checksums, and processes the partial block and the tag by encryptions of single blocks.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use lockstep_core::data::Data;
 use lockstep_core::gcm::settle;
 use lockstep_core::ocb::{Masks, first_offset, nonce_block, xor};
-use lockstep_core::work::{AeadMessage, Operation, Pass, Segment, Status};
+use lockstep_core::work::{AeadMessage, Pass, Segment, Status};
 use lockstep_core::{Block, Key, Result};
 use lockstep_gpu_host::compose::PassRunner;
 use lockstep_gpu_host::{Messages, submit, with_input, with_output};
 use zeroize::Zeroizing;
 
-use crate::chunk::Task;
-use crate::gpu::lock;
+use crate::calls::lock;
 use crate::memory::{download, upload};
+use crate::offsets::Offsets;
+use crate::task::Task;
 
 /// Bytes of associated data that are hashed at once.
 const HASHED_AT_ONCE: usize = 1 << 20;
-
-/// The offsets of a message, and the checksum of the chunks that have ended.
-#[derive(Default)]
-pub(crate) struct Offsets {
-    masks: Masks,
-    first: Zeroizing<Block>,
-    checksum: Mutex<Zeroizing<Block>>,
-}
-
-impl Offsets {
-    /// The number of masks L_i. It is enough for every message.
-    pub(crate) const LEVELS: usize = 48;
-    /// Number of blocks of [`Offsets::blocks`].
-    pub(crate) const BLOCKS: usize = 3 + Offsets::LEVELS;
-
-    /// The offsets of a message whose first offset is `first`. The key encrypts the block of zeros to `star`.
-    fn new(star: &Block, first: &Block) -> Arc<Offsets> {
-        let mut offsets = Arc::<Offsets>::default();
-        // The masks are filled in their final place, because moving them would leave a copy.
-        let new = Arc::get_mut(&mut offsets).expect("no other owner yet");
-        new.masks.fill(star);
-        *new.first = *first;
-        offsets
-    }
-
-    /// The first offset, then the masks in the order of `shaders/ocb.wgsl`.
-    pub(crate) fn blocks(&self) -> impl Iterator<Item = &Block> {
-        let masks = &self.masks;
-        [&*self.first, &masks.star, &masks.dollar]
-            .into_iter()
-            .chain((0..Offsets::LEVELS as u32).map(|i| masks.l(i)))
-    }
-
-    /// Adds the checksum of a chunk.
-    pub(crate) fn add(&self, checksum: &Block) {
-        xor(&mut lock(&self.checksum), checksum);
-    }
-}
 
 /// Seals or opens a message. Sets `begun` when the output has been written. If this returns an error and `begun` is true, the
 /// output is invalid. If the tag is wrong, the output is zeroed.
@@ -124,7 +87,7 @@ fn whole_blocks(
 ) -> Result<()> {
     let (key, whole, state) = (message.key, message.data.len() / 16 * 16, &mut Block::default());
     let pass = if opens { Pass::EcbDecrypt } else { Pass::EcbEncrypt };
-    let task = Task { operation: Operation::Pass(pass), offsets: Some(Arc::clone(offsets)), ..task.clone() };
+    let task = Task { offsets: Some(Arc::clone(offsets)), ..task.with_pass(pass) };
     let (data, _) = message.data.reborrow().split_at(whole);
     submit(task, Messages::Segments(&mut [Segment { key, tweak: None, state, data }]))?.wait()
 }
@@ -182,11 +145,12 @@ fn hash(task: &Task, key: &Key, masks: &Masks, aad: &[u8]) -> Result<Zeroizing<B
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chunk::Chunks;
     use crate::kernel::FAMILIES;
     use crate::software;
+    use crate::task::Chunks;
     use lockstep_core::KeySize;
-    use lockstep_core::work::Tweak;
+    use lockstep_core::work::{Operation, Tweak};
+    use lockstep_gpu_host::Kind;
     use lockstep_reference::Aes;
     use lockstep_testkit::suite::{noise, test_block, test_key};
 
@@ -223,6 +187,7 @@ mod tests {
                     pool: device.pool().unwrap(),
                     family: Some(&FAMILIES[0]),
                     operation: Operation::Pass(pass),
+                    kind: Kind::of_pass(pass),
                     size: KeySize::Aes128,
                     wide,
                     chunks: Chunks { host: 1 << 20, device: 1 << 20 },

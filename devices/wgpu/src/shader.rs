@@ -6,7 +6,11 @@ use std::fmt::Write;
 use crate::kernel::{Part, Program};
 
 const COMMON: &str = include_str!("../shaders/common.wgsl");
-const CIRCUITS: &str = include_str!("../shaders/aes.wgsl");
+const BYTES: &str = include_str!("../shaders/aes/bytes.wgsl");
+const SBOX: &str = include_str!("../shaders/aes/sbox.wgsl");
+const INVERSE_SBOX: &str = include_str!("../shaders/aes/inverse_sbox.wgsl");
+const COLUMN: &str = include_str!("../shaders/aes/column.wgsl");
+const INVERSE_COLUMN: &str = include_str!("../shaders/aes/inverse_column.wgsl");
 const PLANES: &str = include_str!("../shaders/planes.wgsl");
 const COUNTER: &str = include_str!("../shaders/counter.wgsl");
 const GF128: &str = include_str!("../shaders/gf128.wgsl");
@@ -101,31 +105,19 @@ fn constants(wide: bool, decrypts: bool) -> String {
     format!("const LANES = {lanes}u;\nconst DECRYPTS = {}u;\n", u32::from(decrypts))
 }
 
-/// The text of a function in a file.
-fn function<'t>(text: &'t str, name: &str) -> &'t str {
-    let start = text.find(&format!("\nfn {name}(")).map_or(text.len(), |at| at + 1);
-    let len = text[start..].find("\n}\n").map_or(0, |len| len + 3);
-    &text[start..start + len]
-}
-
 /// `item(0), item(1), ...`
 fn list(count: usize, item: impl Fn(usize) -> String) -> String {
     (0..count).map(item).collect::<Vec<_>>().join(", ")
 }
 
-/// The functions of `shaders/aes.wgsl` for encryption or decryption: the S-box, and a round of one column.
+/// The names of the functions of `shaders/aes` for encryption or decryption: the S-box, and a round of one column.
 fn circuits_of(decrypts: bool) -> [&'static str; 2] {
     if decrypts { ["inverse_sbox", "inverse_column"] } else { ["sbox", "column"] }
 }
 
-/// Appends the code for bit planes, and the functions of `shaders/aes.wgsl` with these names.
-fn circuits(text: &mut String, names: &[&str]) {
-    let head = CIRCUITS.find("\n\n// ").unwrap_or(CIRCUITS.len());
-    *text += &CIRCUITS[..head];
-    *text += "\n";
-    for name in names {
-        *text += function(CIRCUITS, name);
-    }
+/// Appends the code for bit planes, and the functions that [`circuits_of`] names.
+fn circuits(text: &mut String, decrypts: bool) {
+    text.extend(if decrypts { [BYTES, INVERSE_SBOX, INVERSE_COLUMN] } else { [BYTES, SBOX, COLUMN] });
     *text += PLANES;
     *text += &transpose_bits();
 }
@@ -133,10 +125,9 @@ fn circuits(text: &mut String, names: &[&str]) {
 /// Appends the code that encrypts or decrypts eight blocks as bit planes.
 fn columns(text: &mut String, decrypts: bool) {
     *text += &constants(false, decrypts);
-    let names = circuits_of(decrypts);
-    circuits(text, &names);
+    circuits(text, decrypts);
     *text += COLUMNS;
-    let [sbox, column] = names;
+    let [sbox, column] = circuits_of(decrypts);
     let rows = |item: &dyn Fn(usize) -> String| list(4, item);
     writeln!(
         text,
@@ -150,7 +141,7 @@ fn columns(text: &mut String, decrypts: bool) {
 
 /// Appends the code that 32 blocks as bit planes need for encryption or decryption.
 fn planes(text: &mut String, decrypts: bool) {
-    circuits(text, &circuits_of(decrypts));
+    circuits(text, decrypts);
     writeln!(text, "struct State {{ {} }}", list(16, |p| format!("p{p}: Byte"))).unwrap();
     *text += &between_groups_and_planes();
 }
@@ -245,9 +236,9 @@ fn rows(text: &mut String, part: Part) {
         Part::EcbEncrypt | Part::EcbDecrypt | Part::XtsEncrypt | Part::XtsDecrypt => {
             ("block_at(tile, index)", "vec4(0u)")
         }
-        Part::Ctr => ("swap_bytes(advance(number_of(tile.reg), index).wzyx)", "block_at(tile, index)"),
+        Part::Ctr => ("swap_bytes(advance(number_of(tile.state), index).wzyx)", "block_at(tile, index)"),
         // The first word is the counter: words of a block are little-endian.
-        Part::CtrLittle32 => ("vec4(tile.reg.x + index, tile.reg.yzw)", "block_at(tile, index)"),
+        Part::CtrLittle32 => ("vec4(tile.state.x + index, tile.state.yzw)", "block_at(tile, index)"),
         Part::CbcDecrypt => ("block_at(tile, index)", "block_before(tile, index)"),
         Part::CfbDecrypt => ("block_before(tile, index)", "block_at(tile, index)"),
         Part::OcbEncrypt | Part::OcbDecrypt => unreachable!("OCB3 has its own rows, and no T-tables"),
@@ -323,7 +314,7 @@ fn start_counters(wide: bool) -> String {
     let begin = if wide { 5 } else { 0 };
     let mut text = String::from(
         "fn start(tile: Tile, lane: u32, schedule: u32) -> State {\n\
-         \x20   let n = advance(number_of(tile.reg), lane);\n\
+         \x20   let n = advance(number_of(tile.state), lane);\n\
          \x20   let key = number_of(schedules[schedule]);\n\
          \x20   let sum = n ^ key;\n\
          \x20   var carry = 0u;\n",
@@ -404,17 +395,4 @@ fn rows_of_ocb(part: Part) -> String {
     text += "        s = without_group(s);\n    }\n";
     text += &[&stored(!encrypts), "}\n"].concat();
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn functions_are_found_completely() {
-        let text = "x\nfn a(b: u32) {\n    c();\n}\n\nfn d() {\n}\n";
-        assert_eq!(function(text, "a"), "fn a(b: u32) {\n    c();\n}\n");
-        assert_eq!(function(text, "d"), "fn d() {\n}\n");
-        assert_eq!(function(text, "c"), "");
-    }
 }

@@ -8,7 +8,8 @@ use lockstep_core::backend::DeviceId;
 use lockstep_gpu_host::{HostDevice, StagingPool};
 use wgpu::BufferUsages;
 
-use crate::gpu::{Gpu, lock};
+use crate::calls::lock;
+use crate::gpu::Gpu;
 
 /// The smallest size of a buffer in bytes. It is large enough for small calls.
 const SMALLEST: usize = 16 * 1024;
@@ -65,10 +66,10 @@ pub(crate) type Pool = StagingPool<Gpu>;
 
 /// Buffers of one chunk. While the buffers are idle, `upload` is mapped.
 pub(crate) struct Staging {
-    upload: Place,
-    pub(crate) parameters: Place,
-    pub(crate) work: Place,
-    pub(crate) download: Place,
+    upload: GrowingBuffer,
+    pub(crate) parameters: GrowingBuffer,
+    pub(crate) work: GrowingBuffer,
+    pub(crate) download: GrowingBuffer,
     /// Bytes of `upload` that must be wiped.
     used: usize,
     /// Bytes of `download` that must be wiped.
@@ -77,14 +78,14 @@ pub(crate) struct Staging {
     downloaded: Mapping,
 }
 
-/// A buffer, if there is one, and its size.
+/// A buffer that is replaced by a larger one when it is too small.
 #[derive(Default)]
-pub(crate) struct Place {
+pub(crate) struct GrowingBuffer {
     buffer: Option<wgpu::Buffer>,
     len: usize,
 }
 
-impl Place {
+impl GrowingBuffer {
     /// Makes room for new content. Returns true if the buffer is new.
     fn reserve(&mut self, gpu: &Gpu, len: usize, usage: BufferUsages, mapped: bool) -> Result<bool> {
         if self.buffer.is_some() && self.len >= len {
@@ -126,12 +127,12 @@ pub(crate) struct Room {
 
 impl Staging {
     fn new() -> Staging {
-        let place = Place::default;
+        let empty = GrowingBuffer::default;
         Staging {
-            upload: place(),
-            parameters: place(),
-            work: place(),
-            download: place(),
+            upload: empty(),
+            parameters: empty(),
+            work: empty(),
+            download: empty(),
             used: 0,
             returned: 0,
             uploaded: Mapping::default(),

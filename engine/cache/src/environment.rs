@@ -1,5 +1,5 @@
 //! Access to environment variables whose values name directories or code to load.
-#![allow(unsafe_code)] // one call of the C library
+#![allow(unsafe_code, reason = "one call of the C library")]
 
 use std::ffi::OsString;
 

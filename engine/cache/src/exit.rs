@@ -1,5 +1,5 @@
 //! A function that runs at the end of the process.
-#![allow(unsafe_code)] // one call of the C library
+#![allow(unsafe_code, reason = "one call of the C library")]
 
 /// Registers a function that runs when the process ends by `exit` or by a return from `main`. It does not run when a signal
 /// ends the process. If the caller is part of a shared library, the function also runs when the library is unloaded. Child

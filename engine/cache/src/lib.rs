@@ -1,8 +1,12 @@
 //! The user's cache directory. It stores results that take long to compute, for use by later processes. The cache is
 //! optional: a file that is missing, unreadable or unwritable costs only time.
+//!
+//! Three modules have the other calls of the operating system that several crates need: [`environment`], [`exit`] and
+//! [`fresh`].
 
 pub mod environment;
 pub mod exit;
+pub mod fresh;
 
 use std::ffi::OsString;
 use std::fs;

@@ -30,7 +30,18 @@ impl ChainingState {
             Pass::Ctr32 => ChainingState::Counter32,
             Pass::CtrLittle32 => ChainingState::CounterLittle32,
             Pass::CbcDecrypt | Pass::Cfb128Decrypt => ChainingState::LastCiphertext,
-            _ => ChainingState::DeviceComputed,
+            Pass::CbcEncrypt
+            | Pass::Cfb128Encrypt
+            | Pass::Cfb8Encrypt
+            | Pass::Cfb8Decrypt
+            | Pass::Cfb1Encrypt
+            | Pass::Cfb1Decrypt
+            | Pass::Ofb
+            | Pass::PcbcEncrypt
+            | Pass::PcbcDecrypt
+            | Pass::CbcMac
+            | Pass::Ghash
+            | Pass::Polyval => ChainingState::DeviceComputed,
         }
     }
 

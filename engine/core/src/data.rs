@@ -364,12 +364,17 @@ impl PinnedSlice {
         self.range.is_empty()
     }
 
+    /// A part of the range.
+    ///
+    /// # Panics
+    /// If the range is out of bounds.
+    pub fn slice(&self, range: Range<usize>) -> PinnedSlice {
+        assert!(range.start <= range.end && range.end <= self.len(), "range outside of the pinned slice");
+        let start = self.range.start;
+        PinnedSlice { buffer: self.buffer.clone(), range: start + range.start..start + range.end }
+    }
+
     fn split_at(&self, at: usize) -> (PinnedSlice, PinnedSlice) {
-        assert!(at <= self.len(), "split beyond the end");
-        let middle = self.range.start + at;
-        (
-            PinnedSlice { buffer: self.buffer.clone(), range: self.range.start..middle },
-            PinnedSlice { buffer: self.buffer.clone(), range: middle..self.range.end },
-        )
+        (self.slice(0..at), self.slice(at..self.len()))
     }
 }

@@ -3,7 +3,7 @@
 use subtle::ConstantTimeEq;
 
 use crate::key::Block;
-use crate::work::{Status, Tag};
+use crate::tag::{Status, Tag};
 
 /// The maximum plaintext of a message in bytes. SP 800-38D, 5.2.1.1, allows at most 2^39 - 256 bits.
 pub const MAX_DATA: u64 = (1 << 36) - 32;

@@ -98,13 +98,10 @@ impl Key {
 
     /// The expanded form of type `T`, which is made at first use. `T` must wipe itself on drop.
     pub fn prepared<T: Any + Send + Sync>(&self, make: impl FnOnce(&Key) -> T) -> &T {
-        let mut place = &self.forms;
-        while let Some(form) = place.get() {
-            if let Some(value) = form.value.downcast_ref() {
-                return value;
-            }
-            place = &form.next;
-        }
+        let mut end = match self.find() {
+            Ok(value) => return value,
+            Err(end) => end,
+        };
         let mut new = form_in_own_frame(|| make(self));
         // Forms that are moved together with GCM's powers of H use more of the stack than round keys alone. Those are made for each
         // message by GCM-SIV.
@@ -112,36 +109,32 @@ impl Key {
             0..=1024 => stack::wipe::<4096>(),
             _ => stack::wipe_below(),
         }
-        loop {
-            // Another thread may have added a form in the meantime, either of this type or of another type.
-            match place.set(new) {
-                Ok(()) => {}
-                Err(back) => {
-                    let form = place.get().expect("set fails only where a value is");
-                    if form.value.is::<T>() {
-                        drop(back);
-                    } else {
-                        new = back;
-                        place = &form.next;
-                        continue;
-                    }
-                }
-            }
-            let form = place.get().expect("set or found above");
-            return form.value.downcast_ref().expect("its type was checked above");
+        // Another thread may have added forms in the meantime, of this type or of other types.
+        while let Err(back) = end.set(new) {
+            end = match self.find() {
+                Ok(value) => return value,
+                Err(end) => end,
+            };
+            new = back;
         }
+        end.get().and_then(|form| form.value.downcast_ref()).expect("it was set above, and has this type")
     }
 
     /// The form of type `T`, if it has been made already.
     pub fn already_prepared<T: Any + Send + Sync>(&self) -> Option<&T> {
-        let mut place = &self.forms;
-        while let Some(form) = place.get() {
-            if let Some(value) = form.value.downcast_ref() {
-                return Some(value);
+        self.find().ok()
+    }
+
+    /// The form of type `T`, or the end of the list if there is none.
+    fn find<T: Any>(&self) -> std::result::Result<&T, &OnceLock<Box<Form>>> {
+        let mut end = &self.forms;
+        while let Some(form) = end.get() {
+            match form.value.downcast_ref() {
+                Some(value) => return Ok(value),
+                None => end = &form.next,
             }
-            place = &form.next;
         }
-        None
+        Err(end)
     }
 }
 

@@ -11,8 +11,8 @@
 //! | [`chaining`] | how the state that links the segments of a message advances |
 //! | [`gcm`], [`ocb`] | the parts of the definitions of GCM and OCB3 that fused kernels and the modes share |
 //! | [`share`] | segments cut into pieces for threads or devices |
-//! | [`fresh`] | pages of memory that is written for the first time |
 //! | [`messages`] | one view of the segments or messages of a call |
+//! | [`shown`], [`stack`] | text of users in messages, without keys; wiping of the stack |
 //! | [`error`] | everything that can go wrong |
 //!
 //! This crate neither chooses nor measures devices, and it does not define how modes are composed of passes. Users reach it
@@ -158,7 +158,6 @@ pub mod backend;
 pub mod chaining;
 pub mod data;
 pub mod error;
-pub mod fresh;
 pub mod gcm;
 pub mod hardware;
 mod host;
@@ -170,6 +169,7 @@ pub mod sbox;
 pub mod share;
 pub mod shown;
 pub mod stack;
+mod tag;
 pub mod work;
 
 pub use error::{Error, Result};

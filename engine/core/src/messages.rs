@@ -1,9 +1,11 @@
 //! A common view of the segments of a pass and the messages of a fused AEAD, for devices that process both in the same way.
 
+use zeroize::Zeroizing;
+
 use crate::data::Data;
 use crate::gcm::counter_block;
 use crate::key::{Block, Key};
-use crate::work::{AeadMessage, Segment, Status, Tag, Tweak};
+use crate::work::{AeadMessage, Operation, Segment, Status, Table, Tag, Task, Tweak};
 
 /// The segments or messages of a call, by index.
 pub enum Messages<'w, 'd> {
@@ -11,6 +13,32 @@ pub enum Messages<'w, 'd> {
     Segments(&'w mut [Segment<'d>]),
     /// Messages of a fused AEAD.
     Aead(&'w mut [AeadMessage<'d>]),
+}
+
+impl<'w, 'd> Messages<'w, 'd> {
+    /// The messages of a task. The error is the table of a task whose messages arrays in device memory describe.
+    ///
+    /// # Errors
+    /// The table.
+    pub fn of(task: Task<'w, 'd>) -> Result<Messages<'w, 'd>, Box<Table>> {
+        match task {
+            Task::Pass(_, segments) => Ok(Messages::Segments(segments)),
+            Task::Fused(_, messages) => Ok(Messages::Aead(messages)),
+            Task::Table(_, table) => Err(table),
+        }
+    }
+
+    /// The task that does the operation on these messages.
+    ///
+    /// # Panics
+    /// If the operation is a pass and the messages are those of an AEAD, or the reverse.
+    pub fn into_task(self, operation: Operation) -> Task<'w, 'd> {
+        match (operation, self) {
+            (Operation::Pass(pass), Messages::Segments(segments)) => Task::Pass(pass, segments),
+            (Operation::Fused(fused), Messages::Aead(messages)) => Task::Fused(fused, messages),
+            _ => panic!("passes have segments, and fused AEADs have messages"),
+        }
+    }
 }
 
 impl<'d> Messages<'_, 'd> {
@@ -80,6 +108,11 @@ impl<'d> Messages<'_, 'd> {
         }
     }
 
+    /// The chaining states at the start of the data of all segments or messages.
+    pub fn states(&self) -> Zeroizing<Vec<Block>> {
+        Zeroizing::new((0..self.len()).map(|index| self.state(index)).collect())
+    }
+
     /// Sets the chaining state after a segment. Has no effect on messages of a fused AEAD.
     pub fn set_chaining_state(&mut self, index: usize, state: Block) {
         if let Messages::Segments(segments) = self {
@@ -92,6 +125,28 @@ impl<'d> Messages<'_, 'd> {
         match self {
             Messages::Segments(_) => None,
             Messages::Aead(messages) => Some(&messages[index]),
+        }
+    }
+
+    /// Checks the lengths of all messages of a fused AEAD.
+    ///
+    /// # Errors
+    /// The errors of [`FusedAead::check_lengths`](crate::work::FusedAead::check_lengths).
+    pub fn check_lengths(&self, operation: Operation) -> crate::Result<()> {
+        match (operation, self) {
+            (Operation::Fused(fused), Messages::Aead(messages)) => {
+                messages.iter().try_for_each(|message| fused.check_lengths(message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Zeroes the output in ordinary host memory.
+    pub fn zero_host_output(&mut self) {
+        for index in 0..self.len() {
+            if let Data::Host(data) = self.data_mut(index) {
+                data.output().fill(0);
+            }
         }
     }
 

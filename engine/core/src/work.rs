@@ -3,6 +3,7 @@
 use crate::data::{Data, DeviceSlice};
 use crate::error::{Error, Result};
 use crate::key::{Block, Key, KeySize};
+pub use crate::tag::{Status, Tag};
 use crate::{gcm, ocb};
 
 /// The data-parallel or serial steps of which modes consist.
@@ -85,43 +86,32 @@ impl Pass {
         Pass::Polyval,
     ];
 
+    /// The unit of the length in bytes, whether the pass is serial, and whether it is read-only.
+    const fn properties(self) -> (usize, bool, bool) {
+        use Pass::*;
+        match self {
+            EcbEncrypt | EcbDecrypt | CbcDecrypt | XtsEncrypt | XtsDecrypt => (16, false, false),
+            Ctr | Ctr32 | CtrLittle32 | Cfb128Decrypt => (1, false, false),
+            CbcEncrypt | PcbcEncrypt | PcbcDecrypt => (16, true, false),
+            Cfb128Encrypt | Cfb8Encrypt | Cfb8Decrypt | Cfb1Encrypt | Cfb1Decrypt | Ofb => (1, true, false),
+            CbcMac => (16, true, true),
+            Ghash | Polyval => (16, false, true),
+        }
+    }
+
     /// The length of a segment must be a multiple of this many bytes.
     pub const fn unit(self) -> usize {
-        match self {
-            Pass::Ctr
-            | Pass::Ctr32
-            | Pass::CtrLittle32
-            | Pass::Cfb128Encrypt
-            | Pass::Cfb128Decrypt
-            | Pass::Ofb
-            | Pass::Cfb8Encrypt
-            | Pass::Cfb8Decrypt
-            | Pass::Cfb1Encrypt
-            | Pass::Cfb1Decrypt => 1,
-            _ => 16,
-        }
+        self.properties().0
     }
 
     /// True if each block depends on the block before, so that only several messages can be processed in parallel.
     pub const fn is_serial(self) -> bool {
-        matches!(
-            self,
-            Pass::CbcEncrypt
-                | Pass::Cfb128Encrypt
-                | Pass::Cfb8Encrypt
-                | Pass::Cfb8Decrypt
-                | Pass::Cfb1Encrypt
-                | Pass::Cfb1Decrypt
-                | Pass::Ofb
-                | Pass::PcbcEncrypt
-                | Pass::PcbcDecrypt
-                | Pass::CbcMac
-        )
+        self.properties().1
     }
 
     /// True if the chaining state is the only output of the pass.
     pub const fn is_read_only(self) -> bool {
-        matches!(self, Pass::CbcMac | Pass::Ghash | Pass::Polyval)
+        self.properties().2
     }
 
     /// True if keys may have this size. The key of POLYVAL is a hash key, which always has 16 bytes.
@@ -184,16 +174,22 @@ impl FusedAead {
         matches!(self, FusedAead::GcmSeal | FusedAead::GcmOpen)
     }
 
-    /// Checks the lengths of nonce, tag, data and associated data. Devices and the verification of results call this function
-    /// before any other use of a message, because callers may submit work without a mode.
+    /// Checks the lengths of nonce, tag, data and associated data. Whoever processes a message without a mode, such as a device,
+    /// calls this function first.
     ///
     /// # Errors
     /// [`Error::IvLength`], [`Error::TagLength`], [`Error::TooLong`].
     pub fn check_lengths(self, message: &AeadMessage<'_>) -> Result<()> {
-        let (mode, nonces, tags) = match self.sealing() {
-            FusedAead::OcbSeal => ("OCB", (1..=15, "1 to 15"), (1..=16, "1 to 16")),
-            FusedAead::GcmSivSeal => ("GCM-SIV", (12..=12, "12"), (16..=16, "16")),
-            _ => ("fused GCM", (12..=12, "12"), (1..=16, "1 to 16")),
+        let (mode, nonces, tags, limit) = match self.sealing() {
+            FusedAead::OcbSeal | FusedAead::OcbOpen => {
+                ("OCB", (1..=15, "1 to 15"), (1..=16, "1 to 16"), ocb::MAX_DATA)
+            }
+            FusedAead::GcmSivSeal | FusedAead::GcmSivOpen => {
+                ("GCM-SIV", (12..=12, "12"), (16..=16, "16"), gcm::MAX_GCM_SIV)
+            }
+            FusedAead::GcmSeal | FusedAead::GcmOpen => {
+                ("fused GCM", (12..=12, "12"), (1..=16, "1 to 16"), gcm::MAX_AAD_OR_IV)
+            }
         };
         let (nonce, tag) = (message.nonce.len(), message.tag.len());
         if !nonces.0.contains(&nonce) {
@@ -203,11 +199,6 @@ impl FusedAead {
             return Err(Error::TagLength { mode, expected: tags.1, got: tag });
         }
         self.check_data_len(message.data.len())?;
-        let limit = match self.sealing() {
-            FusedAead::OcbSeal => ocb::MAX_DATA,
-            FusedAead::GcmSivSeal => gcm::MAX_GCM_SIV,
-            _ => gcm::MAX_AAD_OR_IV,
-        };
         if message.aad.len() as u64 > limit {
             return Err(Error::TooLong { mode, what: "associated data", limit });
         }
@@ -220,14 +211,14 @@ impl FusedAead {
     /// [`Error::TooLong`].
     pub fn check_data_len(self, len: usize) -> Result<()> {
         let (mode, limit) = match self.sealing() {
-            FusedAead::OcbSeal => ("OCB", ocb::MAX_DATA),
-            FusedAead::GcmSivSeal => ("GCM-SIV", gcm::MAX_GCM_SIV),
-            _ => ("GCM", gcm::MAX_DATA),
+            FusedAead::OcbSeal | FusedAead::OcbOpen => ("OCB", ocb::MAX_DATA),
+            FusedAead::GcmSivSeal | FusedAead::GcmSivOpen => ("GCM-SIV", gcm::MAX_GCM_SIV),
+            FusedAead::GcmSeal | FusedAead::GcmOpen => ("GCM", gcm::MAX_DATA),
         };
-        if len as u64 > limit {
-            return Err(Error::TooLong { mode, what: "data", limit });
+        match len as u64 > limit {
+            true => Err(Error::TooLong { mode, what: "data", limit }),
+            false => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -362,64 +353,10 @@ impl<'d> AeadMessage<'d> {
             nonce: self.nonce,
             aad: self.aad,
             data: self.data.reborrow(),
-            tag: match &mut self.tag {
-                Tag::Write(tag) => Tag::Write(tag),
-                Tag::Expect(tag) => Tag::Expect(tag),
-            },
+            tag: self.tag.reborrow(),
             status: self.status,
         }
     }
-}
-
-/// A tag to write or to compare with.
-pub enum Tag<'d> {
-    /// Sealing: the device writes the tag.
-    Write(&'d mut [u8]),
-    /// Opening: the device compares the computed tag with this tag.
-    Expect(&'d [u8]),
-}
-
-impl std::fmt::Debug for Tag<'_> {
-    /// Prints the kind and the length, not the content.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let kind = if matches!(self, Tag::Write(_)) { "Write" } else { "Expect" };
-        write!(f, "{kind}({} bytes)", self.len())
-    }
-}
-
-impl Tag<'_> {
-    /// Length in bytes.
-    pub fn len(&self) -> usize {
-        match self {
-            Tag::Write(tag) => tag.len(),
-            Tag::Expect(tag) => tag.len(),
-        }
-    }
-
-    /// The tag to compare with, or the place to write to.
-    pub fn bytes(&self) -> &[u8] {
-        match self {
-            Tag::Write(tag) => tag,
-            Tag::Expect(tag) => tag,
-        }
-    }
-
-    /// True if the length is 0, which no mode allows.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-/// The outcome of a message. In a [`Table`], one byte for each message has one of these values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Status {
-    /// Not processed.
-    Pending = 0,
-    /// Done; when opening, the tag was right.
-    Done = 1,
-    /// The tag was wrong; the output is zeroed.
-    AuthenticationFailed = 2,
 }
 
 /// Messages that are described by arrays in device memory. The host does not know the contents of the arrays.
@@ -452,10 +389,26 @@ pub struct Table {
     pub status: DeviceSlice,
 }
 
-/// An execution stream of a device: work on one stream runs in order. The backend defines the number (CUDA: the stream's
-/// handle); 0 is the default stream.
+/// An execution stream of a device: work on one stream runs in order. The default stream has the number 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Stream(pub u64);
+pub struct Stream(u64);
+
+impl Stream {
+    /// The stream with this number. The backend defines the numbers (CUDA: the stream's handle).
+    ///
+    /// # Safety
+    /// A number other than 0 must be that of a stream of the device that gets the work. The stream must exist until all work
+    /// and all copies that were given this value have ended.
+    #[allow(unsafe_code, reason = "only the caller knows whether a handle of a driver is valid")]
+    pub const unsafe fn from_raw(number: u64) -> Stream {
+        Stream(number)
+    }
+
+    /// The number of the stream.
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+}
 
 /// The work of one call.
 #[derive(Debug)]
@@ -485,6 +438,15 @@ impl Task<'_, '_> {
             Task::Pass(pass, _) => Operation::Pass(*pass),
             Task::Fused(fused, _) => Operation::Fused(*fused),
             Task::Table(operation, _) => *operation,
+        }
+    }
+
+    /// The size of the keys. `None` if there are no messages.
+    pub fn key_size(&self) -> Option<KeySize> {
+        match self {
+            Task::Pass(_, segments) => segments.first().map(|segment| segment.key.size()),
+            Task::Fused(_, messages) => messages.first().map(|message| message.key.size()),
+            Task::Table(_, table) => Some(table.key_size),
         }
     }
 }

@@ -51,16 +51,13 @@ impl Clock for SystemClock {
     }
 }
 
-/// Runs work with a candidate in the same way as users' work, with the verification that is set for the planner.
-pub(crate) trait CandidateRunner {
-    /// Runs the work and waits for it.
-    ///
-    /// # Errors
-    /// Errors of the device.
-    fn run(&self, candidate: &Candidate, task: Task<'_, '_>) -> Result<()>;
-
+/// What is measured: the candidates of a table, which run work in the same way as users' work.
+pub(crate) struct Measurable<'p> {
+    pub(crate) table: &'p CandidateTable,
     /// How results of devices other than the CPU are verified.
-    fn verify(&self) -> Verify;
+    pub(crate) verify: Verify,
+    /// Runs work with a candidate and waits for it.
+    pub(crate) run: &'p dyn Fn(&Candidate, Task<'_, '_>) -> Result<()>,
 }
 
 /// Measures operations and stores the measurements.
@@ -170,8 +167,7 @@ impl Calibrator {
     /// measuring.
     pub(crate) fn measure(
         &self,
-        runner: &dyn CandidateRunner,
-        table: &CandidateTable,
+        subject: &Measurable<'_>,
         operation: Operation,
         key: KeySize,
     ) -> Option<Vec<Measured>> {
@@ -181,8 +177,8 @@ impl Calibrator {
             Err(TryLockError::WouldBlock) => return None,
         };
         let mut bench = Bench::new(&*self.clock);
-        let all = measure_choice(&mut bench, runner, table, operation, key, &[Place::Host]);
-        self.keep(table, runner.verify(), &[(operation, key, &all)]);
+        let all = measure_choice(&mut bench, subject, operation, key, &[Place::Host]);
+        self.keep(subject, &[(operation, key, &all)]);
         Some(all)
     }
 
@@ -191,19 +187,19 @@ impl Calibrator {
     /// operations.
     pub(crate) fn measure_all(
         &self,
-        runner: &dyn CandidateRunner,
-        table: &CandidateTable,
+        subject: &Measurable<'_>,
         report: &mut dyn FnMut(usize, usize),
     ) -> Vec<Finding> {
+        let table = subject.table;
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bench = Bench::new(&*self.clock);
         let places = [Place::Host, Place::Device];
         let mut findings = Vec::new();
         for (done, operation) in Operation::all().enumerate() {
             report(done, Operation::COUNT);
-            let all = KeySize::ALL
-                .map(|key| (key, measure_choice(&mut bench, runner, table, operation, key, &places)));
-            self.keep(table, runner.verify(), &all.each_ref().map(|(key, all)| (operation, *key, all)));
+            let all =
+                KeySize::ALL.map(|key| (key, measure_choice(&mut bench, subject, operation, key, &places)));
+            self.keep(subject, &all.each_ref().map(|(key, all)| (operation, *key, all)));
             for (key, all) in &all {
                 for (candidate, measured) in table.choice(operation, *key).candidates.iter().zip(all) {
                     let device = table.entry_of(candidate).device.id();
@@ -224,20 +220,15 @@ impl Calibrator {
     }
 
     /// Adds measurements to the stored measurements.
-    fn keep(
-        &self,
-        table: &CandidateTable,
-        verify: Verify,
-        measurements: &[(Operation, KeySize, &Vec<Measured>)],
-    ) {
-        let Some(cache) = &self.cache else { return };
+    fn keep(&self, subject: &Measurable<'_>, measurements: &[(Operation, KeySize, &Vec<Measured>)]) {
+        let (Some(cache), table) = (&self.cache, subject.table) else { return };
         for (index, entry) in table.entries().iter().enumerate() {
             let mut new = Vec::new();
             for &(operation, key, all) in measurements {
                 let candidates = table.choice(operation, key).candidates.iter().zip(all);
                 for (candidate, measured) in candidates.filter(|(candidate, _)| candidate.entry == index) {
                     for (place, timing) in measured.by_place() {
-                        let verify = verification_of(&*entry.device, verify);
+                        let verify = verification_of(&*entry.device, subject.verify);
                         let kernel = table.kernel_name(candidate).to_owned();
                         new.push(Entry { kernel, operation, key, place, verify, timing: timing.clone() });
                     }
@@ -269,12 +260,12 @@ fn all_choices() -> impl Iterator<Item = (Operation, KeySize)> {
 /// other.
 fn measure_choice(
     bench: &mut Bench<'_>,
-    runner: &dyn CandidateRunner,
-    table: &CandidateTable,
+    subject: &Measurable<'_>,
     operation: Operation,
     key: KeySize,
     places: &[Place],
 ) -> Vec<Measured> {
+    let table = subject.table;
     let candidates = &table.choice(operation, key).candidates;
     let measured = |candidate: &Candidate| {
         is_promising(table, operation, key, candidate) && table.prove(candidate, operation).is_ok()
@@ -286,10 +277,11 @@ fn measure_choice(
             let is_there = place == Place::Host || entry.device.memory().is_some();
             // If a device fails, the CPU repeats the work. The time of such a run is not a measurement of the device.
             let failures = || entry.failures.load(Ordering::Relaxed);
-            let run = |task: Task<'_, '_>| runner.run(candidate, task);
-            let subject = Subject { device: &*entry.device, run: &run };
+            let run = |task: Task<'_, '_>| (subject.run)(candidate, task);
+            let subject =
+                Subject { device: &*entry.device, run: &run, failures: &failures, operation, key, place };
             let is_wanted = is_there && places.contains(&place);
-            is_wanted.then(|| bench.samples(subject, operation, key, place, &failures).ok()).flatten()
+            is_wanted.then(|| bench.samples(subject).ok()).flatten()
         };
         let both = |it: &&Candidate| [Place::Host, Place::Device].map(|place| samples(it, place));
         measured.iter().map(both).collect()

@@ -53,8 +53,9 @@ pub(crate) struct Choice {
     /// Indices of the candidates that may be the fastest as long as no times are measured: the others are slower than a
     /// candidate of the same device for work of every shape.
     leaders: Vec<usize>,
-    /// The only leader, if its device is trusted and its self-test has succeeded.
-    sole: OnceLock<Sole>,
+    /// The only leader, if its device is trusted and its self-test has succeeded: its index, and the nanoseconds for each byte
+    /// of long data that the device states.
+    sole: OnceLock<(usize, f64)>,
     /// Measured times, by candidate.
     pub(crate) measured: OnceLock<Vec<Measured>>,
     /// Estimated nanoseconds that this operation took so far.
@@ -69,20 +70,6 @@ pub(crate) struct Wanted {
     pub(crate) shape: Shape,
     /// The device whose memory holds the data.
     pub(crate) resident: Option<DeviceId>,
-}
-
-/// The only candidate that may be chosen.
-pub(crate) struct Sole {
-    entry: Arc<DeviceEntry>,
-    pub(crate) kernel: KernelId,
-    /// The nanoseconds for each byte of long data that the device states.
-    pub(crate) ns_per_byte: f64,
-}
-
-impl Sole {
-    pub(crate) fn device(&self) -> &dyn Device {
-        &*self.entry.device
-    }
 }
 
 /// A kernel that can do an operation.
@@ -259,12 +246,10 @@ impl CandidateTable {
             && choice.sole.get().is_none()
         {
             let candidate = &choice.candidates[index];
-            let entry = &self.entries[candidate.entry];
-            if entry.is_trusted && matches!(self.proof(candidate, operation), Some(Ok(()))) {
+            let is_proven = matches!(self.proof(candidate, operation), Some(Ok(())));
+            if self.entry_of(candidate).is_trusted && is_proven {
                 const LONG: usize = 1 << 20;
-                let ns_per_byte = candidate.stated.ns(LONG.into()) / LONG as f64;
-                let (entry, kernel) = (Arc::clone(entry), candidate.kernel);
-                let _ = choice.sole.set(Sole { entry, kernel, ns_per_byte });
+                let _ = choice.sole.set((index, candidate.stated.ns(LONG.into()) / LONG as f64));
             }
         }
     }
@@ -313,10 +298,12 @@ impl Choice {
         self.leaders = (0..all.len()).filter(|&index| !is_led(index)).collect();
     }
 
-    /// The only candidate that may be chosen, if it is known.
+    /// The only candidate that may be chosen, if it is known, and the nanoseconds for each byte of long data that its device
+    /// states.
     #[inline]
-    pub(crate) fn sole(&self) -> Option<&Sole> {
-        self.sole.get().filter(|_| self.measured.get().is_none())
+    pub(crate) fn sole(&self) -> Option<(&Candidate, f64)> {
+        let &(index, ns_per_byte) = self.sole.get().filter(|_| self.measured.get().is_none())?;
+        Some((&self.candidates[index], ns_per_byte))
     }
 
     /// The time of a candidate for work of a shape, in nanoseconds. Measured and stated times are not comparable: once some

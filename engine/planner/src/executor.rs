@@ -1,39 +1,47 @@
 //! The planner as the executor of the modes.
 
 use lockstep_core::backend::{DeviceId, DeviceMemory};
-use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Task};
+use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Stream, Task, Work};
 use lockstep_core::{Error, Result};
 use lockstep_modes::Executor;
 
 use crate::planner::Planner;
 use crate::timing::Shape;
 
-impl Executor for Planner {
-    fn run_pass(&self, pass: Pass, segments: &mut [Segment<'_>]) -> Result<()> {
+impl Planner {
+    /// Runs a pass. Work on device memory runs on the stream.
+    pub(crate) fn run_pass_on(&self, stream: Stream, pass: Pass, segments: &mut [Segment<'_>]) -> Result<()> {
         let Some(first) = segments.first() else { return Ok(()) };
         let shape = Shape::of(segments.iter().map(|segment| segment.data.len()));
-        let (key, resident) = (first.key.size(), first.data.device());
-        match self.run_sole(Task::Pass(pass, segments), key, shape.bytes, resident) {
-            Ok(outcome) => outcome,
-            Err(task) => self.plan(Operation::Pass(pass), key, shape, resident)?.run(task),
-        }
+        let plan = self.plan(Operation::Pass(pass), first.key.size(), shape, first.data.device())?;
+        plan.run(Work { stream, task: Task::Pass(pass, segments) })
     }
 
-    fn run_fused(&self, fused: FusedAead, messages: &mut [AeadMessage<'_>]) -> Result<bool> {
+    /// Runs a fused AEAD. Returns false if the mode has to compose the AEAD of passes, because no kernel supports it for this
+    /// memory, or because all such kernels failed the self-test. Work on device memory runs on the stream.
+    pub(crate) fn run_fused_on(
+        &self,
+        stream: Stream,
+        fused: FusedAead,
+        messages: &mut [AeadMessage<'_>],
+    ) -> Result<bool> {
         let Some(first) = messages.first() else { return Ok(true) };
         let shape = Shape::of(messages.iter().map(|message| message.data.len()));
-        let (key, resident) = (first.key.size(), first.data.device());
-        let task = match self.run_sole(Task::Fused(fused, messages), key, shape.bytes, resident) {
-            Ok(outcome) => return outcome.map(|()| true),
-            Err(task) => task,
-        };
-        match self.plan(Operation::Fused(fused), key, shape, resident) {
-            Ok(plan) => plan.run(task).map(|()| true),
-            // No kernel supports the fused AEAD for this memory, or all such kernels failed the self-test. The mode then
-            // composes the AEAD of passes.
+        match self.plan(Operation::Fused(fused), first.key.size(), shape, first.data.device()) {
+            Ok(plan) => plan.run(Work { stream, task: Task::Fused(fused, messages) }).map(|()| true),
             Err(Error::Unsupported { .. } | Error::SelfTest { .. }) => Ok(false),
             Err(error) => Err(error),
         }
+    }
+}
+
+impl Executor for Planner {
+    fn run_pass(&self, pass: Pass, segments: &mut [Segment<'_>]) -> Result<()> {
+        self.run_pass_on(Stream::default(), pass, segments)
+    }
+
+    fn run_fused(&self, fused: FusedAead, messages: &mut [AeadMessage<'_>]) -> Result<bool> {
+        self.run_fused_on(Stream::default(), fused, messages)
     }
 
     fn memory(&self, device: DeviceId) -> Result<&dyn DeviceMemory> {

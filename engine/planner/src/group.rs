@@ -173,11 +173,7 @@ impl Device for Group {
 
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
         let (operation, stream) = (work.task.operation(), work.stream);
-        let mut all = match work.task {
-            Task::Pass(_, segments) => Messages::Segments(segments),
-            Task::Fused(_, messages) => Messages::Aead(messages),
-            Task::Table(..) => return Err(self.out_of_reach(NOT_HOST)),
-        };
+        let Ok(mut all) = Messages::of(work.task) else { return Err(self.out_of_reach(NOT_HOST)) };
         if all.is_empty() {
             return Ok(Completion::Done);
         }
@@ -207,11 +203,7 @@ impl Device for Group {
         outcome.map(|()| Completion::Done).inspect_err(|_| {
             // A partial result must not be taken for the whole result.
             all.invalidate(true);
-            for index in 0..all.len() {
-                if let Data::Host(data) = all.data_mut(index) {
-                    data.output().fill(0);
-                }
-            }
+            all.zero_host_output();
         })
     }
 }

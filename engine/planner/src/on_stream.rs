@@ -1,16 +1,15 @@
 //! The executor for work on device memory on a stream of the caller.
 
+use lockstep_core::Result;
 use lockstep_core::backend::{DeviceBuffer, DeviceId, DeviceMemory, Fetch};
 use lockstep_core::data::{DeviceSlice, PinnedBuffer};
-use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Stream, Task, Work};
-use lockstep_core::{Error, Result};
+use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Stream};
 use lockstep_modes::Executor;
 
 use crate::planner::Planner;
-use crate::timing::Shape;
 
 /// An executor that runs work on the memory of a device on one stream, and waits for it. Work on host memory, such as the
-/// blocks that a mode encrypts on the host, has no stream: the planner runs it.
+/// blocks that a mode encrypts on the host, has no stream.
 pub struct OnStream<'p> {
     planner: &'p Planner,
     memory: StreamMemory<'p>,
@@ -20,7 +19,7 @@ impl<'p> OnStream<'p> {
     /// An executor for the memory of this device.
     ///
     /// # Errors
-    /// [`Error::UnknownDevice`], or [`Error::OutOfReach`] if the device has no memory of its own.
+    /// [`lockstep_core::Error::UnknownDevice`], or [`lockstep_core::Error::OutOfReach`] if the device has no memory of its own.
     pub fn new(planner: &'p Planner, device: DeviceId, stream: Stream) -> Result<OnStream<'p>> {
         Ok(OnStream { planner, memory: StreamMemory { device, stream, inner: planner.memory(device)? } })
     }
@@ -62,29 +61,11 @@ impl DeviceMemory for StreamMemory<'_> {
 
 impl Executor for OnStream<'_> {
     fn run_pass(&self, pass: Pass, segments: &mut [Segment<'_>]) -> Result<()> {
-        let Some(first) = segments.first() else { return Ok(()) };
-        let (key, Some(device)) = (first.key.size(), first.data.device()) else {
-            return self.planner.run_pass(pass, segments);
-        };
-        let shape = Shape::of(segments.iter().map(|segment| segment.data.len()));
-        let plan = self.planner.plan(Operation::Pass(pass), key, shape, Some(device))?;
-        plan.run(Work { stream: self.memory.stream, task: Task::Pass(pass, segments) })
+        self.planner.run_pass_on(self.memory.stream, pass, segments)
     }
 
     fn run_fused(&self, fused: FusedAead, messages: &mut [AeadMessage<'_>]) -> Result<bool> {
-        let Some(first) = messages.first() else { return Ok(true) };
-        let (key, Some(device)) = (first.key.size(), first.data.device()) else {
-            return self.planner.run_fused(fused, messages);
-        };
-        let shape = Shape::of(messages.iter().map(|message| message.data.len()));
-        match self.planner.plan(Operation::Fused(fused), key, shape, Some(device)) {
-            Ok(plan) => plan
-                .run(Work { stream: self.memory.stream, task: Task::Fused(fused, messages) })
-                .map(|()| true),
-            // No usable kernel supports the fused AEAD: the mode composes it of passes.
-            Err(Error::Unsupported { .. } | Error::SelfTest { .. }) => Ok(false),
-            Err(error) => Err(error),
-        }
+        self.planner.run_fused_on(self.memory.stream, fused, messages)
     }
 
     fn memory(&self, device: DeviceId) -> Result<&dyn DeviceMemory> {

@@ -16,8 +16,8 @@ mod decisions;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
-use crate::calibrate::{Calibrator, CandidateRunner, Finding};
-use crate::candidates::{Candidate, CandidateTable, DeviceEntry, LAST_RESORT_NS, Sole, Wanted};
+use crate::calibrate::{Calibrator, Finding, Measurable};
+use crate::candidates::{Candidate, CandidateTable, DeviceEntry, LAST_RESORT_NS, Wanted};
 use crate::selection::{self, Selection};
 use crate::target::{IncidentLog, Target};
 use crate::timing::Shape;
@@ -87,8 +87,8 @@ struct LazyDiscovery {
 }
 
 /// Adds to a sum of nanoseconds. Returns true if the sum has reached the limit.
-fn is_reached(account: &AtomicU64, ns: f64, limit: u64) -> bool {
-    account.fetch_add(ns as u64, Ordering::Relaxed).saturating_add(ns as u64) >= limit
+fn count_towards(limit: u64, sum: &AtomicU64, ns: f64) -> bool {
+    sum.fetch_add(ns as u64, Ordering::Relaxed).saturating_add(ns as u64) >= limit
 }
 
 /// A choice of the planner.
@@ -154,22 +154,6 @@ impl IncidentLog for Planner {
         if incidents.len() < MAX_INCIDENTS {
             incidents.push(incident);
         }
-    }
-}
-
-/// Runs candidates of one table, for measurements.
-struct TableRunner<'p> {
-    planner: &'p Planner,
-    table: &'p CandidateTable,
-}
-
-impl CandidateRunner for TableRunner<'_> {
-    fn run(&self, candidate: &Candidate, task: Task<'_, '_>) -> Result<()> {
-        self.planner.plan_of(self.table, candidate).run(task)
-    }
-
-    fn verify(&self) -> Verify {
-        self.planner.verify
     }
 }
 
@@ -354,41 +338,38 @@ impl Planner {
         work: impl Into<Shape>,
         resident: Option<DeviceId>,
     ) -> Result<Plan<'_>> {
-        self.plan_shape(operation, key, work.into(), resident)
-    }
-
-    /// Does work without planning if there is nothing to choose: a trusted device has the only kernel that may be the
-    /// fastest, and discovery is not due. Planning would take a large part of the time of short work. Returns the task if there
-    /// is a choice.
-    #[inline]
-    pub(crate) fn run_sole<'w, 'd: 'w>(
-        &self,
-        task: Task<'w, 'd>,
-        key: KeySize,
-        bytes: usize,
-        resident: Option<DeviceId>,
-    ) -> std::result::Result<Result<()>, Task<'w, 'd>> {
-        let table = self.table();
-        let Some(sole) = table.choice(task.operation(), key).sole() else { return Err(task) };
-        let has_choice = resident.is_some() || table.has_rivals() || table.has_failures();
-        if has_choice || self.decisions.is_some() || self.may_change_choice(sole, bytes) {
-            return Err(task);
+        let wanted = Wanted { operation, key, shape: work.into(), resident };
+        match self.sole_plan(wanted) {
+            Some(plan) => Ok(plan),
+            None => self.choose(wanted),
         }
-        Ok(self.finished(sole.device().submit(sole.kernel, task.into())))
     }
 
-    /// Adds the estimated time of work on the only known device to the total time. Returns true if the work has to be planned,
-    /// because it may start the discovery of other devices, or because earlier measurements have not been read.
-    fn may_change_choice(&self, sole: &Sole, bytes: usize) -> bool {
+    /// The plan if there is nothing to choose: a trusted device has the only kernel that may be the fastest, and discovery is
+    /// not due. A choice would take a large part of the time of short work.
+    #[inline]
+    fn sole_plan(&self, wanted: Wanted) -> Option<Plan<'_>> {
+        let table = self.table();
+        let (candidate, ns_per_byte) = table.choice(wanted.operation, wanted.key).sole()?;
+        let has_choice = wanted.resident.is_some() || table.has_rivals() || table.has_failures();
+        if has_choice || self.decisions.is_some() || self.count_sole_work(wanted.shape.bytes, ns_per_byte) {
+            return None;
+        }
+        Some(self.plan_of(table, candidate))
+    }
+
+    /// Adds the estimated time of work on the only known device to the total time. Returns true if a kernel has to be chosen,
+    /// because the work may start the discovery of other devices, or because earlier measurements have not been read.
+    fn count_sole_work(&self, bytes: usize, ns_per_byte: f64) -> bool {
         if bytes < MIN_COUNTED_BYTES {
             return false;
         }
         let undiscovered = self.discovery.as_ref().filter(|_| self.all.get().is_none());
-        let is_due = |discovery: &LazyDiscovery| {
+        let count = |discovery: &LazyDiscovery| {
             let limit = discovery.after.load(Ordering::Relaxed);
-            is_reached(&discovery.spent, bytes as f64 * sole.ns_per_byte, limit)
+            count_towards(limit, &discovery.spent, bytes as f64 * ns_per_byte)
         };
-        !self.recalled.is_completed() || undiscovered.is_some_and(is_due)
+        !self.recalled.is_completed() || undiscovered.is_some_and(count)
     }
 
     /// Waits for work and counts the failure of its device. The device has usually finished. In this case, the result, which
@@ -409,13 +390,8 @@ impl Planner {
         Err(error)
     }
 
-    fn plan_shape(
-        &self,
-        operation: Operation,
-        key: KeySize,
-        shape: Shape,
-        resident: Option<DeviceId>,
-    ) -> Result<Plan<'_>> {
+    fn choose(&self, wanted: Wanted) -> Result<Plan<'_>> {
+        let Wanted { operation, key, shape, resident } = wanted;
         let mut table = self.table();
         if resident.is_some_and(|id| !table.has(id)) {
             table = self.all();
@@ -423,21 +399,19 @@ impl Planner {
         if table.has_rivals() {
             self.recall();
         }
-        let mut best = self.best(table, operation, key, shape, resident);
+        let mut best = self.best(table, wanted);
         if shape.bytes >= MIN_COUNTED_BYTES
             && resident.is_none()
             && let Some((_, ns)) = best
             && self.maybe_calibrate(table, operation, key, ns)
         {
             table = self.table();
-            best = self.best(table, operation, key, shape, resident);
+            best = self.best(table, wanted);
         }
-        let Some((index, ns)) = best else { return Err(self.no_plan(table, operation, key, resident)) };
+        let Some((index, ns)) = best else { return Err(self.no_plan(table, wanted)) };
         let candidate = &table.choice(operation, key).candidates[index];
         if let Some(decisions) = &self.decisions {
-            decisions.record((operation, key), shape, candidate, || {
-                self.considered(table, (operation, key), Some(index), shape, resident)
-            });
+            decisions.record(wanted, candidate, || self.considered(table, wanted, Some(index)));
         }
         let entry = table.entry_of(candidate);
         let queued = (!entry.is_trusted).then_some((entry, ns as u64));
@@ -450,18 +424,10 @@ impl Planner {
     }
 
     /// The index of the fastest candidate, and its time in nanoseconds.
-    fn best(
-        &self,
-        table: &CandidateTable,
-        operation: Operation,
-        key: KeySize,
-        shape: Shape,
-        resident: Option<DeviceId>,
-    ) -> Option<(usize, f64)> {
+    fn best(&self, table: &CandidateTable, wanted: Wanted) -> Option<(usize, f64)> {
         // If there is no other device, a device that has failed too often is still used.
-        let gives_up = resident.is_none() && !self.is_narrowed && table.has_failures();
-        let among = |gives_up| table.fastest(Wanted { operation, key, shape, resident }, gives_up);
-        among(gives_up).or_else(|| among(false))
+        let gives_up = wanted.resident.is_none() && !self.is_narrowed && table.has_failures();
+        table.fastest(wanted, gives_up).or_else(|| table.fastest(wanted, false))
     }
 
     /// Adds the estimated time of work to the total times. Discovers devices or measures the operation if a limit is
@@ -472,7 +438,7 @@ impl Planner {
             return true;
         }
         if let Some(discovery) = self.discovery.as_ref().filter(|_| self.all.get().is_none()) {
-            let is_due = is_reached(&discovery.spent, ns, discovery.after.load(Ordering::Relaxed))
+            let is_due = count_towards(discovery.after.load(Ordering::Relaxed), &discovery.spent, ns)
                 && !discovery.has_started.swap(true, Ordering::Relaxed);
             if is_due {
                 self.all();
@@ -481,7 +447,7 @@ impl Planner {
         }
         self.calibrates_automatically
             && table.has_rivals()
-            && is_reached(&table.choice(operation, key).spent, ns, CALIBRATION_AFTER_NS)
+            && count_towards(CALIBRATION_AFTER_NS, &table.choice(operation, key).spent, ns)
             && self.measure(table, operation, key)
     }
 
@@ -492,10 +458,9 @@ impl Planner {
         let Some(calibrator) = self.calibrator.as_ref().filter(|_| choice.measured.get().is_none()) else {
             return false;
         };
-        calibrator
-            .measure(&TableRunner { planner: self, table }, table, operation, key)
-            .map(|all| choice.set_measured(all))
-            .is_some()
+        let run = |candidate: &Candidate, task: Task<'_, '_>| self.plan_of(table, candidate).run(task);
+        let subject = Measurable { table, verify: self.verify, run: &run };
+        calibrator.measure(&subject, operation, key).map(|all| choice.set_measured(all)).is_some()
     }
 
     /// Measures every operation with every kernel that the planner may choose, in host memory and in the devices' memory,
@@ -506,12 +471,13 @@ impl Planner {
     pub fn calibrate(&self, report: &mut dyn FnMut(usize, usize)) -> Vec<Finding> {
         let Some(calibrator) = &self.calibrator else { return Vec::new() };
         let table = self.all();
-        calibrator.measure_all(&TableRunner { planner: self, table }, table, report)
+        let run = |candidate: &Candidate, task: Task<'_, '_>| self.plan_of(table, candidate).run(task);
+        calibrator.measure_all(&Measurable { table, verify: self.verify, run: &run }, report)
     }
 
     /// Discovers devices immediately, without waiting for enough work. Also measures the operation if this planner
     /// calibrates automatically.
-    pub fn settle(&self, operation: Operation, key: KeySize) {
+    pub fn discover_and_measure(&self, operation: Operation, key: KeySize) {
         self.recall();
         let table = self.all();
         if self.calibrates_automatically && table.has_rivals() {
@@ -529,19 +495,12 @@ impl Planner {
         resident: Option<DeviceId>,
     ) -> Vec<Considered> {
         self.recall();
-        let (shape, table) = (work.into(), self.table());
-        let chosen = self.best(table, operation, key, shape, resident).map(|(index, _)| index);
-        self.considered(table, (operation, key), chosen, shape, resident)
+        let (wanted, table) = (Wanted { operation, key, shape: work.into(), resident }, self.table());
+        self.considered(table, wanted, self.best(table, wanted).map(|(index, _)| index))
     }
 
-    fn considered(
-        &self,
-        table: &CandidateTable,
-        (operation, key): (Operation, KeySize),
-        chosen: Option<usize>,
-        shape: Shape,
-        resident: Option<DeviceId>,
-    ) -> Vec<Considered> {
+    fn considered(&self, table: &CandidateTable, wanted: Wanted, chosen: Option<usize>) -> Vec<Considered> {
+        let Wanted { operation, key, shape, resident } = wanted;
         let choice = table.choice(operation, key);
         let mut all = Vec::new();
         for (index, candidate) in choice.candidates.iter().enumerate() {
@@ -566,13 +525,7 @@ impl Planner {
     }
 
     #[cold]
-    fn no_plan(
-        &self,
-        table: &CandidateTable,
-        operation: Operation,
-        key: KeySize,
-        resident: Option<DeviceId>,
-    ) -> Error {
+    fn no_plan(&self, table: &CandidateTable, Wanted { operation, key, resident, .. }: Wanted) -> Error {
         if let Some(id) = resident
             && let Err(error) = self.device(id)
         {

@@ -26,7 +26,7 @@ use lockstep_core::error::{Error, Result};
 use lockstep_core::key::Block;
 use lockstep_core::messages::Messages;
 use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Status, Tag, Task, Work};
-use lockstep_modes::{Executor, gcm, ocb, transfer};
+use lockstep_modes::{Executor, gcm, gcm_siv, ocb, transfer};
 use pieces::Piece;
 use resident::Waits;
 
@@ -121,24 +121,6 @@ fn output<'a>(messages: &'a mut Messages<'_, '_>, index: usize) -> &'a mut [u8] 
     }
 }
 
-/// The operation and the messages of a task. Returns the task itself as the error if its messages are described in device
-/// memory.
-fn messages<'w, 'd>(task: Task<'w, 'd>) -> std::result::Result<(Operation, Messages<'w, 'd>), Task<'w, 'd>> {
-    match task {
-        Task::Pass(pass, segments) => Ok((Operation::Pass(pass), Messages::Segments(segments))),
-        Task::Fused(fused, messages) => Ok((Operation::Fused(fused), Messages::Aead(messages))),
-        Task::Table(..) => Err(task),
-    }
-}
-
-fn task<'w, 'd>(operation: Operation, messages: Messages<'w, 'd>) -> Task<'w, 'd> {
-    match (operation, messages) {
-        (Operation::Pass(pass), Messages::Segments(segments)) => Task::Pass(pass, segments),
-        (Operation::Fused(fused), Messages::Aead(messages)) => Task::Fused(fused, messages),
-        _ => unreachable!("passes have segments, and fused AEADs have messages"),
-    }
-}
-
 /// The pass that processes the data of an operation. For GCM, this is CTR from the second counter on. For OCB3, it is ECB,
 /// with offsets before and after.
 ///
@@ -150,7 +132,9 @@ fn pass_of(operation: Operation) -> Result<Pass> {
         Operation::Fused(FusedAead::GcmSeal | FusedAead::GcmOpen) => Ok(Pass::Ctr32),
         Operation::Fused(FusedAead::OcbSeal) => Ok(Pass::EcbEncrypt),
         Operation::Fused(FusedAead::OcbOpen) => Ok(Pass::EcbDecrypt),
-        Operation::Fused(_) => Err(operation.unsupported_by("the verification of results")),
+        Operation::Fused(FusedAead::GcmSivSeal | FusedAead::GcmSivOpen) => {
+            Err(operation.unsupported_by("the verification of results"))
+        }
     }
 }
 
@@ -160,23 +144,17 @@ fn ocb_nonce<'d>(operation: Operation, message: Option<&AeadMessage<'d>>) -> Opt
     message.filter(|_| is_ocb).map(|message| (message.nonce, message.tag.len()))
 }
 
-/// Checks the lengths of fused AEADs. The chaining states and offsets that the verification computes require valid nonces.
-fn check_lengths(operation: Operation, all: &Messages<'_, '_>) -> Result<()> {
-    let Operation::Fused(fused) = operation else { return Ok(()) };
-    let mut aeads = (0..all.len()).filter_map(|index| all.aead(index));
-    aeads.try_for_each(|message| fused.check_lengths(message))
-}
-
 /// Runs work and verifies the results.
 pub(crate) fn run(target: Target<'_>, verifier: &Verifier<'_>, work: Work<'_, '_>) -> Result<()> {
-    let stream = work.stream;
-    let (operation, mut all) = match messages(work.task) {
-        Ok(found) => found,
-        Err(task) => return target.submit(Work { stream, task })?.wait(),
+    let (stream, operation) = (work.stream, work.task.operation());
+    let mut all = match Messages::of(work.task) {
+        Ok(all) => all,
+        Err(table) => return target.submit(Work { stream, task: Task::Table(operation, table) })?.wait(),
     };
     pass_of(operation)?;
-    check_lengths(operation, &all)?;
-    let states = Zeroizing::new((0..all.len()).map(|index| all.state(index)).collect::<Vec<Block>>());
+    // The chaining states and offsets that the verification computes require valid nonces.
+    all.check_lengths(operation)?;
+    let states = all.states();
     let reads_only = operation.is_read_only();
     let outcome = if (0..all.len()).all(|index| is_host(all.data(index), reads_only)) {
         run_on_host(target, verifier, operation, &mut all, &states)
@@ -198,7 +176,7 @@ fn run_resident(
     operation: Operation,
     all: &mut Messages<'_, '_>,
 ) -> Result<()> {
-    let work = Work { stream, task: task(operation, all.reborrow()) };
+    let work = Work { stream, task: all.reborrow().into_task(operation) };
     let zeroed = resident::start(target, *verifier, work, Waits::Now)?.finish()?;
     // Only the output of refused messages may be all zeros.
     let is_refused = |index: &usize| all.aead(*index).is_some_and(|message| message.status != Status::Done);
@@ -232,10 +210,11 @@ fn run_on_host(
         target.incidents.record_incident(Error::DeviceFailed { device: target.device.id(), reason });
         return run_trusted(verifier, operation, all.reborrow());
     };
+    let check = Check { verifier, operation, originals: &originals, states };
     let outcome = target
-        .submit(task(operation, all.reborrow()))
+        .submit(all.reborrow().into_task(operation))
         .and_then(Completion::wait)
-        .and_then(|()| agrees(verifier, operation, all, &originals, states));
+        .and_then(|()| check.agrees(all));
     let incident = match outcome {
         Ok(true) => return Ok(()),
         Ok(false) => Ok(Error::WrongResult { device: target.device.id() }),
@@ -254,153 +233,132 @@ fn run_on_host(
         target.incidents.record_incident(incident);
         Ok(())
     });
-    repeated.inspect_err(|_| (0..all.len()).for_each(|index| output(all, index).fill(0)))
+    repeated.inspect_err(|_| all.zero_host_output())
 }
 
 /// Does the work with the trusted devices.
 fn run_trusted(verifier: &Verifier<'_>, operation: Operation, all: Messages<'_, '_>) -> Result<()> {
     match (operation, all) {
         (Operation::Pass(pass), Messages::Segments(segments)) => verifier.trusted.run_pass(pass, segments),
-        (Operation::Fused(fused), Messages::Aead(messages)) if fused.is_gcm() => {
-            gcm::seal_or_open(verifier.trusted, fused, messages)
-        }
-        (Operation::Fused(fused), Messages::Aead(messages)) => {
-            ocb::seal_or_open(verifier.trusted, fused, messages)
-        }
+        (Operation::Fused(fused), Messages::Aead(messages)) => match fused {
+            FusedAead::GcmSeal | FusedAead::GcmOpen => gcm::seal_or_open(verifier.trusted, fused, messages),
+            FusedAead::OcbSeal | FusedAead::OcbOpen => ocb::seal_or_open(verifier.trusted, fused, messages),
+            FusedAead::GcmSivSeal => gcm_siv::seal(verifier.trusted, messages),
+            FusedAead::GcmSivOpen => gcm_siv::open(verifier.trusted, messages),
+        },
         _ => unreachable!("passes have segments, and fused AEADs have messages"),
     }
 }
 
-/// True if the results are right, as far as they are verified.
-fn agrees(
-    verifier: &Verifier<'_>,
+/// The comparison of results with the input from which the device computed them.
+struct Check<'a> {
+    verifier: &'a Verifier<'a>,
     operation: Operation,
-    all: &mut Messages<'_, '_>,
-    originals: &Originals,
-    states: &[Block],
-) -> Result<bool> {
-    let lengths: Vec<usize> = (0..all.len())
-        .map(|index| all.data(index).len() + all.aead(index).map_or(0, |message| message.aad.len()))
-        .collect();
-    let some = || pieces::sampled_messages(verifier, &lengths);
-    Ok(match operation {
-        _ if verifier.verify == Verify::Full => {
-            let every: Vec<usize> = (0..all.len()).collect();
-            whole_messages_agree(verifier, operation, all, originals, states, &every)?
-        }
-        Operation::Pass(pass) if pass.is_read_only() => {
-            whole_messages_agree(verifier, operation, all, originals, states, &some())?
-        }
-        Operation::Pass(pass) => {
-            chaining_states_agree(pass, all, originals, states)
-                && samples_agree(verifier, operation, all, originals, states)?
-        }
-        Operation::Fused(_) => {
-            samples_agree(verifier, operation, all, originals, states)?
-                && whole_messages_agree(verifier, operation, all, originals, states, &some())?
-        }
-    })
+    originals: &'a Originals,
+    /// The chaining states before the work.
+    states: &'a [Block],
 }
 
-/// Compares the chaining states after whole blocks with the states that follow from input and output.
-fn chaining_states_agree(
-    pass: Pass,
-    all: &mut Messages<'_, '_>,
-    originals: &Originals,
-    states: &[Block],
-) -> bool {
-    (0..all.len()).all(|index| {
-        let bytes = all.data(index).len();
-        if bytes < 16 || !bytes.is_multiple_of(16) {
-            return true;
+impl Check<'_> {
+    /// True if the results are right, as far as they are verified.
+    fn agrees(&self, all: &mut Messages<'_, '_>) -> Result<bool> {
+        let count = all.len();
+        if self.verifier.verify == Verify::Full {
+            return self.whole_messages_agree(all, &(0..count).collect::<Vec<_>>());
         }
-        let last: Block = *output(all, index).last_chunk().expect("16 bytes at least");
-        let input: Block = *originals.input(all, index).last_chunk().expect("16 bytes at least");
-        all.state(index) == pieces::state_of(pass, &states[index], bytes / 16, &input, &last)
-    })
-}
-
-/// Computes sampled blocks again.
-fn samples_agree(
-    verifier: &Verifier<'_>,
-    operation: Operation,
-    all: &mut Messages<'_, '_>,
-    originals: &Originals,
-    states: &[Block],
-) -> Result<bool> {
-    // The output of a refused message is all zeros.
-    let is_refused = |index| all.aead(index).is_some_and(|message| message.status != Status::Done);
-    let lengths: Vec<usize> =
-        (0..all.len()).map(|i| if is_refused(i) { 0 } else { all.data(i).len() }).collect();
-    let mut pieces = Vec::new();
-    let sampled = pieces::sampled_blocks(verifier, &lengths);
-    // Vectors that grow would leave copies of plaintext behind, which are not wiped.
-    let room = || Zeroizing::new(Vec::with_capacity(16 * sampled.len()));
-    let (mut input, mut found) = (room(), room());
-    for (message, number) in sampled.iter().copied() {
-        let (key, tweak, state) = (all.key(message), all.tweak(message), states[message]);
-        let ocb_nonce = ocb_nonce(operation, all.aead(message));
-        let piece = Piece { message, key, tweak, state, ocb_nonce, number, bytes: 16 };
-        input.extend_from_slice(&originals.input(all, message)[piece.range()]);
-        found.extend_from_slice(&output(all, message)[piece.range()]);
-        pieces.push(piece);
+        let len = |index| all.data(index).len() + all.aead(index).map_or(0, |message| message.aad.len());
+        let some = pieces::sampled_messages(self.verifier, &(0..count).map(len).collect::<Vec<_>>());
+        Ok(match self.operation {
+            Operation::Pass(pass) if pass.is_read_only() => self.whole_messages_agree(all, &some)?,
+            Operation::Pass(pass) => self.chaining_states_agree(pass, all) && self.samples_agree(all)?,
+            Operation::Fused(_) => self.samples_agree(all)? && self.whole_messages_agree(all, &some)?,
+        })
     }
-    Ok(pieces::compare(verifier, pass_of(operation)?, &pieces, &input, &found)?.is_empty())
-}
 
-/// Computes the chosen messages again, each as a whole, with their chaining states, tags and statuses.
-fn whole_messages_agree(
-    verifier: &Verifier<'_>,
-    operation: Operation,
-    all: &mut Messages<'_, '_>,
-    originals: &Originals,
-    states: &[Block],
-    chosen: &[usize],
-) -> Result<bool> {
-    let mut copies: Vec<Zeroizing<Vec<u8>>> =
-        chosen.iter().map(|&index| Zeroizing::new(originals.input(all, index).to_vec())).collect();
-    // The chaining states of segments, or the tags of messages.
-    let mut blocks = Zeroizing::new(chosen.iter().map(|&index| states[index]).collect::<Vec<Block>>());
-    let again = chosen.iter().zip(&mut copies).zip(blocks.iter_mut());
-    let mut statuses = Vec::new();
-    match all {
-        Messages::Segments(segments) => {
-            let reads_only = operation.is_read_only();
-            let mut again: Vec<Segment<'_>> = again
-                .map(|((&index, copy), state)| {
-                    let data = if reads_only { Data::read_only(copy) } else { Data::in_place(copy) };
-                    Segment { key: segments[index].key, tweak: segments[index].tweak, state, data }
-                })
-                .collect();
-            run_trusted(verifier, operation, Messages::Segments(&mut again))?;
-        }
-        Messages::Aead(messages) => {
-            let mut again: Vec<AeadMessage<'_>> = again
-                .map(|((&index, copy), block)| {
-                    let AeadMessage { key, nonce, aad, ref tag, .. } = messages[index];
-                    let tag = match tag {
-                        Tag::Write(written) => Tag::Write(&mut block[..written.len()]),
-                        Tag::Expect(expected) => Tag::Expect(expected),
-                    };
-                    let (data, status) = (Data::in_place(copy), Status::Pending);
-                    AeadMessage { key, nonce, aad, data, tag, status }
-                })
-                .collect();
-            run_trusted(verifier, operation, Messages::Aead(&mut again))?;
-            statuses.extend(again.iter().map(|message| message.status));
-        }
-    }
-    Ok(chosen.iter().zip(&copies).zip(blocks.iter()).enumerate().all(|(i, ((&index, copy), block))| {
-        let block_agrees = match all.aead(index) {
-            None => all.state(index) == *block,
-            Some(message) => {
-                let tag_agrees = match &message.tag {
-                    Tag::Write(written) => written[..] == block[..written.len()],
-                    Tag::Expect(_) => true,
-                };
-                tag_agrees && message.status == statuses[i]
+    /// Compares the chaining states after whole blocks with the states that follow from input and output.
+    fn chaining_states_agree(&self, pass: Pass, all: &mut Messages<'_, '_>) -> bool {
+        (0..all.len()).all(|index| {
+            let bytes = all.data(index).len();
+            if bytes < 16 || !bytes.is_multiple_of(16) {
+                return true;
             }
-        };
-        block_agrees && (operation.is_read_only() || output(all, index) == &copy[..])
-    }))
+            let last: Block = *output(all, index).last_chunk().expect("16 bytes at least");
+            let input: Block = *self.originals.input(all, index).last_chunk().expect("16 bytes at least");
+            all.state(index) == pieces::state_of(pass, &self.states[index], bytes / 16, &input, &last)
+        })
+    }
+
+    /// Computes sampled blocks again.
+    fn samples_agree(&self, all: &mut Messages<'_, '_>) -> Result<bool> {
+        // The output of a refused message is all zeros.
+        let is_refused = |index| all.aead(index).is_some_and(|message| message.status != Status::Done);
+        let lengths: Vec<usize> =
+            (0..all.len()).map(|i| if is_refused(i) { 0 } else { all.data(i).len() }).collect();
+        let mut pieces = Vec::new();
+        let sampled = pieces::sampled_blocks(self.verifier, &lengths);
+        // Vectors that grow would leave copies of plaintext behind, which are not wiped.
+        let room = || Zeroizing::new(Vec::with_capacity(16 * sampled.len()));
+        let (mut input, mut found) = (room(), room());
+        for (message, number) in sampled.iter().copied() {
+            let (key, tweak, state) = (all.key(message), all.tweak(message), self.states[message]);
+            let ocb_nonce = ocb_nonce(self.operation, all.aead(message));
+            let piece = Piece { message, key, tweak, state, ocb_nonce, number, bytes: 16 };
+            input.extend_from_slice(&self.originals.input(all, message)[piece.range()]);
+            found.extend_from_slice(&output(all, message)[piece.range()]);
+            pieces.push(piece);
+        }
+        let pass = pass_of(self.operation)?;
+        Ok(pieces::compare(self.verifier, pass, &pieces, &input, &found)?.is_empty())
+    }
+
+    /// Computes the chosen messages again, each as a whole, with their chaining states, tags and statuses.
+    fn whole_messages_agree(&self, all: &mut Messages<'_, '_>, chosen: &[usize]) -> Result<bool> {
+        let mut copies: Vec<Zeroizing<Vec<u8>>> =
+            chosen.iter().map(|&index| Zeroizing::new(self.originals.input(all, index).to_vec())).collect();
+        // The chaining states of segments, or the tags of messages.
+        let mut blocks =
+            Zeroizing::new(chosen.iter().map(|&index| self.states[index]).collect::<Vec<Block>>());
+        let again = chosen.iter().zip(&mut copies).zip(blocks.iter_mut());
+        let mut statuses = Vec::new();
+        match all {
+            Messages::Segments(segments) => {
+                let reads_only = self.operation.is_read_only();
+                let mut again: Vec<Segment<'_>> = again
+                    .map(|((&index, copy), state)| {
+                        let data = if reads_only { Data::read_only(copy) } else { Data::in_place(copy) };
+                        Segment { key: segments[index].key, tweak: segments[index].tweak, state, data }
+                    })
+                    .collect();
+                run_trusted(self.verifier, self.operation, Messages::Segments(&mut again))?;
+            }
+            Messages::Aead(messages) => {
+                let mut again: Vec<AeadMessage<'_>> = again
+                    .map(|((&index, copy), block)| {
+                        let AeadMessage { key, nonce, aad, ref tag, .. } = messages[index];
+                        let tag = match tag {
+                            Tag::Write(written) => Tag::Write(&mut block[..written.len()]),
+                            Tag::Expect(expected) => Tag::Expect(expected),
+                        };
+                        let (data, status) = (Data::in_place(copy), Status::Pending);
+                        AeadMessage { key, nonce, aad, data, tag, status }
+                    })
+                    .collect();
+                run_trusted(self.verifier, self.operation, Messages::Aead(&mut again))?;
+                statuses.extend(again.iter().map(|message| message.status));
+            }
+        }
+        Ok(chosen.iter().zip(&copies).zip(blocks.iter()).enumerate().all(|(i, ((&index, copy), block))| {
+            let block_agrees = match all.aead(index) {
+                None => all.state(index) == *block,
+                Some(message) => {
+                    let tag_agrees = match &message.tag {
+                        Tag::Write(written) => written[..] == block[..written.len()],
+                        Tag::Expect(_) => true,
+                    };
+                    tag_agrees && message.status == statuses[i]
+                }
+            };
+            block_agrees && (self.operation.is_read_only() || output(all, index) == &copy[..])
+        }))
+    }
 }

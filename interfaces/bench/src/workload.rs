@@ -240,7 +240,7 @@ impl Workload {
         let size = self.key_size();
         let (whole, composed) = self.operations();
         for operation in std::iter::once(&whole).chain(composed) {
-            engine.planner().settle(*operation, size);
+            engine.planner().discover_and_measure(*operation, size);
         }
     }
 

@@ -201,7 +201,8 @@ pub unsafe extern "C" fn lockstep_device_download(
 
 /// The stream of a handle of the device.
 pub(crate) fn handle(stream: *mut c_void) -> Stream {
-    Stream(stream as u64)
+    // SAFETY: the header requires the handle of a stream of the device, or a null pointer.
+    unsafe { Stream::from_raw(stream as u64) }
 }
 
 impl DeviceRange {

@@ -1,6 +1,6 @@
 //! Passes and fused AEADs by the oracle.
 
-use lockstep_reference as reference;
+use lockstep_reference::{self as reference, Aes};
 
 use lockstep_core::key::Block;
 use lockstep_core::work::{FusedAead, Pass, Status};
@@ -13,108 +13,36 @@ pub(crate) fn pass(
     state: &mut Block,
     input: &[u8],
 ) -> Vec<u8> {
-    let aes = reference::Aes::new(key);
-    let aes = &aes;
+    let aes = &Aes::new(key);
     match pass {
         Pass::EcbEncrypt => reference::ecb::encrypt(aes, input),
         Pass::EcbDecrypt => reference::ecb::decrypt(aes, input),
-        Pass::Ctr | Pass::Ctr32 => {
-            let blocks = input.len().div_ceil(16) as u128;
-            let counter = *state;
-            if pass == Pass::Ctr {
-                *state = u128::from_be_bytes(counter).wrapping_add(blocks).to_be_bytes();
-                return reference::ctr::apply(aes, &counter, input);
-            }
-            let low = u32::from_be_bytes(counter[12..].try_into().expect("four bytes"));
-            state[12..].copy_from_slice(&low.wrapping_add(blocks as u32).to_be_bytes());
-            reference::ctr::apply32(aes, &counter, input)
-        }
-        Pass::CtrLittle32 => {
-            let mut output = Vec::new();
-            for chunk in input.chunks(16) {
-                output.extend(chunk.iter().zip(aes.encrypt(*state)).map(|(text, mask)| text ^ mask));
-                let first = u32::from_le_bytes(state[..4].try_into().expect("four bytes"));
-                state[..4].copy_from_slice(&first.wrapping_add(1).to_le_bytes());
-            }
-            output
-        }
-        Pass::CbcEncrypt => {
-            let output = reference::cbc::encrypt(aes, state, input);
-            chain(state, &output);
-            output
-        }
-        Pass::CbcDecrypt => {
-            let output = reference::cbc::decrypt(aes, state, input);
-            chain(state, input);
-            output
-        }
-        Pass::Cfb128Encrypt => {
-            let output = reference::cfb::encrypt128(aes, state, input);
-            chain(state, &output[..output.len() & !15]);
-            output
-        }
-        Pass::Cfb128Decrypt => {
-            let output = reference::cfb::decrypt128(aes, state, input);
-            chain(state, &input[..input.len() & !15]);
-            output
-        }
-        Pass::Cfb8Encrypt => {
-            let output = reference::cfb::encrypt8(aes, state, input);
-            chain(state, &output);
-            output
-        }
-        Pass::Cfb8Decrypt => {
-            let output = reference::cfb::decrypt8(aes, state, input);
-            chain(state, input);
-            output
-        }
+        Pass::Ctr | Pass::Ctr32 | Pass::CtrLittle32 => counter(pass, aes, state, input),
+        Pass::CbcEncrypt => chained(aes, state, input, (reference::cbc::encrypt, Next::Output, 16)),
+        Pass::CbcDecrypt => chained(aes, state, input, (reference::cbc::decrypt, Next::Input, 16)),
+        Pass::Cfb128Encrypt => chained(aes, state, input, (reference::cfb::encrypt128, Next::Output, 16)),
+        Pass::Cfb128Decrypt => chained(aes, state, input, (reference::cfb::decrypt128, Next::Input, 16)),
+        Pass::Cfb8Encrypt => chained(aes, state, input, (reference::cfb::encrypt8, Next::Output, 1)),
+        Pass::Cfb8Decrypt => chained(aes, state, input, (reference::cfb::decrypt8, Next::Input, 1)),
         Pass::Cfb1Encrypt => {
-            let output = reference::cfb::encrypt1(aes, state, input, 8 * input.len());
-            chain(state, &output);
-            output
+            let apply: Apply =
+                |aes, state, input| reference::cfb::encrypt1(aes, state, input, 8 * input.len());
+            chained(aes, state, input, (apply, Next::Output, 1))
         }
         Pass::Cfb1Decrypt => {
-            let output = reference::cfb::decrypt1(aes, state, input, 8 * input.len());
-            chain(state, input);
-            output
+            let apply: Apply =
+                |aes, state, input| reference::cfb::decrypt1(aes, state, input, 8 * input.len());
+            chained(aes, state, input, (apply, Next::Input, 1))
         }
-        Pass::Ofb => {
-            let output = reference::ofb::apply(aes, state, input);
-            let whole = input.len() & !15;
-            let keystream: Vec<u8> = input[..whole].iter().zip(&output).map(|(a, b)| a ^ b).collect();
-            chain(state, &keystream);
-            output
-        }
-        Pass::PcbcEncrypt | Pass::PcbcDecrypt => {
-            let output = if pass == Pass::PcbcEncrypt {
-                reference::pcbc::encrypt(aes, state, input)
-            } else {
-                reference::pcbc::decrypt(aes, state, input)
-            };
-            let both: Vec<u8> = input.iter().zip(&output).map(|(a, b)| a ^ b).collect();
-            chain(state, &both);
-            output
-        }
+        Pass::Ofb => chained(aes, state, input, (reference::ofb::apply, Next::Sum, 16)),
+        Pass::PcbcEncrypt => chained(aes, state, input, (reference::pcbc::encrypt, Next::Sum, 16)),
+        Pass::PcbcDecrypt => chained(aes, state, input, (reference::pcbc::decrypt, Next::Sum, 16)),
         Pass::CbcMac => {
             *state = reference::cbc_mac::update(aes, *state, input);
             input.to_vec()
         }
         Pass::XtsEncrypt | Pass::XtsDecrypt => {
-            let (tweak_key, position) = tweak.expect("checked by the caller");
-            let tweak_aes = reference::Aes::new(tweak_key);
-            // The oracle starts at the beginning of a data unit, so blocks of zeros are put before the segment.
-            let start = 16 * usize::try_from(position).expect("tests stay near the beginning");
-            let mut unit = vec![0; start];
-            unit.extend(input);
-            if unit.is_empty() {
-                return unit;
-            }
-            let unit = if pass == Pass::XtsEncrypt {
-                reference::xts::encrypt(aes, &tweak_aes, state, &unit)
-            } else {
-                reference::xts::decrypt(aes, &tweak_aes, state, &unit)
-            };
-            unit[start..].to_vec()
+            xts(pass, aes, tweak.expect("checked by the caller"), state, input)
         }
         Pass::Polyval => {
             let h = key.try_into().expect("a POLYVAL key has 16 bytes");
@@ -128,13 +56,71 @@ pub(crate) fn pass(
     }
 }
 
-/// Sets the state to the last 16 bytes of the old state followed by `bytes`.
-fn chain(state: &mut Block, bytes: &[u8]) {
-    let mut all = state.to_vec();
-    all.extend(bytes);
-    state.copy_from_slice(&all[all.len() - 16..]);
+/// CTR with each kind of counter.
+fn counter(pass: Pass, aes: &Aes, state: &mut Block, input: &[u8]) -> Vec<u8> {
+    let (start, blocks) = (*state, input.len().div_ceil(16) as u128);
+    match pass {
+        Pass::Ctr => {
+            *state = u128::from_be_bytes(start).wrapping_add(blocks).to_be_bytes();
+            reference::ctr::apply(aes, &start, input)
+        }
+        Pass::Ctr32 => {
+            let low = u32::from_be_bytes(start[12..].try_into().expect("four bytes"));
+            state[12..].copy_from_slice(&low.wrapping_add(blocks as u32).to_be_bytes());
+            reference::ctr::apply32(aes, &start, input)
+        }
+        _ => {
+            let mut output = Vec::new();
+            for chunk in input.chunks(16) {
+                output.extend(chunk.iter().zip(aes.encrypt(*state)).map(|(text, mask)| text ^ mask));
+                let first = u32::from_le_bytes(state[..4].try_into().expect("four bytes"));
+                state[..4].copy_from_slice(&first.wrapping_add(1).to_le_bytes());
+            }
+            output
+        }
+    }
 }
 
+/// A mode of the reference implementation, which takes the cipher, the chaining state and the input.
+type Apply = fn(&Aes, &Block, &[u8]) -> Vec<u8>;
+
+/// The text whose last 16 bytes are the next chaining state: the input, the output, or the XOR of both.
+enum Next {
+    Input,
+    Output,
+    Sum,
+}
+
+/// A mode that chains blocks. Of a last unit of fewer than `unit` bytes nothing becomes part of the chaining state.
+fn chained(aes: &Aes, state: &mut Block, input: &[u8], (apply, next, unit): (Apply, Next, usize)) -> Vec<u8> {
+    let output = apply(aes, state, input);
+    let mut all = state.to_vec();
+    match next {
+        Next::Input => all.extend(input),
+        Next::Output => all.extend(&output),
+        Next::Sum => all.extend(input.iter().zip(&output).map(|(a, b)| a ^ b)),
+    }
+    let end = input.len() / unit * unit;
+    state.copy_from_slice(&all[end..end + 16]);
+    output
+}
+
+fn xts(pass: Pass, aes: &Aes, (tweak_key, position): (&[u8], u64), state: &Block, input: &[u8]) -> Vec<u8> {
+    let tweak_aes = Aes::new(tweak_key);
+    // The oracle starts at the beginning of a data unit, so blocks of zeros are put before the segment.
+    let start = 16 * usize::try_from(position).expect("tests stay near the beginning");
+    let mut unit = vec![0; start];
+    unit.extend(input);
+    if unit.is_empty() {
+        return unit;
+    }
+    let unit = if pass == Pass::XtsEncrypt {
+        reference::xts::encrypt(aes, &tweak_aes, state, &unit)
+    } else {
+        reference::xts::decrypt(aes, &tweak_aes, state, &unit)
+    };
+    unit[start..].to_vec()
+}
 /// Runs a fused AEAD on one message. If it seals, `tag` gives the length of the tag. Returns the output, the tag with zeros behind
 /// it, and the status.
 pub(crate) fn fused(
@@ -145,7 +131,7 @@ pub(crate) fn fused(
     tag: &[u8],
     input: &[u8],
 ) -> (Vec<u8>, Block, Status) {
-    let aes = reference::Aes::new(key);
+    let aes = Aes::new(key);
     match fused {
         FusedAead::GcmSeal => {
             let (output, tag) = reference::gcm::seal(&aes, nonce, aad, input);

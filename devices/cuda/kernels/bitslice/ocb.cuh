@@ -125,7 +125,7 @@ __device__ inline void run_ocb(const Launch &launch, const OcbMasks *all_masks) 
     const u8 *schedule =
         launch.schedules + (u64)segment.key * Size<Bits>::schedule_bytes + (Encrypts ? 0 : Size<Bits>::half_bytes);
     u64 number = tile.offset / Tile<Shape>::tile_bytes;
-    Shape::kept(shared[0]) = Offsets<Shape>::prepare(table, masks, load_aligned(segment.reg), number);
+    Shape::kept(shared[0]) = Offsets<Shape>::prepare(table, masks, load_aligned(segment.state), number);
     Shape::template prepare<1>(shared[0], schedule);
     auto offsets = [&](u32x4 key) { return Offsets<Shape>(table, masks, Shape::kept(shared[0]), number, key); };
     bool is_plain = tile.is_plain();

@@ -27,12 +27,12 @@ __device__ inline u32 begin_counters(State &state, Shared &shared, const Segment
     if (P == Pass::ctr_little32) {
         // Other bytes change than in big-endian counters, so the code of counter_rounds.cuh cannot be used.
         Shape::template prepare<1>(shared, schedule);
-        u32x4 key = load_aligned(schedule), first = load_aligned(segment.reg);
+        u32x4 key = load_aligned(schedule), first = load_aligned(segment.state);
         fill<true>(state, [&](u32 row) { return advance_little32(first, offset / 16 + Shape::lane() + Shape::step * row) ^ key; });
         transpose(state);
         return 1;
     }
-    Counter counter = advance<P == Pass::ctr32>(counter_of(load_aligned(segment.reg)), offset / 16);
+    Counter counter = advance<P == Pass::ctr32>(counter_of(load_aligned(segment.state)), offset / 16);
     u32 last_bytes = counter.words[0] & 0xFFFF;
     if (last_bytes + Shape::tile_blocks <= 0x10000) {
         u32 columns[6];
@@ -107,7 +107,7 @@ __device__ inline void run(const Launch &launch) {
     } else {
         if (Does<P>::tweak) {
             u64 power = segment.position + tile.offset / 16 + Shape::lane();
-            Shape::kept(shared[0]) = times_power(load_aligned(segment.reg), power);
+            Shape::kept(shared[0]) = times_power(load_aligned(segment.state), power);
         }
         Shape::template prepare<1>(shared[0], schedule);
         u32x4 key = load_aligned(schedule);

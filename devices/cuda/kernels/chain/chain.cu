@@ -152,7 +152,7 @@ __device__ inline void run(const Launch &launch) {
     for (u32 i = 0; i < kept.here; i++) {
         u64 own = steps_of(kept.chain, kept.segments[i].bytes);
         steps = own > steps ? own : steps;
-        store_aligned(kept.segments[i].next, load_aligned(kept.segments[i].reg));
+        store_aligned(kept.segments[i].next, load_aligned(kept.segments[i].state));
     }
     // All lanes of a warp take the same number of steps, because they must stay together.
     for (u32 flip = 16; flip > 0; flip /= 2) {
@@ -167,16 +167,16 @@ __device__ inline void run(const Launch &launch) {
     State state;
 #pragma unroll 1
     for (kept.step = 0; reread(kept.step) < reread(kept.steps); kept.step = reread(kept.step) + 1) {
-        // The inputs and outputs of the cipher are passed through Segment::reg. So the code of the modes and the code of the
+        // The inputs and outputs of the cipher are passed through Segment::state. So the code of the modes and the code of the
         // rounds can each use all registers.
         u64 step = reread(kept.step);
 #pragma unroll 1
         for (u32 row = 0; row < reread(kept.here); row++) {
             Segment &segment = reread(kept.segments)[row];
-            if (takes_part(row, step)) store_aligned(segment.reg, input(reread(kept.chain), segment, step));
+            if (takes_part(row, step)) store_aligned(segment.state, input(reread(kept.chain), segment, step));
         }
         fill<true>(state, [&](u32 row) {
-            return row < reread(kept.here) ? load_aligned(reread(kept.segments)[row].reg) : u32x4{0, 0, 0, 0};
+            return row < reread(kept.here) ? load_aligned(reread(kept.segments)[row].state) : u32x4{0, 0, 0, 0};
         });
         transpose(state);
         add(state, Planes{reread(kept.planes)});
@@ -195,13 +195,13 @@ __device__ inline void run(const Launch &launch) {
         drain<true, false>(state, [&](u32 row, const Group &group) {
 #pragma unroll
             for (u32 i = 0; i < 4; i++)
-                if (row + i < reread(kept.here)) store_aligned(reread(kept.segments)[row + i].reg, group.block[i]);
+                if (row + i < reread(kept.here)) store_aligned(reread(kept.segments)[row + i].state, group.block[i]);
         });
         step = reread(kept.step);
 #pragma unroll 1
         for (u32 row = 0; row < reread(kept.here); row++) {
             Segment &segment = reread(kept.segments)[row];
-            if (takes_part(row, step)) output(reread(kept.chain), segment, step, load_aligned(segment.reg));
+            if (takes_part(row, step)) output(reread(kept.chain), segment, step, load_aligned(segment.state));
         }
     }
 }

@@ -3,7 +3,7 @@
 #include "block.cuh"
 #include "work.cuh"
 
-// enum Status in core/src/work.rs.
+// enum Status in engine/core/src/tag.rs.
 enum Status : u8 { PENDING, DONE, AUTHENTICATION_FAILED };
 
 // Extra: the inputs and outputs of a message of an AEAD other than its data. src/passes/aead.rs has the same structure.
@@ -15,13 +15,13 @@ struct alignas(16) Extra {
     u32 tag_bytes;  // 0 for a message that is not processed
     u32 opens;      // not 0 if the message is opened, so that its tag is compared
     u32 bottom;     // OCB: the bits by which Ktop is shifted
-    u32 reserved[3];
+    u32 padding[3];
 };
 static_assert(sizeof(Extra) == 64, "shared with src/passes/aead.rs");
 
 // Writes the tag of a message that is sealed. Compares the tag of a message that is opened, in constant time. If the tag
-// differs, the segment gets length 0, so that later kernels do not decrypt it, and `reserved` gets the length, so that
-// zero_refused zeroes the output.
+// differs, the segment gets length 0, so that later kernels do not decrypt it, and `refused_bytes` gets the length, so
+// that zero_refused zeroes the output.
 __device__ inline void settle(Segment &segment, const Extra &extra, u32x4 tag, u8 &status) {
     if (extra.tag_bytes == 0) {
         status = PENDING;
@@ -43,6 +43,6 @@ __device__ inline void settle(Segment &segment, const Extra &extra, u32x4 tag, u
     u32 bad = 0u - ((difference + 0xFF) >> 8);
     u64 bytes = segment.bytes, kept = (u64)bad << 32 | bad;
     status = (u8)(DONE + (bad & 1));
-    segment.reserved = bytes & kept;
+    segment.refused_bytes = bytes & kept;
     segment.bytes = bytes & ~kept;
 }

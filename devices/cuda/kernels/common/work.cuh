@@ -20,8 +20,12 @@ struct alignas(16) Segment {
     u64 position;   // XTS: blocks of the data unit before this segment
     u32 key;        // index of the key schedule
     u32 tweak_key;  // XTS: index of the schedule (for encryption) of the key that encrypts tweaks
-    u64 reserved;
-    u8 reg[16];     // register: the chaining state before the segment (IV, counter, encrypted tweak or hash; see core/src/work.rs)
+    // The two members are not in use at the same time: a table is described before its tags are compared.
+    union {
+        u64 is_valid;       // of a table: not 0 if the message is inside of the data and has an allowed length
+        u64 refused_bytes;  // after tags were compared: the length of the message if its tag was wrong, otherwise 0
+    };
+    u8 state[16];   // the chaining state before the segment (IV, counter, encrypted tweak or hash; see engine/core/src/work.rs)
     u8 next[16];    // the chaining state after the segment; kernels write it if the host cannot compute it (chain, GHASH, edges)
 };
 static_assert(sizeof(Segment) == 80, "shared with src/launch.rs");

@@ -89,7 +89,7 @@ __device__ inline void hash_each(Segment *segments, const u8 *hash_keys, const E
     Element sum = {};
 #pragma unroll 1
     for (u64 i = 0; i < blocks; i++) sum = times(sum ^ element_of(block_of_message(segment, extra, i), polyval), key);
-    store_aligned(segment.next, blocks == 0 ? load_aligned(segment.reg) : block_of(sum, polyval));
+    store_aligned(segment.next, blocks == 0 ? load_aligned(segment.state) : block_of(sum, polyval));
 }
 
 }  // namespace

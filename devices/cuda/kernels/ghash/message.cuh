@@ -44,7 +44,7 @@ struct Hashing {
     u32 count;
     u32 level;
     u32 polyval;             // 0 for GHASH
-    u32 reserved;
+    u32 padding;
 };
 static_assert(sizeof(Hashing) == 88, "shared with src/passes/ghash.rs");
 
@@ -85,7 +85,7 @@ __device__ inline u32x4 block_of_message(const Segment &segment, const Extra *ex
         return lengths_block(segment, extra);
     }
     u32x4 block = padded(segment.from, segment.bytes, index);
-    return index == 0 ? block ^ load_aligned(segment.reg) : block;
+    return index == 0 ? block ^ load_aligned(segment.state) : block;
 }
 
 __device__ inline Element times(const Element &a, const Element &b) { return times(a, Factor::of(b)); }
@@ -115,7 +115,7 @@ __device__ inline Tile tile_of(const Hashing &hashing, u64 number, u32 lane) {
     u64 blocks = blocks_of(*tile.segment, tile.extra), tiles = (blocks + tile_blocks - 1) / tile_blocks;
     u64 local = number - hashing.first_tile[owner];
     if (blocks == 0) {
-        if (hashing.level == 0 && local == 0 && lane == 0) store_aligned(tile.segment->next, load_aligned(tile.segment->reg));
+        if (hashing.level == 0 && local == 0 && lane == 0) store_aligned(tile.segment->next, load_aligned(tile.segment->state));
         return tile;
     }
     for (u32 level = 0; level < hashing.level; level++) {

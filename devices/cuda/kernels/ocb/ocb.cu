@@ -104,7 +104,7 @@ KERNEL(ocb_begin, (Ocb ocb)) {
     const Extra &extra = message.extra;
     u32x4 first = first_offset(load_aligned(global_pointer<const u8>(extra.tag_block)), extra.bottom);
     if (lane == 0) {
-        store_aligned(message.segment.reg, first);
+        store_aligned(message.segment.state, first);
         store_aligned(message.pad(), message.last_offset(first));
     }
     const u8 *aad = global_pointer<const u8>(extra.aad);
@@ -146,7 +146,7 @@ KERNEL(ocb_sum, (Ocb ocb)) {
         store_some(global_pointer<u8>(segment.to) + whole, output, tail);
         checksum = checksum ^ terminated(message.extra.opens ? output : input, tail);
     }
-    u32x4 offset = message.last_offset(load_aligned(segment.reg));
+    u32x4 offset = message.last_offset(load_aligned(segment.state));
     store_aligned(global_pointer<u8>(message.extra.tag_block), checksum ^ offset ^ message.masks.dollar);
     store_aligned(message.pad(), hash);
 }

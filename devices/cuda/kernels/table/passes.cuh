@@ -74,7 +74,7 @@ struct FirstRounds {
 
 template <bool Only32, u32 BITS, class Tables, class Keys>
 __device__ __forceinline__ void ctr_tile(const Tables &tables, const Keys &keys, const Tile &tile, u32 lane) {
-    Counter start = advance<Only32>(counter_of(load_aligned(tile.segment->reg)), tile.offset / 16);
+    Counter start = advance<Only32>(counter_of(load_aligned(tile.segment->state)), tile.offset / 16);
     u32 key = swap_bytes(keys[3]) & 0xFFFF;
     FirstRounds first;
     // The counter modulo 65536. If it reaches 65536, `first` must be computed again. The initial value has the same effect
@@ -109,7 +109,7 @@ __device__ __forceinline__ void ecb_tile(const Tables &tables, const Keys &keys,
 template <u32 BITS, class Tables, class Keys>
 __device__ __forceinline__ void xts_tile(const Tables &tables, const Keys &keys, const Tile &tile, u32 lane) {
     u64 place = tile.segment->position + tile.offset / 16;
-    u32x4 tweak = times_power(load_aligned(tile.segment->reg), place + lane);
+    u32x4 tweak = times_power(load_aligned(tile.segment->state), place + lane);
     u32x4 next = tile.load(lane);
 #pragma unroll 1
     for (u32 block = lane; block < tile.blocks; block += LANES) {

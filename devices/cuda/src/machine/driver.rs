@@ -3,7 +3,7 @@
 //!
 //! Discovery does not open the context; the first use of the device does. Each call makes the context current for its
 //! duration and then restores the context that was current on the caller's thread.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "calls of the driver, a C library that is opened at run time")]
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_int, c_uint, c_void};

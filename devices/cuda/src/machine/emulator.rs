@@ -2,7 +2,7 @@
 //!
 //! The queue runs on its own thread, so that its work is asynchronous, like the work of a GPU. Tests therefore detect
 //! accesses that are too early. The thread starts with the first work and ends when the machine is dropped.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "calls of the emulator, which is written in C++")]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::{BTreeMap, BTreeSet};

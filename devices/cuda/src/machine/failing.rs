@@ -1,9 +1,8 @@
 //! A machine for tests: the emulator, with calls that fail on demand and a count of allocated memory.
 //!
 //! The tests of this crate choose each call that fails. For a whole program (`make soak`) an environment variable
-//! chooses the calls: see [`Every`]. This module is compiled only for tests and with debug assertions, so no release
-//! contains it.
-#![allow(unsafe_code)]
+//! chooses the calls: see [`Every`]. This module is compiled only with the feature `faults`, which no release has.
+#![allow(unsafe_code, reason = "the calls of the machine, which are passed on to the emulator")]
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -77,8 +76,8 @@ pub(crate) struct Control {
 impl Control {
     /// The faults that the environment requests, if any.
     ///
-    /// # Panics If the variable is malformed, because a run without the requested faults proves nothing.
-    #[cfg(debug_assertions)]
+    /// # Panics
+    /// If the variable is malformed, because a run without the requested faults proves nothing.
     pub(crate) fn from_environment() -> Option<Control> {
         let text = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty())?;
         let every = Every::parse(&text).unwrap_or_else(|| panic!("{VARIABLE} is `{text}`: see failing.rs"));

@@ -1,33 +1,34 @@
-//! GCM of many messages at once. ECB gives the hash keys and the tag masks. Encryption runs CTR before GHASH, and
-//! decryption runs GHASH before CTR. The device makes or compares the tags. A message with a wrong tag is never
-//! decrypted, and its output is zeroed.
+//! GCM of many messages at once, in the order of [`compose::gcm_of_chunk`](lockstep_gpu_host::compose::gcm_of_chunk). ECB gives
+//! the hash keys and the tag masks. The device makes or compares the tags. A message with a wrong tag is never decrypted, and
+//! its output is zeroed.
 
 use lockstep_core::Result;
+use lockstep_gpu_host::compose::GcmSteps;
 
 use super::aead::zero_refused;
 use super::{Batch, ghash};
 use crate::kernel::{Part, helper, one_each};
 use crate::launch::Parameters;
 
-pub(super) fn seal(batch: &Batch<'_>) -> Result<()> {
-    batch.encrypt_auxiliary()?;
-    batch.work(Part::Ctr32)?;
-    ghash::hash(batch)?;
-    tags(batch)
-}
+impl GcmSteps for &Batch<'_> {
+    fn encrypt_auxiliary(&mut self) -> Result<()> {
+        Batch::encrypt_auxiliary(self)
+    }
 
-pub(super) fn open(batch: &Batch<'_>) -> Result<()> {
-    batch.encrypt_auxiliary()?;
-    ghash::hash(batch)?;
-    tags(batch)?;
-    batch.work(Part::Ctr32)?;
-    zero_refused(batch)
-}
+    fn ctr(&mut self, is_gated: bool) -> Result<()> {
+        self.work(Part::Ctr32)?;
+        if is_gated { zero_refused(self) } else { Ok(()) }
+    }
 
-fn tags(batch: &Batch<'_>) -> Result<()> {
-    let Some(aead) = &batch.aead else { return Err(batch.undescribed()) };
-    let work = &batch.work;
-    let parameters =
-        Parameters::default().long(work.segments).long(aead.extras).long(aead.status).word(work.count);
-    batch.launch(helper::GCM_TAGS, one_each(work.count.into()), &parameters, 0)
+    fn hash(&mut self) -> Result<()> {
+        ghash::hash(self)
+    }
+
+    fn tags(&mut self) -> Result<()> {
+        let Some(aead) = &self.aead else { return Err(self.undescribed()) };
+        let work = &self.work;
+        let parameters =
+            Parameters::default().long(work.segments).long(aead.extras).long(aead.status).word(work.count);
+        self.launch(helper::GCM_TAGS, one_each(work.count.into()), &parameters, 0)
+    }
 }

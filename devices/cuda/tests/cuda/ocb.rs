@@ -201,7 +201,8 @@ fn tiles_far_behind_the_beginning() {
                 data.bytes().copy_from_slice(&input);
                 let start = (data.bytes().as_ptr() as u64).wrapping_sub(before * family.tile_bytes as u64);
                 let bytes = (before + 1) * family.tile_bytes as u64;
-                let mut segment = Segment { from: start, to: start, bytes, reg: first, ..Segment::default() };
+                let mut segment =
+                    Segment { from: start, to: start, bytes, state: first, ..Segment::default() };
                 let mut scratch = Memory::new(16);
                 // The first tile of the launch has number 0, and its number within the message is `before`.
                 let first_tile = [0u64.wrapping_sub(before), 1];
@@ -248,7 +249,7 @@ struct Extra {
     tag_bytes: u32,
     opens: u32,
     bottom: u32,
-    reserved: [u32; 3],
+    padding: [u32; 3],
 }
 
 /// Runs `ocb_begin` for the last of `count` messages alone. Returns the first offset of the message and the block that is
@@ -284,7 +285,7 @@ fn last_message(count: usize, bytes: u64, star: &[u8; 16], ktop: &[u8; 16], bott
     // One warp processes a message, and a thread block processes 4 messages. The last thread block has one message.
     assert_eq!(count % 4, 1);
     launch_from("ocb_begin", count / 4, count / 4 + 1, 128, 0, &begin).unwrap();
-    [segment.reg, (&*region.bytes()).try_into().unwrap()]
+    [segment.state, (&*region.bytes()).try_into().unwrap()]
 }
 
 /// The offset of a partial block, for all masks. The message is not processed, so it may have any length.

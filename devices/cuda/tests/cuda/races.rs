@@ -23,7 +23,7 @@ fn run_pass(family: Family, pass: &str, bits: usize) {
         key,
         len,
         misaligned,
-        reg: block(len as u64),
+        state: block(len as u64),
         position: 7,
         extra_tiles: 0,
     };

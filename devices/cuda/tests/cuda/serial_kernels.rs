@@ -85,7 +85,7 @@ fn check_chain(number: usize, bits: usize, count: usize, in_place: bool) {
             to,
             bytes: len as u64,
             key: (i % KEYS) as u32,
-            reg,
+            state: reg,
             ..Default::default()
         });
     }
@@ -139,7 +139,7 @@ struct Hashing {
     count: u32,
     level: u32,
     polyval: u32,
-    reserved: u32,
+    padding: u32,
 }
 
 #[repr(C, align(16))]
@@ -230,7 +230,7 @@ fn hash(how: How, segments: &mut [Segment], extras: Option<&[Extra]>, hash_keys:
             count: segments.len() as u32,
             level: level as u32,
             polyval,
-            reserved: 0,
+            padding: 0,
         };
         let warps = constant("ghash_block_tiles");
         let kernel =
@@ -269,7 +269,7 @@ fn check_hashes(how: How) {
             from: data.as_ptr() as u64 + (i % 3) as u64,
             bytes: 16 * *blocks as u64,
             key: (i % KEYS) as u32,
-            reg: block(i as u64),
+            state: block(i as u64),
             ..Default::default()
         })
         .collect();
@@ -280,8 +280,8 @@ fn check_hashes(how: How) {
             let h = keys.bytes()[16 * (i % KEYS)..][..16].try_into().unwrap();
             let data = &data[i % 3..][..segment.bytes as usize];
             match how.polyval {
-                false => ghash::update(&h, segment.reg, data),
-                true => polyval::update(&h, segment.reg, data),
+                false => ghash::update(&h, segment.state, data),
+                true => polyval::update(&h, segment.state, data),
             }
         })
         .collect();

@@ -6,7 +6,7 @@ use lockstep_core::backend::{Device, DeviceBuffer};
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
 use lockstep_core::key::{Block, Key, KeySize};
-use lockstep_core::work::{AeadMessage, FusedAead, Operation, Segment, Status, Tag, Task, Tweak};
+use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Status, Tag, Task, Tweak};
 
 /// The memory that holds the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,12 +123,17 @@ fn batch([messages, len]: [usize; 2]) -> Shape {
     Shape { messages, bytes: messages * len, longest: len }
 }
 
-/// The subject of a measurement: a device, and a function that runs work with one of its kernels in the same way as users'
-/// work.
+/// The subject of a measurement: an operation by one kernel of a device.
 #[derive(Clone, Copy)]
 pub(super) struct Subject<'p> {
     pub(super) device: &'p dyn Device,
+    /// Runs work with the kernel in the same way as users' work.
     pub(super) run: &'p dyn Fn(Task<'_, '_>) -> Result<()>,
+    /// The number of failures of the device so far.
+    pub(super) failures: &'p dyn Fn() -> u32,
+    pub(super) operation: Operation,
+    pub(super) key: KeySize,
+    pub(super) place: Place,
 }
 
 /// The clock, and a buffer for the data that the measured work processes.
@@ -142,23 +147,12 @@ impl<'c> Bench<'c> {
         Bench { clock, host: Vec::new() }
     }
 
-    /// Measures the operation with the kernel of the subject. `failures` returns the number of failures of the device so
-    /// far.
+    /// Measures the subject.
     ///
     /// # Errors
     /// Errors of the device.
-    pub(super) fn samples(
-        &mut self,
-        subject: Subject<'_>,
-        operation: Operation,
-        key: KeySize,
-        place: Place,
-        failures: &dyn Fn() -> u32,
-    ) -> Result<Samples> {
-        let mut at = |shape: Shape| {
-            let ns = self.shortest(subject, operation, key, place, shape, failures)?;
-            Ok::<_, Error>((shape, ns))
-        };
+    pub(super) fn samples(&mut self, subject: Subject<'_>) -> Result<Samples> {
+        let mut at = |shape: Shape| Ok::<_, Error>((shape, self.shortest(subject, shape)?));
         let mut samples = Samples::default();
         for bytes in LENGTHS {
             if extrapolated(&samples.single, bytes) > MAX_RUN_NS {
@@ -171,7 +165,7 @@ impl<'c> Bench<'c> {
             return Ok(samples);
         }
         let batches = &mut samples.batches;
-        match operation {
+        match subject.operation {
             Operation::Pass(pass) if pass.is_serial() => {
                 let [most, least] = LANES;
                 let few = at(batch([least, SHORT[1]]))?;
@@ -196,18 +190,10 @@ impl<'c> Bench<'c> {
     }
 
     /// The time of the shortest run, in nanoseconds.
-    fn shortest(
-        &mut self,
-        subject: Subject<'_>,
-        operation: Operation,
-        key: KeySize,
-        place: Place,
-        shape: Shape,
-        failures: &dyn Fn() -> u32,
-    ) -> Result<f64> {
-        let clock = self.clock;
+    fn shortest(&mut self, subject: Subject<'_>, shape: Shape) -> Result<f64> {
+        let (clock, failures) = (self.clock, subject.failures);
         let failed = failures();
-        let mut runner = Runner::new(self, subject, operation, key, place, shape)?;
+        let mut runner = Runner::new(self, subject, shape)?;
         let (mut shortest, mut all) = (f64::INFINITY, 0.0);
         for run in 0..MAX_RUNS {
             runner.prepare()?;
@@ -230,7 +216,6 @@ impl<'c> Bench<'c> {
 /// Work that can be repeated.
 struct Runner<'b, 'p> {
     subject: Subject<'p>,
-    operation: Operation,
     shape: Shape,
     key: Key,
     tweak_key: Key,
@@ -243,14 +228,7 @@ struct Runner<'b, 'p> {
 }
 
 impl<'b, 'p> Runner<'b, 'p> {
-    fn new(
-        bench: &'b mut Bench<'_>,
-        subject: Subject<'p>,
-        operation: Operation,
-        key: KeySize,
-        place: Place,
-        shape: Shape,
-    ) -> Result<Runner<'b, 'p>> {
+    fn new(bench: &'b mut Bench<'_>, subject: Subject<'p>, shape: Shape) -> Result<Runner<'b, 'p>> {
         if bench.host.len() < shape.bytes {
             let no_memory = |_| Error::DeviceFailed {
                 device: subject.device.id(),
@@ -262,7 +240,7 @@ impl<'b, 'p> Runner<'b, 'p> {
             let from = bench.host.len();
             bench.host.extend((from..shape.bytes).map(|i| (i * 31 + i / 256) as u8));
         }
-        let device = match place {
+        let device = match subject.place {
             Place::Host => None,
             Place::Device => {
                 let none =
@@ -274,10 +252,9 @@ impl<'b, 'p> Runner<'b, 'p> {
         let bytes: [u8; 64] = std::array::from_fn(|i| i as u8 ^ 0xa5);
         Ok(Runner {
             subject,
-            operation,
             shape,
-            key: Key::new(&bytes[..key.bytes()])?,
-            tweak_key: Key::new(&bytes[32..32 + key.bytes()])?,
+            key: Key::new(&bytes[..subject.key.bytes()])?,
+            tweak_key: Key::new(&bytes[32..32 + subject.key.bytes()])?,
             host: &mut bench.host[..shape.bytes],
             device,
             states: vec![[3; 16]; shape.messages],
@@ -287,21 +264,20 @@ impl<'b, 'p> Runner<'b, 'p> {
 
     /// If the operation opens messages, seals the data first.
     fn prepare(&mut self) -> Result<()> {
-        match self.operation {
+        match self.subject.operation {
             Operation::Fused(fused) if fused.opens() => self.fused(fused.sealing()),
             _ => Ok(()),
         }
     }
 
     fn run(&mut self) -> Result<()> {
-        match self.operation {
-            Operation::Pass(_) => self.pass(),
+        match self.subject.operation {
+            Operation::Pass(pass) => self.pass(pass),
             Operation::Fused(fused) => self.fused(fused),
         }
     }
 
-    fn pass(&mut self) -> Result<()> {
-        let Operation::Pass(pass) = self.operation else { unreachable!("asked for passes only") };
+    fn pass(&mut self, pass: Pass) -> Result<()> {
         let tweak = pass.is_xts().then_some(Tweak { key: &self.tweak_key, position: 0 });
         let len = self.shape.longest;
         let data = data(self.host, self.device.as_deref(), len, pass.is_read_only());

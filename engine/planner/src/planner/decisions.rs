@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use crate::candidates::Candidate;
+use crate::candidates::{Candidate, Wanted};
 use crate::timing::Shape;
 use lockstep_core::backend::{DeviceId, KernelId};
 use lockstep_core::key::KeySize;
@@ -52,8 +52,7 @@ pub(super) struct Decisions(Mutex<BTreeMap<Kind, Decision>>);
 impl Decisions {
     pub(super) fn record(
         &self,
-        (operation, key): (Operation, KeySize),
-        shape: Shape,
+        Wanted { operation, key, shape, .. }: Wanted,
         chosen: &Candidate,
         considered: impl FnOnce() -> Vec<Considered>,
     ) {

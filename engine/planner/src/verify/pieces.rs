@@ -37,9 +37,7 @@ impl Piece<'_> {
     pub(super) fn range(&self) -> std::ops::Range<usize> {
         16 * self.number.saturating_sub(1)..16 * self.number + self.bytes
     }
-}
 
-impl Piece<'_> {
     /// True for the last, partial block of a message of OCB3, which the pass of the whole blocks does not process. Such a block
     /// is a piece of its own.
     fn is_partial_block_of_ocb(&self) -> bool {

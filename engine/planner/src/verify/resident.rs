@@ -107,16 +107,16 @@ pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
     let (stream, operation) = (work.stream, work.task.operation());
     let pass = pass_of(operation)?;
     let opens = matches!(operation, Operation::Fused(fused) if fused.opens());
-    let (all, memory) = match (super::messages(work.task), target.device.memory()) {
-        (Ok((_, all)), Some(memory)) if !pass.is_read_only() => (all, memory),
-        (Ok((operation, all)), _) => return unverified(target, stream, super::task(operation, all)),
-        (Err(task), _) => return unverified(target, stream, task),
+    let (all, memory) = match (Messages::of(work.task), target.device.memory()) {
+        (Ok(all), Some(memory)) if !pass.is_read_only() => (all, memory),
+        (Ok(all), _) => return unverified(target, stream, all.into_task(operation)),
+        (Err(table), _) => return unverified(target, stream, Task::Table(operation, table)),
     };
-    super::check_lengths(operation, &all)?;
+    all.check_lengths(operation)?;
     let wanted = wanted(target, &verifier, operation, &all)?;
     let places = places(&all, &wanted);
     let outputs = outputs(&all);
-    let task = super::task(operation, all);
+    let task = all.into_task(operation);
     let (input, completion, output): (Box<dyn Fetch>, _, Box<dyn Fetch>) = match places {
         Some(Places::Device(from, to)) => {
             let input = memory.fetch(&from, stream)?;
@@ -202,12 +202,8 @@ fn places(all: &Messages<'_, '_>, wanted: &[Piece<'_>]) -> Option<Places> {
                 device.1.push(to.slice(range));
             }
             Data::Pinned { from, to, .. } => {
-                let part = |slice: &PinnedSlice| {
-                    let start = slice.range().start;
-                    slice.buffer().slice(start + range.start..start + range.end)
-                };
-                pinned.0.push(part(from));
-                pinned.1.push(part(to));
+                pinned.0.push(from.slice(range.clone()));
+                pinned.1.push(to.slice(range));
             }
             Data::Host(_) => return None,
         }

@@ -61,7 +61,7 @@ struct Consumer(Stream);
 unsafe impl DlpackStream for Consumer {
     fn as_python_arg(&self, _: Python<'_>, device: DLDevice) -> PyResult<StreamArg> {
         Ok(match device.device_type {
-            DLDeviceType::CUDA | DLDeviceType::CUDAMANAGED => cuda(self.0.0 as *mut c_void),
+            DLDeviceType::CUDA | DLDeviceType::CUDAMANAGED => cuda(self.0.number() as *mut c_void),
             DLDeviceType::EXTDEV => no_sync(),
             _ => none(),
         })
@@ -69,7 +69,7 @@ unsafe impl DlpackStream for Consumer {
 
     unsafe fn wait_for_producer(&self, _: DLDevice, producer: *mut c_void) -> PyResult<bool> {
         // Work on one stream is in order.
-        Ok(producer as u64 == self.0.0)
+        Ok(producer as u64 == self.0.number())
     }
 }
 
@@ -176,7 +176,7 @@ impl Imported {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         match &self.place {
             Place::Host(_) => Ok(given.cloned()),
-            Place::Device(_) => Ok(Some(self.stream.0.into_pyobject(py)?.into_any())),
+            Place::Device(_) => Ok(Some(self.stream.number().into_pyobject(py)?.into_any())),
         }
     }
 
@@ -317,7 +317,7 @@ impl Imported {
             (None, Some(producer)) => checked_stream(producer)?,
             (given, producer) => {
                 let stream = stream_of(array, 0, given)?;
-                if producer.is_some_and(|producer| producer.max(1) != stream.0.max(1)) {
+                if producer.is_some_and(|producer| producer.max(1) != stream.number().max(1)) {
                     return Err(PyValueError::new_err(
                         "the array belongs to another stream: pass that stream, or make the given stream the current one of the library",
                     ));
@@ -427,7 +427,13 @@ fn checked_stream(number: u64) -> PyResult<Stream> {
             "the default stream of a thread is not supported, because work is started by another thread: use a stream of its own",
         ));
     }
-    Ok(Stream(number))
+    Ok(raw_stream(number))
+}
+
+/// The stream with a handle that a caller gave.
+pub(super) fn raw_stream(number: u64) -> Stream {
+    // SAFETY: the documentation of the Python functions requires the handle of a stream of the device, or 0.
+    unsafe { Stream::from_raw(number) }
 }
 
 /// True if device memory of this kind has addresses.

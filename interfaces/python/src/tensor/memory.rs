@@ -12,12 +12,11 @@ use lockstep::hazmat::backend::{DeviceBuffer, DeviceId, Unit};
 use lockstep::hazmat::data::DeviceSlice;
 use lockstep::hazmat::mode::Executor;
 use lockstep::hazmat::shown;
-use lockstep::hazmat::work::Stream;
 use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
-use super::import::has_addresses;
+use super::import::{has_addresses, raw_stream};
 use crate::buffer::{Export, new_bytes};
 use crate::engine;
 use crate::error::from_core;
@@ -113,7 +112,7 @@ impl DeviceArray {
     #[pyo3(signature = (stream=0))]
     fn tobytes<'py>(&self, py: Python<'py>, stream: u64) -> PyResult<Bound<'py, PyBytes>> {
         new_bytes(py, self.0.slice.len(), |bytes| {
-            self.memory(py, |memory, slice| memory.download(slice, bytes, Stream(stream)))
+            self.memory(py, |memory, slice| memory.download(slice, bytes, raw_stream(stream)))
         })
     }
 
@@ -122,7 +121,7 @@ impl DeviceArray {
     fn copy_from(&self, py: Python<'_>, data: &Bound<'_, PyAny>, stream: u64) -> PyResult<()> {
         let mut export = Export::new();
         let data = export.read(data)?;
-        self.memory(py, |memory, slice| memory.upload(data, slice, Stream(stream)))
+        self.memory(py, |memory, slice| memory.upload(data, slice, raw_stream(stream)))
     }
 
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]

@@ -9,8 +9,7 @@ use std::ops::Range;
 use super::expression::{Definition, Place, Symbols, evaluate, is_name, number};
 use super::operands::{OperandText, instruction, shape};
 use super::{AsmError, Image};
-use crate::isa::{Inst, Op};
-use crate::sim::LOCAL_STORE;
+use crate::isa::{Inst, LOCAL_STORE, Op};
 
 /// Assembles the text of a file. `file` is its name, for messages.
 ///

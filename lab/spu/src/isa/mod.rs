@@ -9,6 +9,9 @@ mod table;
 
 pub(crate) use table::with_table;
 
+/// Bytes of the local store, the memory that instructions address.
+pub const LOCAL_STORE: usize = 256 * 1024;
+
 /// A register, `$0` to `$127`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Reg(u8);

@@ -4,7 +4,7 @@
 
 use zeroize::Zeroizing;
 
-use super::cipher::Block;
+use super::aes::Block;
 use super::modes::Parameter;
 use super::tables::{add, entries};
 use crate::schedule::{Flow, Value};

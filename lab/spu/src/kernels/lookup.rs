@@ -6,7 +6,7 @@
 //! gives a constant that depends only on the next two bits (00, 00, FF or 80). The tables include this constant, so
 //! that it cancels in the sum. Second, the masks for the other two bits can be computed by a shift on the odd pipe.
 
-use super::cipher::{Block, Cipher};
+use super::aes::{AesRounds, Block};
 use super::field::sbox;
 use super::permutation::{SHIFT_ROWS, after, rotated};
 use crate::schedule::{Flow, Value};
@@ -108,7 +108,7 @@ impl Lookup {
     }
 }
 
-impl Cipher for Lookup {
+impl AesRounds for Lookup {
     fn round(&self, f: &mut Flow, _: usize, x: Value, key: Value) -> Value {
         let s = self.substitute(f, x);
         self.mix(f, s, key)

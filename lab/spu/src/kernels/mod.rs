@@ -1,6 +1,6 @@
 //! The AES kernels: written as dataflow, compiled on first use.
 
-mod cipher;
+mod aes;
 mod field;
 mod ghash;
 mod lookup;
@@ -16,7 +16,7 @@ mod vperm;
 use std::fmt;
 use std::sync::LazyLock;
 
-use cipher::{Block, Cipher};
+use aes::{AesRounds, Block};
 use lookup::Lookup;
 pub use modes::{Mode, Parameter};
 pub use named::{KERNELS, Named};
@@ -50,7 +50,7 @@ pub enum Way {
 }
 
 impl Way {
-    fn cipher(self) -> Box<dyn Cipher> {
+    fn cipher(self) -> Box<dyn AesRounds> {
         match self {
             // GHASH does not use a cipher, so any cipher can be returned for it.
             Way::Plain | Way::Lookup | Way::Ghash | Way::GhashBits => Box::new(Lookup { balanced: false }),
@@ -98,7 +98,7 @@ pub struct Compiled {
     /// The program.
     pub program: Program,
     rounds: usize,
-    cipher: Box<dyn Cipher>,
+    cipher: Box<dyn AesRounds>,
     parameters: Vec<Parameter>,
     input_at: u32,
     output_at: u32,

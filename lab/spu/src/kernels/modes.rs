@@ -1,6 +1,6 @@
 //! The loops over blocks: the inputs of the cipher and the use of its results.
 
-use super::cipher::Cipher;
+use super::aes::AesRounds;
 use crate::schedule::{Flow, Value};
 
 /// A mode of operation, as a loop of the SPU.
@@ -55,13 +55,18 @@ const BLOCK: i32 = 16;
 pub(super) struct Building<'c> {
     pub(super) flow: Flow,
     pub(super) parameters: Vec<Parameter>,
-    cipher: &'c dyn Cipher,
+    cipher: &'c dyn AesRounds,
     rounds: usize,
     blocks: i32,
 }
 
 /// Builds the body of the loop, and the types of its parameters.
-pub(super) fn build(cipher: &dyn Cipher, mode: Mode, rounds: usize, blocks: u32) -> (Flow, Vec<Parameter>) {
+pub(super) fn build(
+    cipher: &dyn AesRounds,
+    mode: Mode,
+    rounds: usize,
+    blocks: u32,
+) -> (Flow, Vec<Parameter>) {
     let blocks = if mode.is_chain() { 1 } else { blocks as i32 };
     let mut b = Building { flow: Flow::new(), parameters: Vec::new(), cipher, rounds, blocks };
     match mode {

@@ -6,7 +6,7 @@
 use super::field::sbox;
 use super::modes::Parameter;
 use super::permutation::SHIFT_ROWS;
-use crate::asm::Assembler;
+use crate::asm::{Assembler, Label};
 use crate::isa::Reg;
 use crate::schedule::Program;
 
@@ -37,25 +37,58 @@ const LEFT: Reg = r(36);
 /// The first register of the S-box.
 const TABLE: u8 = 64;
 
-/// Builds the program, and the types of its parameters. This function is long because it lists the instructions in
-/// order.
+/// The labels of the data, which the code loads and [`data`] binds.
+struct Labels {
+    turns: Label,
+    counter: Label,
+    input: Label,
+    output: Label,
+    one: Label,
+    rows: Label,
+    /// The 16 quadwords of the S-box.
+    table: [Label; 16],
+    last_but_one_key: Label,
+}
+
+/// Builds the program, and the types of its parameters.
 pub(super) fn program(rounds: usize) -> Result<(Program, Vec<Parameter>), String> {
     let mut asm = Assembler::new();
-    let names = ["turns", "counter", "input", "output", "one", "rows", "keys", "table"];
-    let [turns, counter, input, output, one, rows, keys, table] = names.map(|_| asm.label());
+    let [turns, counter, input, output, one, rows, last_but_one_key] = std::array::from_fn(|_| asm.label());
+    let table = std::array::from_fn(|_| asm.label());
+    let labels = Labels { turns, counter, input, output, one, rows, table, last_but_one_key };
+    prologue(&mut asm, &labels, rounds);
+    block_loop(&mut asm);
+    asm.begin_data();
+    let iterations_at = asm.here();
+    let (places, parameters) = data(&mut asm, labels, rounds);
+    let program = Program {
+        image: asm.finish().map_err(|error| error.to_string())?,
+        parameters: places,
+        carried: Vec::new(),
+        iterations_at,
+        stages: 1,
+        // An estimate that includes a penalty for each branch. It is used only for the cycle budget.
+        interval: 90 * rounds as u64,
+        counts: [0; 2],
+        registers: 52,
+    };
+    Ok((program, parameters))
+}
+
+/// Loads the parameters and the constants.
+fn prologue(asm: &mut Assembler, labels: &Labels, rounds: usize) {
+    let Labels { turns, counter, input, output, one, rows, ref table, last_but_one_key } = *labels;
     for (reg, label) in
         [(LEFT, turns), (COUNTER, counter), (INPUT, input), (OUTPUT, output), (ONE, one), (ROWS, rows)]
     {
         asm.lqa(reg, label);
     }
-    let parts: Vec<_> = (0..16).map(|_| asm.label()).collect();
-    for (i, &part) in parts.iter().enumerate() {
+    for (i, &part) in table.iter().enumerate() {
         asm.lqa(r(TABLE + i as u8), part);
     }
     // The round counter counts up to zero. The sum of the counter and the address of the second to last round key is
     // the address of the current round key.
-    let last_but_one = asm.label();
-    asm.lqa(KEYS, last_but_one);
+    asm.lqa(KEYS, last_but_one_key);
     asm.il(FIRST_ROUND, -16 * (rounds as i32 - 1));
     // The number of remaining bytes is kept as a negative number, which also counts up to zero. The address of a block
     // is this number plus the end address of the buffer.
@@ -67,7 +100,10 @@ pub(super) fn program(rounds: usize) -> Result<(Program, Vec<Parameter>), String
     // some instructions issue in pairs.
     asm.align_pair();
     asm.nop();
+}
 
+/// The loop over blocks, with the loop over rounds.
+fn block_loop(asm: &mut Assembler) {
     let block = asm.label();
     asm.bind_named(block, "block");
     asm.ori(STATE, COUNTER, 0);
@@ -78,15 +114,15 @@ pub(super) fn program(rounds: usize) -> Result<(Program, Vec<Parameter>), String
     let round = asm.label();
     asm.bind_named(round, "loop");
     asm.ai(ROUND, ROUND, 16);
-    substitute(&mut asm);
+    substitute(asm);
     asm.shufb(STATE, STATE, STATE, ROWS);
-    mix_columns(&mut asm);
+    mix_columns(asm);
     asm.lqx(KEY, KEYS, ROUND);
     asm.xor(STATE, STATE, KEY);
     asm.brnz(ROUND, round);
 
     asm.ai(ROUND, ROUND, 16);
-    substitute(&mut asm);
+    substitute(asm);
     asm.shufb(STATE, STATE, STATE, ROWS);
     asm.lqx(KEY, KEYS, ROUND);
     asm.xor(STATE, STATE, KEY);
@@ -96,11 +132,12 @@ pub(super) fn program(rounds: usize) -> Result<(Program, Vec<Parameter>), String
     asm.ai(LEFT, LEFT, 16);
     asm.brnz(LEFT, block);
     asm.stop(0);
+}
 
-    asm.begin_data();
-    let mut parameters = Vec::new();
-    let mut places = Vec::new();
-    let iterations_at = asm.here();
+/// The data: parameters, constants, the S-box and the round keys. Returns the places and the types of the parameters.
+fn data(asm: &mut Assembler, labels: Labels, rounds: usize) -> (Vec<u32>, Vec<Parameter>) {
+    let Labels { turns, counter, input, output, one, rows, table: parts, last_but_one_key } = labels;
+    let (mut places, mut parameters) = (Vec::new(), Vec::new());
     for (label, what) in [
         (turns, None),
         (counter, Some(Parameter::Counter)),
@@ -116,6 +153,7 @@ pub(super) fn program(rounds: usize) -> Result<(Program, Vec<Parameter>), String
     asm.quadword(1u128.to_be_bytes());
     asm.bind(rows);
     asm.quadword(SHIFT_ROWS);
+    let [table, keys] = [(); 2].map(|()| asm.label());
     asm.bind_named(table, "table");
     for (i, part) in parts.into_iter().enumerate() {
         asm.bind(part);
@@ -128,23 +166,9 @@ pub(super) fn program(rounds: usize) -> Result<(Program, Vec<Parameter>), String
         asm.quadword([0; 16]);
     }
     let at = asm.here() - 32;
-    asm.bind(last_but_one);
+    asm.bind(last_but_one_key);
     asm.quadword(super::scalar(at));
-
-    let image = asm.finish().map_err(|error| error.to_string())?;
-    // An estimate that includes a penalty for each branch. It is used only for the cycle budget.
-    let interval = 90 * rounds as u64;
-    let program = Program {
-        image,
-        parameters: places,
-        carried: Vec::new(),
-        iterations_at,
-        stages: 1,
-        interval,
-        counts: [0; 2],
-        registers: 52,
-    };
-    Ok((program, parameters))
+    (places, parameters)
 }
 
 /// SubBytes: eight lookups by five bits, then three selections by the other bits.

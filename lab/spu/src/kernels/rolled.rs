@@ -2,7 +2,7 @@
 //! blocks, including the branch, the count, and the load of the round key from the local store. The loop does not
 //! include the last round.
 
-use super::cipher::Block;
+use super::aes::Block;
 use super::{Way, range, scalar, tables, write};
 use crate::schedule::{Effort, Flow, Program, compile};
 use crate::sim::{Fault, Machine, Run};

@@ -12,7 +12,7 @@
 
 use zeroize::Zeroizing;
 
-use super::cipher::{Block, Caching, Cipher};
+use super::aes::{AesRounds, Block, Caching};
 use super::field::{mul, sbox};
 use super::permutation::{SHIFT_ROWS, inverse, rotated};
 use crate::schedule::{Flow, Value};
@@ -81,7 +81,7 @@ fn addresses(f: &mut Flow, x: Value, shared: usize) -> Vec<Value> {
     addresses
 }
 
-impl Cipher for Tables {
+impl AesRounds for Tables {
     fn round(&self, f: &mut Flow, _: usize, x: Value, key: Value) -> Value {
         let entries = entries(f, x, self.shared);
         add(f, key, &entries)

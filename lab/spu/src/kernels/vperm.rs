@@ -18,7 +18,7 @@
 use lockstep_core::key::inverse_mix_columns;
 use zeroize::Zeroizing;
 
-use super::cipher::{Block, Cipher};
+use super::aes::{AesRounds, Block};
 use super::field::{Linear, Tower, affine_linear, inverse4, mul, mul4};
 use super::permutation::{IDENTITY, Permutation, SHIFT_ROWS, after, inverse, rotated};
 use crate::schedule::{Flow, Value};
@@ -156,7 +156,7 @@ impl Vperm {
     }
 }
 
-impl Cipher for Vperm {
+impl AesRounds for Vperm {
     fn key_form(&self, keys: &[Block]) -> Zeroizing<Vec<Block>> {
         let rounds = keys.len() - 1;
         let mut forms = Zeroizing::new(vec![[0; 16]; keys.len()]);

@@ -17,11 +17,10 @@ pub use trace::{Cause, Issue, Observer, Silent, Summary, Trace};
 use zeroize::Zeroize;
 
 use crate::asm::Image;
+pub use crate::isa::LOCAL_STORE;
 use crate::isa::{Class, Inst, Reg};
 use decoded::{Decoded, NO_REGISTER};
 
-/// Bytes of the local store.
-pub const LOCAL_STORE: usize = 256 * 1024;
 const ADDRESS_MASK: u32 = LOCAL_STORE as u32 - 1;
 
 /// Parameters of the cycle model. The default values describe the SPU. Other values show how a rule affects the number

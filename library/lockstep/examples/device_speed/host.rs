@@ -18,7 +18,8 @@ use crate::rows::{Rows, Subject, Timing, time};
 const SIZES: [usize; 5] = [64 << 10, 1 << 20, 16 << 20, 256 << 20, 1 << 30];
 
 /// The default stream of a thread, in CUDA. Work of two threads on it overlaps.
-const STREAM_OF_THREAD: Stream = Stream(2);
+// SAFETY: CUDA defines this handle for every thread.
+const STREAM_OF_THREAD: Stream = unsafe { Stream::from_raw(2) };
 
 const STATE: [u8; 16] = [0x24; 16];
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::marker::PhantomData;
 
-use lockstep_core::fresh;
+use lockstep_cache::fresh;
 use zeroize::Zeroize;
 
 use super::chunks::Piece;

@@ -14,8 +14,8 @@ pub(crate) struct Segment {
     pub(crate) position: u64,
     pub(crate) key: u32,
     pub(crate) tweak_key: u32,
-    pub(crate) reserved: u64,
-    pub(crate) reg: [u8; 16],
+    pub(crate) refused_bytes: u64,
+    pub(crate) state: [u8; 16],
     pub(crate) next: [u8; 16],
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Piece {
     pub(crate) key: usize,
     pub(crate) len: usize,
     pub(crate) misaligned: usize,
-    pub(crate) reg: [u8; 16],
+    pub(crate) state: [u8; 16],
     pub(crate) position: u64,
     pub(crate) extra_tiles: u64,
 }
@@ -113,13 +113,13 @@ fn expected(pass: &str, aes: &Aes, piece: &Piece, data: &[u8]) -> Vec<u8> {
     match pass {
         "ecb_encrypt" => ecb::encrypt(aes, data),
         "ecb_decrypt" => ecb::decrypt(aes, data),
-        "ctr" => ctr::apply(aes, &piece.reg, data),
-        "ctr32" => ctr::apply32(aes, &piece.reg, data),
-        "ctr_little32" => gcm_siv_ctr(aes, piece.reg, data),
-        "cbc_decrypt" => cbc::decrypt(aes, &piece.reg, data),
-        "cfb_decrypt" => cfb::decrypt128(aes, &piece.reg, data),
+        "ctr" => ctr::apply(aes, &piece.state, data),
+        "ctr32" => ctr::apply32(aes, &piece.state, data),
+        "ctr_little32" => gcm_siv_ctr(aes, piece.state, data),
+        "cbc_decrypt" => cbc::decrypt(aes, &piece.state, data),
+        "cfb_decrypt" => cfb::decrypt128(aes, &piece.state, data),
         "xts_encrypt" | "xts_decrypt" => {
-            let mut tweak = piece.reg;
+            let mut tweak = piece.state;
             for _ in 0..piece.position {
                 tweak = xts::mul_alpha(tweak);
             }
@@ -213,8 +213,8 @@ pub(crate) fn check(
             position: piece.position,
             key: piece.key as u32,
             tweak_key: 0,
-            reserved: 0,
-            reg: piece.reg,
+            refused_bytes: 0,
+            state: piece.state,
             next: [0; 16],
         });
         let tiles = piece.len.div_ceil(family.tile_bytes) as u64 + piece.extra_tiles;
@@ -237,7 +237,7 @@ pub(crate) fn check(
             .iter()
             .zip(&places)
             .map(|(piece, &place)| match piece.len / 16 {
-                0 => piece.reg,
+                0 => piece.state,
                 n => from.bytes()[place + 16 * n - 16..place + 16 * n].try_into().unwrap(),
             })
             .collect();
@@ -274,7 +274,7 @@ pub(crate) fn pieces(pass: &str, tile: usize) -> Vec<Piece> {
             key: i % KEYS,
             len,
             misaligned: [0, 0, 1, 0, 8, 15, 4][i % 7],
-            reg: block(i as u64),
+            state: block(i as u64),
             position: [0, 3, 0, 31, 200, 511, 513, 40000][i % 8],
             extra_tiles: (i % 5 == 2) as u64,
         })
@@ -301,7 +301,7 @@ pub(crate) fn wrapping(tile: usize) -> Vec<Piece> {
             key: i % KEYS,
             len: 2 * tile + 777 * i,
             misaligned: 0,
-            reg: start.to_be_bytes(),
+            state: start.to_be_bytes(),
             position: 0,
             extra_tiles: 0,
         })

@@ -138,15 +138,15 @@ impl Graph {
     }
 
     fn set_heights(&mut self) {
-        for place in (0..self.nodes.len()).rev() {
-            let height = self.nodes[place].height.max(1);
-            self.nodes[place].height = height;
-            for (before, distance) in self.nodes[place].after.clone() {
+        for number in (0..self.nodes.len()).rev() {
+            let height = self.nodes[number].height.max(1);
+            self.nodes[number].height = height;
+            for (before, distance) in self.nodes[number].after.clone() {
                 self.nodes[before].height = self.nodes[before].height.max(height + distance);
             }
-            for value in self.nodes[place].read_values(&self.values).collect::<Vec<_>>() {
+            for value in self.nodes[number].read_values(&self.values).collect::<Vec<_>>() {
                 // The operation that writes a value comes before its readers.
-                let writer = self.nodes[..place].iter().rposition(|node| node.output == Some(value));
+                let writer = self.nodes[..number].iter().rposition(|node| node.output == Some(value));
                 if let Some(writer) = writer {
                     self.nodes[writer].height = self.nodes[writer].height.max(height + 1);
                 }
@@ -174,22 +174,22 @@ impl Builder<'_> {
     }
 
     fn add(&mut self, op: &Op) {
-        let place = self.graph.nodes.len();
+        let number = self.graph.nodes.len();
         let mut inputs = [None; 2];
         for (index, input) in op.used_inputs().iter().enumerate() {
             if let Input::Variable(variable) = input {
                 let value = self.now(*variable);
                 inputs[index] = Some(value);
                 let needs = &mut self.graph.values[value];
-                if needs.readers.last() != Some(&place) {
-                    needs.readers.push(place);
+                if needs.readers.last() != Some(&number) {
+                    needs.readers.push(number);
                 }
                 needs.needs_a |=
                     index == 0 && op.unpack != 0 || matches!(op.rotation, Some(Rotation::Quad(_)));
                 needs.needs_accumulator |= matches!(op.rotation, Some(Rotation::Full(_)));
             }
         }
-        let mut after = self.order(place, op);
+        let mut after = self.order(number, op);
         let output = op.writes().map(|variable| {
             let old = op.is_partial().then(|| self.now(variable));
             let value = self.value();
@@ -202,9 +202,9 @@ impl Builder<'_> {
                 self.graph.values[old].avoids_b |= has_small && inputs.contains(&Some(old));
                 self.graph.values[old].needs_a |= op.pack != 0;
                 let readers = self.graph.values[old].readers.clone();
-                after.extend(readers.iter().filter(|reader| **reader != place).map(|reader| (*reader, 0)));
+                after.extend(readers.iter().filter(|reader| **reader != number).map(|reader| (*reader, 0)));
                 if !inputs.contains(&Some(old)) {
-                    self.graph.values[old].readers.push(place);
+                    self.graph.values[old].readers.push(number);
                 }
             }
             self.current[variable.0 as usize] = Some(value);
@@ -214,34 +214,34 @@ impl Builder<'_> {
     }
 
     /// The operations that must come before an operation, in addition to the operations that write its inputs.
-    fn order(&mut self, place: usize, op: &Op) -> Vec<(usize, usize)> {
+    fn order(&mut self, number: usize, op: &Op) -> Vec<(usize, usize)> {
         let mut after = Vec::new();
         if depends_on_flags(op) {
             after.extend(self.setter.map(|setter| (setter, 1)));
-            self.flag_readers.push(place);
+            self.flag_readers.push(number);
         }
         if op.sets_flags {
             after.extend(self.setter.map(|setter| (setter, 1)));
             after.extend(
-                self.flag_readers.drain(..).filter(|reader| *reader != place).map(|reader| (reader, 0)),
+                self.flag_readers.drain(..).filter(|reader| *reader != number).map(|reader| (reader, 0)),
             );
-            self.setter = Some(place);
+            self.setter = Some(number);
         }
         if op.used_inputs().contains(&Input::Received) {
             after.extend(self.received.map(|receive| (receive, 1)));
-            self.received_readers.push(place);
+            self.received_readers.push(number);
         }
         let is_receive = op.action == Action::Receive;
         if is_receive || op.output == Output::Write(Write::Tmu) {
-            after.extend(self.last_tmu.replace(place).map(|last| (last, 1)));
+            after.extend(self.last_tmu.replace(number).map(|last| (last, 1)));
         }
         if is_receive {
             after.extend(self.received_readers.drain(..).map(|reader| (reader, 0)));
-            self.received = Some(place);
+            self.received = Some(number);
         }
         let reads = |read: Read| op.used_inputs().contains(&Input::Read(read));
         if reads(Read::Uniform) {
-            after.extend(self.last_uniform.replace(place).map(|last| (last, 1)));
+            after.extend(self.last_uniform.replace(number).map(|last| (last, 1)));
         }
         let reads_vpm = reads(Read::Vpm);
         let is_of_vpm = reads_vpm
@@ -252,7 +252,7 @@ impl Builder<'_> {
             let is_setup = op.output == Output::Write(Write::LoadSetup);
             let distance = |after_setup: bool| if after_setup && reads_vpm { 4 } else { 1 };
             after.extend(
-                self.last_vpm.replace((place, is_setup)).map(|(last, setup)| (last, distance(setup))),
+                self.last_vpm.replace((number, is_setup)).map(|(last, setup)| (last, distance(setup))),
             );
         }
         // Other operations are not moved across semaphores and interrupts.
@@ -261,8 +261,8 @@ impl Builder<'_> {
             || op.output == Output::Write(Write::Mutex)
             || reads(Read::Mutex);
         if is_barrier {
-            after.extend((0..place).map(|before| (before, 1)));
-            self.barrier = Some(place);
+            after.extend((0..number).map(|before| (before, 1)));
+            self.barrier = Some(number);
         } else {
             after.extend(self.barrier.map(|barrier| (barrier, 1)));
         }

@@ -46,31 +46,31 @@ impl Hints {
         Hints { priorities, kinds }
     }
 
-    fn priority(&self, place: usize) -> i8 {
-        self.priorities.get(place).copied().unwrap_or(0)
+    fn priority(&self, number: usize) -> i8 {
+        self.priorities.get(number).copied().unwrap_or(0)
     }
 
-    fn kind(&self, place: usize) -> Option<u8> {
-        self.kinds.get(place).copied().filter(|kind| *kind < 4)
+    fn kind(&self, number: usize) -> Option<u8> {
+        self.kinds.get(number).copied().filter(|kind| *kind < 4)
     }
 
-    /// The hints for the operations from the given place on.
-    fn from(&self, place: usize) -> Hints {
+    /// The hints for the operations from this number on.
+    fn from(&self, number: usize) -> Hints {
         Hints {
-            priorities: self.priorities.get(place..).unwrap_or_default().to_vec(),
-            kinds: self.kinds.get(place..).unwrap_or_default().to_vec(),
+            priorities: self.priorities.get(number..).unwrap_or_default().to_vec(),
+            kinds: self.kinds.get(number..).unwrap_or_default().to_vec(),
         }
     }
 }
 
 impl fmt::Display for Hints {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for place in 0..self.priorities.len().max(self.kinds.len()) {
-            write!(f, "{}", self.priority(place))?;
-            if let Some(kind) = self.kind(place) {
+        for number in 0..self.priorities.len().max(self.kinds.len()) {
+            write!(f, "{}", self.priority(number))?;
+            if let Some(kind) = self.kind(number) {
                 write!(f, ":{kind}")?;
             }
-            f.write_str(if place % 20 == 19 { "\n" } else { " " })?;
+            f.write_str(if number % 20 == 19 { "\n" } else { " " })?;
         }
         Ok(())
     }

@@ -99,7 +99,7 @@ impl<'g> Placer<'g> {
             }
         }
         let priority =
-            |(place, node): (usize, &Node)| 16 * node.height as i64 + i64::from(hints.priority(place));
+            |(number, node): (usize, &Node)| 16 * node.height as i64 + i64::from(hints.priority(number));
         Placer {
             graph,
             priorities: graph.nodes.iter().enumerate().map(priority).collect(),
@@ -145,33 +145,33 @@ impl<'g> Placer<'g> {
 
     /// The operations that may be executed now, considering the required order and the availability of their inputs.
     fn ready(&self, now: usize) -> Vec<usize> {
-        let is_ready = |place: &usize| {
-            let node = &self.graph.nodes[*place];
+        let is_ready = |number: &usize| {
+            let node = &self.graph.nodes[*number];
             let is_after = |(before, distance): &(usize, usize)| {
                 self.placed_at[*before].is_some_and(|at| at + distance <= now)
             };
-            self.placed_at[*place].is_none()
-                && self.is_wanted(*place, now)
+            self.placed_at[*number].is_none()
+                && self.is_wanted(*number, now)
                 && node.after.iter().all(is_after)
                 && node.inputs.into_iter().flatten().all(|value| self.is_readable(value, now))
                 && self.is_kept_written(node, now)
         };
         let mut ready: Vec<usize> = (0..self.graph.nodes.len()).filter(is_ready).collect();
-        ready.sort_by_key(|place| (-self.priority(*place), *place));
+        ready.sort_by_key(|number| (-self.priority(*number), *number));
         ready
     }
 
     /// The priority of an operation. The last reader of a value has a higher priority, because it frees the register of the
     /// value.
-    fn priority(&self, place: usize) -> i64 {
+    fn priority(&self, number: usize) -> i64 {
         let last = |value: &usize| self.readers_left[*value] == 1 && self.graph.values[*value].home.is_none();
-        let freed = self.graph.nodes[place].read_values(&self.graph.values).filter(last).count();
-        self.priorities[place] + LAST_READER * freed as i64
+        let freed = self.graph.nodes[number].read_values(&self.graph.values).filter(last).count();
+        self.priorities[number] + LAST_READER * freed as i64
     }
 
     /// False for a constant that no operation could use yet.
-    fn is_wanted(&self, place: usize, now: usize) -> bool {
-        let node = &self.graph.nodes[place];
+    fn is_wanted(&self, number: usize, now: usize) -> bool {
+        let node = &self.graph.nodes[number];
         let (Action::Constant(_), Some(value)) = (node.op.action, node.output) else { return true };
         self.graph.values[value].home.is_some()
             || self.graph.values[value].readers.iter().any(|reader| {
@@ -198,8 +198,8 @@ impl<'g> Placer<'g> {
     }
 
     /// Places an operation in the word if it fits.
-    fn try_node(&mut self, place: usize, word: &mut Word, now: usize, in_add: bool) {
-        let node = &self.graph.nodes[place];
+    fn try_node(&mut self, number: usize, word: &mut Word, now: usize, in_add: bool) {
+        let node = &self.graph.nodes[number];
         if word.whole.is_some() {
             return;
         }
@@ -207,26 +207,26 @@ impl<'g> Placer<'g> {
             Action::Receive if !word.receives => {
                 word.receives = true;
                 if self.fits(word) {
-                    self.placed_at[place] = Some(now);
+                    self.placed_at[number] = Some(now);
                 } else {
                     word.receives = false;
                 }
             }
             Action::Constant(_) | Action::Semaphore { .. } if word.is_empty() => {
-                self.try_whole(place, word, now);
+                self.try_whole(number, word, now);
             }
-            Action::Add(_) if word.add.is_none() => self.try_alu(place, word, now, false),
-            Action::Mul(_) if word.mul.is_none() => self.try_alu(place, word, now, true),
+            Action::Add(_) if word.add.is_none() => self.try_alu(number, word, now, false),
+            Action::Mul(_) if word.mul.is_none() => self.try_alu(number, word, now, true),
             Action::Move | Action::Either(..)
                 if (node.op.rotation.is_some() || !in_add) && word.mul.is_none() =>
             {
-                self.try_alu(place, word, now, true);
+                self.try_alu(number, word, now, true);
             }
             // Only the mul ALU rotates.
             Action::Move | Action::Either(..)
                 if in_add && node.op.rotation.is_none() && word.add.is_none() =>
             {
-                self.try_alu(place, word, now, false);
+                self.try_alu(number, word, now, false);
             }
             _ => {}
         }
@@ -237,26 +237,26 @@ impl<'g> Placer<'g> {
         word.instruction().is_some_and(|instruction| self.hazards.clone().check(&instruction).is_ok())
     }
 
-    fn try_whole(&mut self, place: usize, word: &mut Word, now: usize) {
-        for target in self.targets(place) {
-            let op = self.graph.nodes[place].op;
+    fn try_whole(&mut self, number: usize, word: &mut Word, now: usize) {
+        for target in self.targets(number) {
+            let op = self.graph.nodes[number].op;
             word.whole =
                 Some(Placed { op, inputs: [Source::At(Location::Received); 2], target, is_mul: false });
             if self.fits(word) {
-                self.accept(place, target, now);
+                self.accept(number, target, now);
                 return;
             }
             word.whole = None;
         }
     }
 
-    fn try_alu(&mut self, place: usize, word: &mut Word, now: usize, is_mul: bool) {
-        let targets = self.targets(place);
-        for inputs in self.input_choices(place, now) {
+    fn try_alu(&mut self, number: usize, word: &mut Word, now: usize, is_mul: bool) {
+        let targets = self.targets(number);
+        for inputs in self.input_choices(number, now) {
             for target in &targets {
-                let placed = Placed { op: self.graph.nodes[place].op, inputs, target: *target, is_mul };
+                let placed = Placed { op: self.graph.nodes[number].op, inputs, target: *target, is_mul };
                 if self.try_placed(word, placed) {
-                    self.accept(place, *target, now);
+                    self.accept(number, *target, now);
                     return;
                 }
             }
@@ -275,8 +275,8 @@ impl<'g> Placer<'g> {
     }
 
     /// The registers from which the inputs can be read.
-    fn input_choices(&self, place: usize, now: usize) -> Vec<[Source; 2]> {
-        let node = &self.graph.nodes[place];
+    fn input_choices(&self, number: usize, now: usize) -> Vec<[Source; 2]> {
+        let node = &self.graph.nodes[number];
         let choices = |index: usize| -> Vec<Source> {
             let Some(input) = node.op.used_inputs().get(index) else {
                 return vec![Source::At(Location::Received)];
@@ -302,8 +302,8 @@ impl<'g> Placer<'g> {
     }
 
     /// The possible destinations of an operation, in the order of preference.
-    fn targets(&self, place: usize) -> Vec<Target> {
-        let node = &self.graph.nodes[place];
+    fn targets(&self, number: usize) -> Vec<Target> {
+        let node = &self.graph.nodes[number];
         let value = match (node.op.output, node.output) {
             (Output::Write(write), _) => return vec![Target::Write(write)],
             (Output::Variable(_), Some(value)) => value,
@@ -329,7 +329,7 @@ impl<'g> Placer<'g> {
             return if is_free { vec![Target::At(home)] } else { Vec::new() };
         }
         let height = self.lowest_reader(value);
-        let kinds = self.kinds(place, value);
+        let kinds = self.kinds(number, value);
         // A register is free if this operation is the last reader of its value.
         let mut free = kinds.iter().filter_map(|kind| self.registers.free(*kind, height)).collect::<Vec<_>>();
         for input in node.inputs.into_iter().flatten() {
@@ -351,8 +351,8 @@ impl<'g> Placer<'g> {
     }
 
     /// The kinds of registers for a result, in the order of preference.
-    fn kinds(&self, place: usize, value: usize) -> [Kind; 3] {
-        if let Some(order) = self.hints.kind(place) {
+    fn kinds(&self, number: usize, value: usize) -> [Kind; 3] {
+        if let Some(order) = self.hints.kind(number) {
             return ORDERS[usize::from(order) % ORDERS.len()];
         }
         let of = &self.graph.values[value];
@@ -363,7 +363,7 @@ impl<'g> Placer<'g> {
             self.graph.nodes[*reader]
                 .after
                 .iter()
-                .all(|(before, _)| *before == place || self.placed_at[*before].is_some())
+                .all(|(before, _)| *before == number || self.placed_at[*before].is_some())
         };
         let is_soon = of.readers.len() <= 2
             && of.readers.iter().all(is_allowed)
@@ -404,9 +404,9 @@ impl<'g> Placer<'g> {
     }
 
     /// Records that an operation is in the current word.
-    fn accept(&mut self, place: usize, target: Target, now: usize) {
-        self.placed_at[place] = Some(now);
-        let node = &self.graph.nodes[place];
+    fn accept(&mut self, number: usize, target: Target, now: usize) {
+        self.placed_at[number] = Some(now);
+        let node = &self.graph.nodes[number];
         let reads: Vec<usize> = node.read_values(&self.graph.values).collect();
         for value in reads {
             self.readers_left[value] -= 1;
@@ -458,25 +458,25 @@ impl<'g> Placer<'g> {
 
     /// Copies inputs of operations that cannot be placed in any word because of the registers of their inputs.
     fn try_copies(&mut self, ready: &[usize], word: &mut Word, now: usize) {
-        for place in ready {
+        for number in ready {
             if word.whole.is_some() || word.mul.is_some() && word.add.is_some() {
                 return;
             }
-            if self.placed_at[*place].is_none() && !self.could_be_alone(*place) {
-                self.try_copy(*place, word, now);
+            if self.placed_at[*number].is_none() && !self.could_be_alone(*number) {
+                self.try_copy(*number, word, now);
             }
         }
     }
 
     /// True if a word with only this operation could read its inputs.
-    fn could_be_alone(&self, place: usize) -> bool {
-        let node = &self.graph.nodes[place];
+    fn could_be_alone(&self, number: usize) -> bool {
+        let node = &self.graph.nodes[number];
         let is_mul = matches!(node.op.action, Action::Mul(_)) || node.op.rotation.is_some();
         if matches!(node.op.action, Action::Constant(_) | Action::Semaphore { .. } | Action::Receive) {
             return true;
         }
         // Copies that are readable only from the next word on are included.
-        self.input_choices(place, usize::MAX).into_iter().any(|inputs| {
+        self.input_choices(number, usize::MAX).into_iter().any(|inputs| {
             let op = Op { pack: 0, ..node.op };
             let placed = Placed { op, inputs, target: Target::Nothing, is_mul };
             let (add, mul) = if is_mul { (None, Some(&placed)) } else { (Some(&placed), None) };
@@ -484,8 +484,8 @@ impl<'g> Placer<'g> {
         })
     }
 
-    fn try_copy(&mut self, place: usize, word: &mut Word, now: usize) {
-        let node = &self.graph.nodes[place];
+    fn try_copy(&mut self, number: usize, word: &mut Word, now: usize) {
+        let node = &self.graph.nodes[number];
         for (index, value) in node.inputs.into_iter().enumerate() {
             let Some(value) = value else { continue };
             let kinds: &[Kind] = match node.op.rotation {

@@ -67,9 +67,9 @@ fn other_devices_are_discovered_after_enough_work() {
     let third = planner();
     assert_eq!(third.plan(CTR, KEY, 16, Some(id("mock"))).unwrap().device.id(), id("mock"));
     assert_eq!(third.device(id("mock")).unwrap().id(), id("mock"));
-    // `settle` discovers and measures before any work.
+    // `discover_and_measure` discovers and measures before any work.
     let fourth = planner();
-    fourth.settle(CTR, KEY);
+    fourth.discover_and_measure(CTR, KEY);
     let considered = fourth.consider(CTR, KEY, 1 << 20, None);
     assert!(considered.iter().filter(|one| one.is_measured).count() >= 2, "{considered:?}");
     assert_eq!(chosen(&fourth, 1 << 20), "mock");

@@ -129,7 +129,7 @@ fn without_permission_nothing_is_measured_and_nothing_written() {
     for _ in 0..1000 {
         machine.choice(CTR, 1 << 20);
     }
-    machine.planner.settle(CTR, KEY);
+    machine.planner.discover_and_measure(CTR, KEY);
     assert!(!machine.is_measured(CTR) && !folder.0.exists());
     // The choice follows the stated costs.
     assert_eq!(machine.choice(CTR, 1024), "mock");

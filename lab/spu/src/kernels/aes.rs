@@ -10,7 +10,7 @@ pub(crate) type Block = [u8; 16];
 ///
 /// Between the rounds a block may be in an internal form, which has another basis or permuted bytes. The round keys
 /// are in the same form.
-pub(crate) trait Cipher: Send + Sync {
+pub(crate) trait AesRounds: Send + Sync {
     /// The round keys, in the order of their use, in the internal form. Constant time.
     fn key_form(&self, keys: &[Block]) -> Zeroizing<Vec<Block>> {
         Zeroizing::new(keys.to_vec())
@@ -21,7 +21,7 @@ pub(crate) trait Cipher: Send + Sync {
         block
     }
 
-    /// Does the same as [`Cipher::enter`] outside the SPU program. It is used for chaining values. Constant time.
+    /// Does the same as [`AesRounds::enter`] outside the SPU program. It is used for chaining values. Constant time.
     fn enter_block(&self, block: Block) -> Block {
         block
     }

@@ -1,5 +1,5 @@
 //! NVRTC, NVIDIA's run-time compiler, opened at run time.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "calls of a C library that is opened at run time")]
 
 use std::ffi::{CStr, CString, OsString, c_char, c_int, c_void};
 use std::path::Path;
