@@ -15,9 +15,9 @@
 use std::sync::Arc;
 
 use crate::algorithm::Algorithm;
-use crate::ffi::buffers::Buffers;
-use crate::ffi::param::{GetParam, Parameters, SetParam};
 use crate::instance::Instance;
+use crate::libcrypto::buffers::Buffers;
+use crate::libcrypto::param::{GetParam, Parameters, SetParam};
 use crate::reason::{Outcome, Reason};
 
 mod blocks;

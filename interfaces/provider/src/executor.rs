@@ -9,9 +9,9 @@ use lockstep::hazmat::planner::Planner;
 use lockstep::hazmat::work::{AeadMessage, FusedAead, Pass, Segment, Task};
 use zeroize::Zeroize;
 
-use crate::ffi::thread;
-use crate::instance::Instance;
 use crate::reason::{Outcome, Reason};
+use crate::resources::Resources;
+use crate::system::thread;
 use crate::trace::Way;
 
 /// Runs passes and fused AEADs on the calling thread.
@@ -48,43 +48,43 @@ pub(crate) trait MessageMode {
 /// # Errors
 /// [`Reason::TagMismatch`], [`Reason::MessageTooLong`], [`Reason::Device`], [`Reason::SelfTest`]
 pub(crate) fn run_message(
-    instance: &Instance,
+    resources: &Resources,
     mode: &mut dyn MessageMode,
     mut data: HostData<'_>,
 ) -> Outcome<()> {
-    if instance.is_large(data.len())
-        && let Some(outcome) = run_planned(instance, mode, &mut data)
+    if resources.is_large(data.len())
+        && let Some(outcome) = run_planned(resources, mode, &mut data)
     {
         return outcome;
     }
-    mode.run(&CallingThread(instance.kernel()?), Data::Host(data)).map_err(reason)
+    mode.run(&CallingThread(resources.kernel()?), Data::Host(data)).map_err(reason)
 }
 
 /// Processes a message on the devices that the planner chooses. `None` if the message was not processed. The input is then
 /// unchanged, and the caller processes it on its thread.
 #[cold]
 fn run_planned(
-    instance: &Instance,
+    resources: &Resources,
     mode: &mut dyn MessageMode,
     data: &mut HostData<'_>,
 ) -> Option<Outcome<()>> {
     let write_failure = |why: &str| {
-        if let Some(trace) = &instance.trace {
+        if let Some(trace) = &resources.trace {
             trace.write_failure(why);
         }
     };
     // Devices start threads when they are opened, tested and used. These threads must not receive signals.
-    let engine = thread::without_signals(|| instance.engine()).map_err(|why| write_failure(&why)).ok()?;
+    let engine = thread::without_signals(|| resources.engine()).map_err(|why| write_failure(&why)).ok()?;
     let planner = engine.planner();
     if !mode.is_supported(planner) {
         return None;
     }
     let len = data.len();
     let done = thread::without_signals(|| mode.run(planner, Data::Host(data.reborrow())));
-    instance.trace_incidents(engine);
+    resources.trace_incidents(engine);
     let error = match done {
         Ok(()) | Err(Error::AuthenticationFailed) => {
-            if let Some(trace) = &instance.trace {
+            if let Some(trace) = &resources.trace {
                 trace.count_way(Way::Planned, len);
             }
             return Some(done.map_err(reason));

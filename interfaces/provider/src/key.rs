@@ -9,14 +9,14 @@ use lockstep::hazmat::work::{Operation, Pass, Segment, Task, Tweak};
 use lockstep::hazmat::{Error, Key, stack};
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::ffi::thread;
-use crate::instance::Instance;
 use crate::reason::{Outcome, Reason};
+use crate::resources::Resources;
+use crate::system::thread;
 use crate::trace::Way;
 
 /// An expanded AES key; wiped on drop.
 pub(crate) struct ContextKey {
-    instance: Arc<Instance>,
+    resources: Arc<Resources>,
     inline: InlineKey,
     bytes: Zeroizing<[u8; 32]>,
     len: usize,
@@ -29,15 +29,15 @@ impl ContextKey {
     ///
     /// # Errors
     /// [`Reason::KeyLength`], [`Reason::OutOfMemory`], [`Reason::SelfTest`]
-    pub(crate) fn new(instance: &Arc<Instance>, key: &[u8]) -> Outcome<ContextKey> {
+    pub(crate) fn new(resources: &Arc<Resources>, key: &[u8]) -> Outcome<ContextKey> {
         if !matches!(key.len(), 16 | 24 | 32) {
             return Err(Reason::KeyLength);
         }
-        let inline = InlineKey::new(instance.kernel()?, key).ok_or(Reason::OutOfMemory)?;
+        let inline = InlineKey::new(resources.kernel()?, key).ok_or(Reason::OutOfMemory)?;
         let mut bytes = Zeroizing::new([0; 32]);
         bytes[..key.len()].copy_from_slice(key);
-        let instance = Arc::clone(instance);
-        Ok(ContextKey { instance, inline, bytes, len: key.len(), planned: OnceLock::new() })
+        let resources = Arc::clone(resources);
+        Ok(ContextKey { resources, inline, bytes, len: key.len(), planned: OnceLock::new() })
     }
 
     /// Replaces the key of a context if `key` is given. The old key is wiped before the new key is expanded.
@@ -46,12 +46,12 @@ impl ContextKey {
     /// The errors of [`ContextKey::new`].
     pub(crate) fn replace(
         place: &mut Option<ContextKey>,
-        instance: &Arc<Instance>,
+        resources: &Arc<Resources>,
         key: Option<&[u8]>,
     ) -> Outcome<()> {
         let Some(key) = key else { return Ok(()) };
         *place = None;
-        *place = Some(ContextKey::new(instance, key)?);
+        *place = Some(ContextKey::new(resources, key)?);
         Ok(())
     }
 
@@ -61,7 +61,7 @@ impl ContextKey {
     /// [`Reason::OutOfMemory`]
     pub(crate) fn duplicate(&self) -> Outcome<ContextKey> {
         Ok(ContextKey {
-            instance: Arc::clone(&self.instance),
+            resources: Arc::clone(&self.resources),
             inline: self.inline.duplicate().ok_or(Reason::OutOfMemory)?,
             bytes: self.bytes.clone(),
             len: self.len,
@@ -81,7 +81,7 @@ impl ContextKey {
     /// [`Reason::Device`]
     #[inline(always)]
     pub(crate) fn run(&self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
-        if self.instance.is_large(data.len()) {
+        if self.resources.is_large(data.len()) {
             return self.run_planned(pass, state, data);
         }
         self.run_inline(pass, state, data);
@@ -119,7 +119,7 @@ impl ContextKey {
         after: Option<&mut Block>,
         data: Span<'_>,
     ) -> Outcome<()> {
-        if self.instance.is_large(data.len()) {
+        if self.resources.is_large(data.len()) {
             return self.xts_planned(encrypts, tweak_key, iv, after, data);
         }
         self.inline.xts_unit(&tweak_key.inline, encrypts, iv, after, data);
@@ -172,7 +172,7 @@ impl ContextKey {
         data: &mut HostData<'_>,
     ) -> Outcome<bool> {
         // Devices start threads when they are opened, tested and used. These threads must not receive signals.
-        let engine = match thread::without_signals(|| self.instance.engine()) {
+        let engine = match thread::without_signals(|| self.resources.engine()) {
             Ok(engine) => engine,
             Err(why) => return self.fall_back_inline(&why),
         };
@@ -189,10 +189,10 @@ impl ContextKey {
         let before = *state;
         let mut segment = Segment { key, tweak, state, data: Data::Host(data.reborrow()) };
         let done = thread::without_signals(|| plan.run(Task::Pass(pass, std::slice::from_mut(&mut segment))));
-        self.instance.trace_incidents(engine);
+        self.resources.trace_incidents(engine);
         let failure = match done {
             Ok(()) => {
-                if let Some(trace) = &self.instance.trace {
+                if let Some(trace) = &self.resources.trace {
                     trace.count_way(Way::Planned, data.len());
                 }
                 return Ok(true);
@@ -204,7 +204,7 @@ impl ContextKey {
             *state = before;
             return self.fall_back_inline(&failure);
         }
-        if let Some(trace) = &self.instance.trace {
+        if let Some(trace) = &self.resources.trace {
             trace.write_failure(&failure);
         }
         Err(Reason::Device)
@@ -213,7 +213,7 @@ impl ContextKey {
     /// Records in the trace that the planner could not do the work, and why. There is no entry on OpenSSL's error
     /// stack, because it would mislead programs that read the stack after a successful call.
     fn fall_back_inline(&self, why: &str) -> Outcome<bool> {
-        if let Some(trace) = &self.instance.trace {
+        if let Some(trace) = &self.resources.trace {
             trace.write_failure(why);
         }
         Ok(false)

@@ -218,7 +218,7 @@ pub struct EngineBuilder {
 
 impl EngineBuilder {
     /// Uses only the devices of these backends, by their names in [`backends`]. Default: all backends.
-    pub(crate) fn backends(mut self, names: &'static [&'static str]) -> Self {
+    pub fn backends(mut self, names: &'static [&'static str]) -> Self {
         self.backends = Some(names);
         self
     }

@@ -35,8 +35,6 @@ pub mod foreign;
 pub mod hazmat;
 pub mod keyfile;
 pub mod output;
-#[doc(hidden)]
-pub mod provider_settings;
 mod quoted;
 #[doc(hidden)]
 pub mod text;

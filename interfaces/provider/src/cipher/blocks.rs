@@ -11,10 +11,10 @@ use super::Cipher;
 use super::streams::{GETTABLE, SETTABLE, iv_of};
 use super::tls_cbc::{self, Records};
 use crate::algorithm::{Algorithm, Mode};
-use crate::ffi::buffers::Buffers;
-use crate::ffi::param::{GetParam, Parameters, SetParam};
 use crate::instance::Instance;
 use crate::key::ContextKey;
+use crate::libcrypto::buffers::Buffers;
+use crate::libcrypto::param::{GetParam, Parameters, SetParam};
 use crate::reason::{Outcome, Reason};
 
 /// A context of ECB or CBC.
@@ -73,7 +73,7 @@ impl Cipher for Blocks {
                 self.buffer.restart(first);
             }
         }
-        ContextKey::replace(&mut self.key, &self.instance, key)
+        ContextKey::replace(&mut self.key, &self.instance.resources, key)
     }
 
     fn has_key(&self) -> bool {

@@ -13,10 +13,10 @@ use zeroize::{Zeroize, Zeroizing};
 use super::Cipher;
 use super::gcm::{TLS_AAD, record_aad};
 use crate::algorithm::Algorithm;
-use crate::ffi::buffers::Buffers;
-use crate::ffi::param::{GetParam, Kind, Parameters, SIZE, SetParam, entry, list};
 use crate::instance::Instance;
 use crate::key::{ContextKey, Inline};
+use crate::libcrypto::buffers::Buffers;
+use crate::libcrypto::param::{GetParam, Kind, Parameters, SIZE, SetParam, entry, list};
 use crate::reason::{Outcome, Reason};
 
 const TLS_EXPLICIT_IV: usize = 8;
@@ -119,7 +119,7 @@ impl Cipher for Ccm {
             self.tag_is_set &= !encrypts;
             self.tag_is_made = false;
         }
-        ContextKey::replace(&mut self.key, &self.instance, key)?;
+        ContextKey::replace(&mut self.key, &self.instance.resources, key)?;
         if key.is_some() {
             self.message = None;
         }

@@ -7,9 +7,9 @@ use lockstep::hazmat::mode::cbc_cts::{self, Variant};
 
 use super::{Blocks, Cipher};
 use crate::algorithm::Algorithm;
-use crate::ffi::buffers::Buffers;
-use crate::ffi::param::{GetParam, Kind, Parameters, SIZE, SetParam, UINT, entry, list};
 use crate::instance::Instance;
+use crate::libcrypto::buffers::Buffers;
+use crate::libcrypto::param::{GetParam, Kind, Parameters, SIZE, SetParam, UINT, entry, list};
 use crate::reason::{Outcome, Reason};
 
 /// A context of CBC with ciphertext stealing.

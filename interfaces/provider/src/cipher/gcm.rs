@@ -11,10 +11,10 @@ use zeroize::Zeroize;
 use self::ahead::Ahead;
 use super::Cipher;
 use crate::algorithm::Algorithm;
-use crate::ffi::buffers::Buffers;
-use crate::ffi::param::{GetParam, Kind, Parameters, SIZE, SetParam, UINT, entry, list};
 use crate::instance::Instance;
 use crate::key::ContextKey;
+use crate::libcrypto::buffers::Buffers;
+use crate::libcrypto::param::{GetParam, Kind, Parameters, SIZE, SetParam, UINT, entry, list};
 use crate::reason::{Outcome, Reason};
 
 /// The longest IV, as in OpenSSL.
@@ -149,12 +149,12 @@ impl Cipher for Gcm {
                     }
                 }
                 gcm => {
-                    let new = InlineGcm::new(self.instance.kernel()?, key);
+                    let new = InlineGcm::new(self.instance.resources.kernel()?, key);
                     *gcm = Some(new.ok_or(Reason::OutOfMemory)?);
                 }
             }
             if self.instance.keystream_pool.is_some() {
-                self.ahead = Ahead::allocate(ContextKey::new(&self.instance, key));
+                self.ahead = Ahead::allocate(ContextKey::new(&self.instance.resources, key));
             }
             if self.iv_state == IvState::InUse {
                 // The message has ended. Its IV is not used again, because the new key may be the same.
@@ -176,7 +176,7 @@ impl Cipher for Gcm {
     fn rekeys_in_place(&self) -> bool {
         let in_place = || match &self.gcm {
             Some(gcm) => gcm.rekeys_in_place(),
-            None => self.instance.kernel().is_ok_and(InlineKernel::expands_in_place),
+            None => self.instance.resources.kernel().is_ok_and(InlineKernel::expands_in_place),
         };
         self.instance.keystream_pool.is_none() && in_place()
     }
@@ -202,7 +202,7 @@ impl Cipher for Gcm {
         let span = data.whole()?;
         let done = match (&self.instance.keystream_pool, self.ahead.get_mut()) {
             (Some(keystream_pool), Some(ahead)) => {
-                let done = ahead.update(gcm, keystream_pool, &self.instance, span);
+                let done = ahead.update(gcm, keystream_pool, &self.instance.resources, span);
                 if self.iv_len != 12 {
                     // The counter, which is a hash with the secret H, may have been copied to the stack.
                     stack::wipe_below();

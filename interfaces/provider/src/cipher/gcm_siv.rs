@@ -12,9 +12,9 @@ use lockstep::hazmat::{Error, Key, KeySize};
 use super::Cipher;
 use crate::algorithm::Algorithm;
 use crate::executor::{MessageMode, run_message};
-use crate::ffi::buffers::Buffers;
-use crate::ffi::param::{GetParam, Kind, Parameters, SIZE, SetParam, UINT, entry, list};
 use crate::instance::Instance;
+use crate::libcrypto::buffers::Buffers;
+use crate::libcrypto::param::{GetParam, Kind, Parameters, SIZE, SetParam, UINT, entry, list};
 use crate::reason::{Outcome, Reason};
 
 /// The length of the nonce (RFC 8452, section 4).
@@ -110,7 +110,7 @@ impl Cipher for GcmSiv {
         }
         if let Some(key) = key {
             self.key = None;
-            self.instance.kernel()?;
+            self.instance.resources.kernel()?;
             self.key = Some(Key::new(key).map_err(|_| Reason::KeyLength)?);
         }
         // Each init starts a message, even if it sets no new nonce: if a nonce is repeated, GCM-SIV reveals only whether two
@@ -204,7 +204,7 @@ impl GcmSiv {
         let data = data.whole()?.into_host();
         let (aad, encrypts, tag) = (&self.aad[..], self.encrypts, &mut self.tag);
         let mut message = Message { key, nonce, aad, encrypts, tag };
-        let result = run_message(&self.instance, &mut message, data);
+        let result = run_message(&self.instance.resources, &mut message, data);
         self.result = Some(result);
         if result == Err(Reason::TagMismatch) { Ok(()) } else { result }
     }

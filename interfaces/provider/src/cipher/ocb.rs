@@ -10,9 +10,9 @@ use zeroize::Zeroizing;
 
 use super::Cipher;
 use crate::algorithm::Algorithm;
-use crate::ffi::buffers::Buffers;
-use crate::ffi::param::{GetParam, Kind, Parameters, SIZE, SetParam, entry, list};
 use crate::instance::Instance;
+use crate::libcrypto::buffers::Buffers;
+use crate::libcrypto::param::{GetParam, Kind, Parameters, SIZE, SetParam, entry, list};
 use crate::reason::{Outcome, Reason};
 
 /// The longest IV (RFC 7253, section 4.2).
@@ -130,7 +130,7 @@ impl Cipher for Ocb {
         }
         if let Some(key) = key {
             self.ocb = None;
-            let key = InlineKey::new(self.instance.kernel()?, key).ok_or(Reason::OutOfMemory)?;
+            let key = InlineKey::new(self.instance.resources.kernel()?, key).ok_or(Reason::OutOfMemory)?;
             self.ocb = Some(InlineOcb::new(key));
             if self.iv_state == IvState::InUse {
                 // The message has ended. Its IV is not used again, because the new key may be the same.

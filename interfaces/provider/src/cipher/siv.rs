@@ -14,9 +14,9 @@ use super::Cipher;
 use super::gcm_siv::append;
 use crate::algorithm::Algorithm;
 use crate::executor::{MessageMode, run_message};
-use crate::ffi::buffers::Buffers;
-use crate::ffi::param::{GetParam, Kind, Parameters, SIZE, SetParam, UINT, entry, list};
 use crate::instance::Instance;
+use crate::libcrypto::buffers::Buffers;
+use crate::libcrypto::param::{GetParam, Kind, Parameters, SIZE, SetParam, UINT, entry, list};
 use crate::reason::{Outcome, Reason};
 
 /// A context of SIV. Each init begins a message, also without a key.
@@ -107,7 +107,7 @@ impl Cipher for Siv {
         (self.has_ended, self.is_done, self.tag_is_made) = (false, false, false);
         if let Some(key) = key {
             self.key = None;
-            self.instance.kernel()?;
+            self.instance.resources.kernel()?;
             self.key = Some(SivKey::new(key).map_err(|_| Reason::KeyLength)?);
         }
         Ok(())
@@ -140,7 +140,7 @@ impl Cipher for Siv {
         aad.iter_mut().zip(&self.aad).for_each(|(place, string)| *place = string);
         let (aad, encrypts, tag) = (&aad[..self.aad.len()], self.encrypts, &mut self.tag);
         self.has_ended = true;
-        run_message(&self.instance, &mut Message { key, aad, encrypts, tag }, data)?;
+        run_message(&self.instance.resources, &mut Message { key, aad, encrypts, tag }, data)?;
         self.is_done = true;
         self.tag_is_made = self.encrypts;
         Ok(len)

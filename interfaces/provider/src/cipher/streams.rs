@@ -11,11 +11,12 @@ use zeroize::Zeroize;
 use super::Cipher;
 use crate::ahead::{KeystreamAhead, KeystreamPool};
 use crate::algorithm::{Algorithm, Mode};
-use crate::ffi::buffers::Buffers;
-use crate::ffi::param::{GetParam, Kind, Parameters, SIZE, SetParam, UINT, entry, list};
 use crate::instance::Instance;
 use crate::key::{ContextKey, Inline};
+use crate::libcrypto::buffers::Buffers;
+use crate::libcrypto::param::{GetParam, Kind, Parameters, SIZE, SetParam, UINT, entry, list};
 use crate::reason::{Outcome, Reason};
+use crate::resources::Resources;
 
 /// Gettable parameters of a context without authentication.
 pub(super) const GETTABLE: Parameters = list!(
@@ -149,7 +150,7 @@ impl Cipher for Streams {
             (None, _) => *self.state.iv(),
         };
         self.state.restart(next);
-        ContextKey::replace(&mut self.key, &self.instance, key)
+        ContextKey::replace(&mut self.key, &self.instance.resources, key)
     }
 
     fn has_key(&self) -> bool {
@@ -171,8 +172,8 @@ impl Cipher for Streams {
                     None => keystream.apply(&mut PlainCtr(key), span)?,
                     Some(keystream_pool) => {
                         let ahead = self.ahead.get_or_insert_with(|| KeystreamAhead::new(Pass::Ctr));
-                        let instance = &self.instance;
-                        keystream.apply(&mut PooledCtr { key, keystream_pool, instance, ahead }, span)?;
+                        let resources = &self.instance.resources;
+                        keystream.apply(&mut PooledCtr { key, keystream_pool, resources, ahead }, span)?;
                     }
                 }
             }
@@ -279,7 +280,7 @@ impl KeyedExecutor for PlainCtr<'_> {
 struct PooledCtr<'k> {
     key: &'k ContextKey,
     keystream_pool: &'k KeystreamPool,
-    instance: &'k Arc<Instance>,
+    resources: &'k Resources,
     ahead: &'k mut KeystreamAhead,
 }
 
@@ -287,10 +288,10 @@ impl KeyedExecutor for PooledCtr<'_> {
     type Error = Reason;
 
     fn run(&mut self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
-        if data.is_empty() || self.instance.is_large(data.len()) {
+        if data.is_empty() || self.resources.is_large(data.len()) {
             return self.key.run(pass, state, data);
         }
-        self.ahead.apply(self.keystream_pool, self.instance, self.key, state, data);
+        self.ahead.apply(self.keystream_pool, self.resources, self.key, state, data);
         Ok(())
     }
 

@@ -9,10 +9,10 @@ use zeroize::Zeroize;
 use super::Cipher;
 use super::streams::GETTABLE;
 use crate::algorithm::{Algorithm, Mode};
-use crate::ffi::buffers::Buffers;
-use crate::ffi::param::{GetParam, Kind, Parameters, SIZE, SetParam, UINT, entry, list};
 use crate::instance::Instance;
 use crate::key::{ContextKey, Inline};
+use crate::libcrypto::buffers::Buffers;
+use crate::libcrypto::param::{GetParam, Kind, Parameters, SIZE, SetParam, UINT, entry, list};
 use crate::reason::{Outcome, Reason};
 
 /// A context of key wrap.
@@ -59,7 +59,7 @@ impl Cipher for Wrap {
             }
             self.icv.insert([0; 8])[..iv.len()].copy_from_slice(iv);
         }
-        ContextKey::replace(&mut self.key, &self.instance, key)
+        ContextKey::replace(&mut self.key, &self.instance.resources, key)
     }
 
     fn has_key(&self) -> bool {

@@ -10,10 +10,10 @@ use zeroize::Zeroize;
 use super::Cipher;
 use super::streams::{GETTABLE, iv_of};
 use crate::algorithm::Algorithm;
-use crate::ffi::buffers::Buffers;
-use crate::ffi::param::{GetParam, Kind, Parameters, SIZE, SetParam, entry, list};
 use crate::instance::Instance;
 use crate::key::ContextKey;
+use crate::libcrypto::buffers::Buffers;
+use crate::libcrypto::param::{GetParam, Kind, Parameters, SIZE, SetParam, entry, list};
 use crate::reason::{Outcome, Reason};
 
 /// A context of XTS.
@@ -56,8 +56,10 @@ impl Cipher for Xts {
         self.encrypts = encrypts;
         if let Some((data, tweak)) = halves {
             self.keys = None;
-            self.keys =
-                Some([ContextKey::new(&self.instance, data)?, ContextKey::new(&self.instance, tweak)?]);
+            self.keys = Some([
+                ContextKey::new(&self.instance.resources, data)?,
+                ContextKey::new(&self.instance.resources, tweak)?,
+            ]);
         }
         Ok(())
     }

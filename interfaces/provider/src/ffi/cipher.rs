@@ -10,19 +10,18 @@ use std::sync::Arc;
 
 use lockstep::hazmat::stack;
 
-use super::buffers::Buffers;
 use super::guard::guarded;
-use super::param::{END, Kind, SIZE, UINT, entry, iter_get_params, iter_set_params};
-use super::provider::{erased, instance};
-use super::types::{
-    CIPHER_CIPHER, CIPHER_DECRYPT_INIT, CIPHER_DUPCTX, CIPHER_ENCRYPT_INIT, CIPHER_FINAL, CIPHER_FREECTX,
-    CIPHER_GET_CTX_PARAMS, CIPHER_GET_PARAMS, CIPHER_GETTABLE_CTX_PARAMS, CIPHER_GETTABLE_PARAMS,
-    CIPHER_NEWCTX, CIPHER_SET_CTX_PARAMS, CIPHER_SETTABLE_CTX_PARAMS, CIPHER_UPDATE, Dispatch, Function,
-    OsslParam,
-};
+use super::table::{END_OF_TABLE, function, instance};
 use crate::algorithm::{ALGORITHMS, Algorithm, Mode};
 use crate::cipher::{Blocks, Ccm, Cipher, Cts, Gcm, GcmSiv, Ocb, Siv, Streams, Wrap, Xts};
 use crate::instance::Instance;
+use crate::libcrypto::buffers::Buffers;
+use crate::libcrypto::param::{END, Kind, SIZE, UINT, entry, iter_get_params, iter_set_params};
+use crate::libcrypto::types::{
+    CIPHER_CIPHER, CIPHER_DECRYPT_INIT, CIPHER_DUPCTX, CIPHER_ENCRYPT_INIT, CIPHER_FINAL, CIPHER_FREECTX,
+    CIPHER_GET_CTX_PARAMS, CIPHER_GET_PARAMS, CIPHER_GETTABLE_CTX_PARAMS, CIPHER_GETTABLE_PARAMS,
+    CIPHER_NEWCTX, CIPHER_SET_CTX_PARAMS, CIPHER_SETTABLE_CTX_PARAMS, CIPHER_UPDATE, Dispatch, OsslParam,
+};
 use crate::reason::{Outcome, Reason};
 use crate::report::EntryPoint;
 
@@ -56,29 +55,23 @@ type CtxGettable = unsafe extern "C" fn(*mut c_void, *mut c_void) -> *const Ossl
 /// The functions of algorithm number `ID` with contexts of type `C`.
 struct Functions<C, const ID: usize>(PhantomData<C>);
 
-const fn function(id: c_int, function: Function) -> Dispatch {
-    Dispatch { id, function: Some(function) }
-}
-
-const END_OF_TABLE: Dispatch = Dispatch { id: 0, function: None };
-
 impl<C: Cipher, const ID: usize> Functions<C, ID> {
     const DISPATCH: [Dispatch; 15] = [
-        function(CIPHER_NEWCTX, erased!(new_context::<C, ID>, NewCtx)),
-        function(CIPHER_ENCRYPT_INIT, erased!(init::<C, true>, Init)),
-        function(CIPHER_DECRYPT_INIT, erased!(init::<C, false>, Init)),
-        function(CIPHER_UPDATE, erased!(update::<C>, Update)),
-        function(CIPHER_FINAL, erased!(finish::<C>, Final)),
-        function(CIPHER_FREECTX, erased!(free_context::<C>, Free)),
-        function(CIPHER_DUPCTX, erased!(duplicate_context::<C>, Duplicate)),
-        function(CIPHER_GET_PARAMS, erased!(get_params::<ID>, GetParams)),
-        function(CIPHER_GET_CTX_PARAMS, erased!(get_context_params::<C>, GetCtxParams)),
-        function(CIPHER_SET_CTX_PARAMS, erased!(set_context_params::<C>, SetCtxParams)),
-        function(CIPHER_GETTABLE_PARAMS, erased!(gettable_params, Gettable)),
-        function(CIPHER_GETTABLE_CTX_PARAMS, erased!(gettable_context_params::<C>, CtxGettable)),
-        function(CIPHER_SETTABLE_CTX_PARAMS, erased!(settable_context_params::<C>, CtxGettable)),
+        function!(CIPHER_NEWCTX, new_context::<C, ID>, NewCtx),
+        function!(CIPHER_ENCRYPT_INIT, init::<C, true>, Init),
+        function!(CIPHER_DECRYPT_INIT, init::<C, false>, Init),
+        function!(CIPHER_UPDATE, update::<C>, Update),
+        function!(CIPHER_FINAL, finish::<C>, Final),
+        function!(CIPHER_FREECTX, free_context::<C>, Free),
+        function!(CIPHER_DUPCTX, duplicate_context::<C>, Duplicate),
+        function!(CIPHER_GET_PARAMS, get_params::<ID>, GetParams),
+        function!(CIPHER_GET_CTX_PARAMS, get_context_params::<C>, GetCtxParams),
+        function!(CIPHER_SET_CTX_PARAMS, set_context_params::<C>, SetCtxParams),
+        function!(CIPHER_GETTABLE_PARAMS, gettable_params, Gettable),
+        function!(CIPHER_GETTABLE_CTX_PARAMS, gettable_context_params::<C>, CtxGettable),
+        function!(CIPHER_SETTABLE_CTX_PARAMS, settable_context_params::<C>, CtxGettable),
         // Without this function, the table ends here.
-        if C::HAS_ONE_SHOT { function(CIPHER_CIPHER, erased!(one_shot::<C>, Update)) } else { END_OF_TABLE },
+        if C::HAS_ONE_SHOT { function!(CIPHER_CIPHER, one_shot::<C>, Update) } else { END_OF_TABLE },
         END_OF_TABLE,
     ];
 }
@@ -150,7 +143,7 @@ fn allocate<C>(context: Context<C>) -> *mut c_void {
     unsafe {
         let memory = alloc(layout).cast::<Context<C>>();
         if memory.is_null() {
-            context.instance.core.raise(Reason::OutOfMemory, None);
+            context.instance.resources.core.raise(Reason::OutOfMemory, None);
             return null_mut();
         }
         memory.write(context);
@@ -171,7 +164,7 @@ unsafe fn context<'a, C>(context: *mut c_void) -> &'a mut Context<C> {
 impl<C> Context<C> {
     #[cold]
     fn raise(&self, reason: Reason, at: EntryPoint) {
-        self.instance.core.raise_entries(reason, reason.entries(self.algorithm.mode, at));
+        self.instance.resources.core.raise_entries(reason, reason.entries(self.algorithm.mode, at));
     }
 
     /// The return value for OpenSSL: 1, or 0 with the entries on the error stack that belong to the reason.
@@ -222,7 +215,7 @@ unsafe extern "C" fn new_context<C: Cipher, const ID: usize>(provider: *mut c_vo
         let instance = unsafe { instance(provider) };
         let algorithm = &ALGORITHMS[ID];
         let cipher = C::new(&instance, algorithm);
-        let traced = instance.trace.is_some();
+        let traced = instance.resources.trace.is_some();
         allocate(Context { cipher, instance, algorithm, traced, broken: false })
     })
 }
@@ -469,7 +462,7 @@ unsafe fn return_len(outcome: Outcome<usize>, written: *mut usize) -> Outcome<()
 
 #[cold]
 fn count<C: Cipher>(context: &Context<C>, len: usize) {
-    if let Some(trace) = &context.instance.trace {
+    if let Some(trace) = &context.instance.resources.trace {
         trace.count(context.algorithm, context.cipher.encrypts(), len);
     }
 }

@@ -8,7 +8,7 @@
 
 use std::ffi::CStr;
 
-use lockstep::provider_settings::NAMES;
+use lockstep_provider_settings::NAMES;
 
 use super::Section;
 

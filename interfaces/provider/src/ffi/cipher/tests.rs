@@ -4,9 +4,9 @@ use std::process::Command;
 use std::ptr::null;
 
 use super::*;
-use crate::ffi::buffers::Buffers;
-use crate::ffi::core::Core;
-use crate::ffi::param::{GetParam, Parameters, SetParam, list};
+use crate::libcrypto::buffers::Buffers;
+use crate::libcrypto::core::Core;
+use crate::libcrypto::param::{GetParam, Parameters, SetParam, list};
 
 /// The methods in which a context can panic.
 const METHODS: [&str; 8] = ["init", "update", "aad", "set_message_len", "finish", "one_shot", "get", "set"];

@@ -49,7 +49,7 @@ pub(crate) const fn entry(name: &'static CStr, kind: Kind, size: usize) -> OsslP
 
 /// A list of gettable or settable parameters, with its end.
 #[derive(Clone, Copy)]
-pub(crate) struct Parameters(pub(super) &'static [OsslParam]);
+pub(crate) struct Parameters(pub(crate) &'static [OsslParam]);
 
 impl Parameters {
     /// Creates a list; called by `list!`, which adds the end.
@@ -62,7 +62,7 @@ impl Parameters {
 /// A list of parameters.
 macro_rules! list {
     ($($entry:expr),* $(,)?) => {
-        $crate::ffi::param::Parameters::new(&[$($entry,)* $crate::ffi::param::END])
+        $crate::libcrypto::param::Parameters::new(&[$($entry,)* $crate::libcrypto::param::END])
     };
 }
 pub(crate) use list;
