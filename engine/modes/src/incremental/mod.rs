@@ -10,15 +10,18 @@
 //! | [`Feedback`] | CFB128: the current block |
 //! | [`BlockBuffer`] | ECB, CBC, PCBC, XTS: bytes held back until a block is complete |
 //! | [`Mac`] | CBC-MAC, GHASH: the same for passes without output |
+//! | [`CtrMac`] | GCM and CCM: a keystream and a MAC |
 //!
 //! After a failed call the state is invalid: start another message.
 
 mod blocks;
+mod ctr_mac;
 mod feedback;
 mod keystream;
 mod mac;
 
 pub use blocks::{BlockBuffer, BlockIo, Hold, InPlaceIo, SliceIo};
+pub use ctr_mac::CtrMac;
 pub use feedback::Feedback;
 pub use keystream::Keystream;
 pub use mac::Mac;
