@@ -2,17 +2,16 @@
 
 use std::sync::{Arc, OnceLock};
 
-use lockstep::hazmat::data::{Data, HostData};
+use lockstep::aead::{Data, HostData};
 use lockstep::hazmat::inline::{Block, InlineKey, Span, advance_tweak};
-use lockstep::hazmat::mode::incremental::KeyedExecutor;
+use lockstep::hazmat::mode::incremental::{KeyedExecutor, MacExecutor};
 use lockstep::hazmat::work::{Operation, Pass, Segment, Task, Tweak};
 use lockstep::hazmat::{Error, Key, stack};
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
+use crate::executor::{Failure, run_planned};
 use crate::reason::{Outcome, Reason};
 use crate::resources::Resources;
-use crate::system::thread;
-use crate::trace::Way;
 
 /// An expanded AES key; wiped on drop.
 pub(crate) struct ContextKey {
@@ -161,9 +160,8 @@ impl ContextKey {
         self.planned.get().expect("set above, or by another thread")
     }
 
-    /// Runs a pass on the device that the planner chooses, with verification. For XTS, `tweak` contains the position in
-    /// the data unit. Returns false if the pass was not done. Input and state are then unchanged, and the caller runs
-    /// the pass inline.
+    /// Runs a pass through the planner. For XTS, `tweak` contains the position in the data unit. Returns false if the pass was
+    /// not done. Input and state are then unchanged, and the caller runs the pass inline.
     fn planned(
         &self,
         pass: Pass,
@@ -171,52 +169,23 @@ impl ContextKey {
         tweak: Option<Tweak<'_>>,
         data: &mut HostData<'_>,
     ) -> Outcome<bool> {
-        // Devices start threads when they are opened, tested and used. These threads must not receive signals.
-        let engine = match thread::without_signals(|| self.resources.engine()) {
-            Ok(engine) => engine,
-            Err(why) => return self.fall_back_inline(&why),
-        };
-        let key = self.for_planner();
-        let operation = Operation::Pass(pass);
-        let plan = match thread::without_signals(|| {
-            engine.planner().plan(operation, key.size(), data.len(), None)
-        }) {
-            Ok(plan) => plan,
-            // A kernel that is chosen by name may lack a pass.
-            Err(Error::Unsupported { .. }) => return Ok(false),
-            Err(error) => return self.fall_back_inline(&error.to_string()),
-        };
         let before = *state;
-        let mut segment = Segment { key, tweak, state, data: Data::Host(data.reborrow()) };
-        let done = thread::without_signals(|| plan.run(Task::Pass(pass, std::slice::from_mut(&mut segment))));
-        self.resources.trace_incidents(engine);
-        let failure = match done {
-            Ok(()) => {
-                if let Some(trace) = &self.resources.trace {
-                    trace.count_way(Way::Planned, data.len());
-                }
-                return Ok(true);
-            }
-            Err(error) => error.to_string(),
-        };
-        data.output().zeroize();
-        if matches!(data, HostData::Copy { .. }) {
+        let done = run_planned(&self.resources, data, |planner, data| {
+            let key = self.for_planner();
+            let plan = match planner.plan(Operation::Pass(pass), key.size(), data.len(), None) {
+                Ok(plan) => plan,
+                // A kernel that is chosen by name may lack a pass.
+                Err(Error::Unsupported { .. }) => return Ok(false),
+                Err(error) => return Err(Failure::Before(error)),
+            };
+            let mut segment = Segment { key, tweak, state, data: Data::Host(data) };
+            let done = plan.run(Task::Pass(pass, std::slice::from_mut(&mut segment)));
+            done.map(|()| true).map_err(Failure::During)
+        });
+        if !matches!(done, Ok(true)) {
             *state = before;
-            return self.fall_back_inline(&failure);
         }
-        if let Some(trace) = &self.resources.trace {
-            trace.write_failure(&failure);
-        }
-        Err(Reason::Device)
-    }
-
-    /// Records in the trace that the planner could not do the work, and why. There is no entry on OpenSSL's error
-    /// stack, because it would mislead programs that read the stack after a successful call.
-    fn fall_back_inline(&self, why: &str) -> Outcome<bool> {
-        if let Some(trace) = &self.resources.trace {
-            trace.write_failure(why);
-        }
-        Ok(false)
+        done.map_err(|_| Reason::Device)
     }
 }
 
@@ -226,10 +195,6 @@ impl KeyedExecutor for &ContextKey {
     #[inline(always)]
     fn run(&mut self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
         ContextKey::run(self, pass, state, data)
-    }
-
-    fn absorb(&mut self, pass: Pass, state: &mut Block, blocks: &[u8]) -> Outcome<()> {
-        Inline(&self.inline).absorb(pass, state, blocks)
     }
 }
 
@@ -258,7 +223,9 @@ impl KeyedExecutor for Inline<'_> {
         }
         Ok(())
     }
+}
 
+impl MacExecutor for Inline<'_> {
     fn absorb(&mut self, pass: Pass, state: &mut Block, blocks: &[u8]) -> Outcome<()> {
         match pass {
             Pass::CbcMac => self.0.cbc_mac(state, blocks),

@@ -5,7 +5,7 @@ use lockstep_core::data::{HostData, Span};
 use lockstep_core::work::Pass;
 use zeroize::Zeroizing;
 
-use super::{KeyedExecutor, Keystream, Mac};
+use super::{Keystream, Mac, MacExecutor};
 use crate::message::Direction;
 use crate::{ccm, gcm};
 
@@ -32,7 +32,7 @@ impl CtrMac {
     ///
     /// # Errors
     /// Errors of the executor.
-    pub fn ccm<E: KeyedExecutor>(
+    pub fn ccm<E: MacExecutor>(
         executor: &mut E,
         nonce: &[u8],
         tag_len: usize,
@@ -53,7 +53,7 @@ impl CtrMac {
     ///
     /// # Errors
     /// Errors of the executor.
-    pub fn aad<E: KeyedExecutor>(&mut self, executor: &mut E, aad: &[u8]) -> Result<(), E::Error> {
+    pub fn aad<E: MacExecutor>(&mut self, executor: &mut E, aad: &[u8]) -> Result<(), E::Error> {
         self.mac.update(executor, aad, false)
     }
 
@@ -61,7 +61,7 @@ impl CtrMac {
     ///
     /// # Errors
     /// Errors of the executor.
-    pub fn pad<E: KeyedExecutor>(&mut self, executor: &mut E) -> Result<(), E::Error> {
+    pub fn pad<E: MacExecutor>(&mut self, executor: &mut E) -> Result<(), E::Error> {
         self.mac.pad(executor)
     }
 
@@ -70,7 +70,7 @@ impl CtrMac {
     ///
     /// # Errors
     /// Errors of the executor.
-    pub fn apply<E: KeyedExecutor>(
+    pub fn apply<E: MacExecutor>(
         &mut self,
         executor: &mut E,
         direction: Direction,
@@ -95,7 +95,7 @@ impl CtrMac {
     ///
     /// # Errors
     /// Errors of the executor.
-    pub fn tag<E: KeyedExecutor>(
+    pub fn tag<E: MacExecutor>(
         &mut self,
         executor: &mut E,
         lengths: Option<&Block>,

@@ -5,19 +5,21 @@ use std::sync::Arc;
 
 use crate::executor::Executor;
 use crate::incremental::{CtrMac, Planned};
-use crate::{Direction, ccm, gcm};
+use crate::{Aead, AeadKey, Direction, ccm, gcm};
 use lockstep_core::data::HostData;
 use lockstep_core::error::{Error, Result};
 use lockstep_core::key::Key;
 use lockstep_core::work::{Status, Tag};
 
-/// An authenticated mode for a message in pieces: associated data first, then data, in any split.
+/// An authenticated mode for a message in pieces: associated data first, then data, in any split. `M` is the mode, or [`Aead`] if
+/// the mode is chosen at run time.
 pub struct AeadStream<M> {
     executor: Arc<dyn Executor>,
     direction: Direction,
     key: Key,
     state: CtrMac,
-    lengths: Lengths,
+    /// The lengths that were set for CCM; `None` in GCM.
+    lengths: Option<MessageLengths>,
     aad: u64,
     data: u64,
     phase: Phase,
@@ -50,9 +52,7 @@ impl GcmStream {
     /// # Errors
     /// [`Error::IvLength`], and errors of devices.
     pub fn new(executor: Arc<dyn Executor>, direction: Direction, key: Key, nonce: &[u8]) -> Result<Self> {
-        gcm::check(nonce.len(), 16, 0)?;
-        let state = CtrMac::gcm(gcm::first_counter(&executor, &key, nonce)?);
-        Ok(Self::with(executor, direction, key, state, Lengths::Gcm))
+        Self::gcm(executor, direction, key, nonce)
     }
 }
 
@@ -70,20 +70,72 @@ impl CcmStream {
         data_len: u64,
         tag_len: usize,
     ) -> Result<Self> {
-        ccm::check(nonce.len(), tag_len, data_len)?;
-        let state = CtrMac::ccm(&mut Planned::new(&*executor, &key), nonce, tag_len, aad_len, data_len)?;
-        let lengths = Lengths::Ccm { aad: aad_len, data: data_len, tag: tag_len };
-        Ok(Self::with(executor, direction, key, state, lengths))
+        let lengths = MessageLengths { aad: aad_len, data: data_len, tag: tag_len };
+        Self::ccm(executor, direction, key, nonce, lengths)
+    }
+}
+
+/// The lengths of a message in bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct MessageLengths {
+    /// Of the associated data.
+    pub aad: u64,
+    /// Of the data.
+    pub data: u64,
+    /// Of the tag.
+    pub tag: usize,
+}
+
+impl AeadStream<Aead> {
+    /// Starts a message of the mode of the key: GCM, or CCM, which needs `lengths`.
+    ///
+    /// # Errors
+    /// [`Error::IvLength`], [`Error::TagLength`], [`Error::TooLong`], and errors of devices. [`Error::Order`] for CCM without
+    /// lengths, and for modes that process a message in one call.
+    pub fn new(
+        executor: Arc<dyn Executor>,
+        direction: Direction,
+        key: &AeadKey,
+        nonce: &[u8],
+        lengths: Option<MessageLengths>,
+    ) -> Result<Self> {
+        match (key.mode(), key.key(), lengths) {
+            (Aead::Gcm, Some(key), _) => Self::gcm(executor, direction, key.clone(), nonce),
+            (Aead::Ccm, Some(key), Some(lengths)) => {
+                Self::ccm(executor, direction, key.clone(), nonce, lengths)
+            }
+            (Aead::Ccm, ..) => Err(Error::Order { what: "CCM needs the lengths of a message at its start" }),
+            _ => Err(Error::Order { what: "this mode processes a message in one call" }),
+        }
     }
 }
 
 impl<M> AeadStream<M> {
+    fn gcm(executor: Arc<dyn Executor>, direction: Direction, key: Key, nonce: &[u8]) -> Result<Self> {
+        gcm::check(nonce.len(), 16, 0)?;
+        let state = CtrMac::gcm(gcm::first_counter(&executor, &key, nonce)?);
+        Ok(Self::with(executor, direction, key, state, None))
+    }
+
+    fn ccm(
+        executor: Arc<dyn Executor>,
+        direction: Direction,
+        key: Key,
+        nonce: &[u8],
+        lengths: MessageLengths,
+    ) -> Result<Self> {
+        let MessageLengths { aad, data, tag } = lengths;
+        ccm::check(nonce.len(), tag, data)?;
+        let state = CtrMac::ccm(&mut Planned::new(&*executor, &key), nonce, tag, aad, data)?;
+        Ok(Self::with(executor, direction, key, state, Some(lengths)))
+    }
+
     fn with(
         executor: Arc<dyn Executor>,
         direction: Direction,
         key: Key,
         state: CtrMac,
-        lengths: Lengths,
+        lengths: Option<MessageLengths>,
     ) -> Self {
         let (phase, mode) = (Phase::Aad, PhantomData);
         AeadStream { executor, direction, key, state, lengths, aad: 0, data: 0, phase, mode }
@@ -110,7 +162,7 @@ impl<M> AeadStream<M> {
             return Err(Error::Order { what: "associated data must come before the data" });
         }
         let total = self.aad.saturating_add(aad.len() as u64);
-        self.lengths.check_aad(total)?;
+        check_aad(self.lengths, total)?;
         self.attempt(|state, executor| state.aad(executor, aad))?;
         self.aad = total;
         Ok(())
@@ -136,7 +188,7 @@ impl<M> AeadStream<M> {
 
     fn update_data(&mut self, data: HostData<'_>) -> Result<()> {
         let total = self.data.saturating_add(data.len() as u64);
-        self.lengths.check_data(self.aad, total)?;
+        check_data(self.lengths, self.aad, total)?;
         self.enter_data()?;
         let direction = self.direction;
         self.attempt(|state, executor| state.apply(executor, direction, data))?;
@@ -171,17 +223,17 @@ impl<M> AeadStream<M> {
     }
 
     fn end(mut self, direction: Direction, mut tag: Tag<'_>) -> Result<()> {
-        self.lengths.check_tag(tag.len())?;
+        check_tag(self.lengths, tag.len())?;
         if self.direction != direction {
             return Err(Error::Order { what: "an encryption is ended by finish, a decryption by verify" });
         }
-        self.lengths.check_data(self.aad, self.data)?;
+        check_data(self.lengths, self.aad, self.data)?;
         let lengths = match self.lengths {
-            Lengths::Gcm => Some(gcm::lengths_block(self.aad, self.data)),
-            Lengths::Ccm { data, .. } if self.data < data => {
+            None => Some(gcm::lengths_block(self.aad, self.data)),
+            Some(set) if self.data < set.data => {
                 return Err(Error::Order { what: "less data than the length that was set for CCM" });
             }
-            Lengths::Ccm { .. } => None,
+            Some(_) => None,
         };
         self.enter_data()?;
         let computed = self.attempt(|state, executor| state.tag(executor, lengths.as_ref()))?;
@@ -190,46 +242,37 @@ impl<M> AeadStream<M> {
     }
 }
 
-/// The lengths that a message may have.
-enum Lengths {
-    /// The limits of GCM.
-    Gcm,
-    /// The lengths that were set for a message of CCM.
-    Ccm { aad: u64, data: u64, tag: usize },
+/// Checks the total length of the associated data.
+fn check_aad(lengths: Option<MessageLengths>, total: u64) -> Result<()> {
+    match lengths {
+        None => gcm::check_aad(total),
+        Some(MessageLengths { aad, .. }) if total > aad => {
+            Err(Error::Order { what: "more associated data than the length that was set for CCM" })
+        }
+        Some(_) => Ok(()),
+    }
 }
 
-impl Lengths {
-    fn check_aad(&self, total: u64) -> Result<()> {
-        match *self {
-            Lengths::Gcm => gcm::check_aad(total),
-            Lengths::Ccm { aad, .. } if total > aad => {
-                Err(Error::Order { what: "more associated data than the length that was set for CCM" })
-            }
-            Lengths::Ccm { .. } => Ok(()),
+/// Checks the total lengths of associated data and data, when the data begin, continue or end.
+fn check_data(lengths: Option<MessageLengths>, total_aad: u64, total: u64) -> Result<()> {
+    match lengths {
+        None => gcm::check(12, 16, total),
+        Some(MessageLengths { aad, .. }) if total_aad != aad => {
+            Err(Error::Order { what: "less associated data than the length that was set for CCM" })
         }
+        Some(MessageLengths { data, .. }) if total > data => {
+            Err(Error::Order { what: "more data than the length that was set for CCM" })
+        }
+        Some(_) => Ok(()),
     }
+}
 
-    /// Checks the total lengths of associated data and data, when the data begin, continue or end.
-    fn check_data(&self, total_aad: u64, total: u64) -> Result<()> {
-        match *self {
-            Lengths::Gcm => gcm::check(12, 16, total),
-            Lengths::Ccm { aad, .. } if total_aad != aad => {
-                Err(Error::Order { what: "less associated data than the length that was set for CCM" })
-            }
-            Lengths::Ccm { data, .. } if total > data => {
-                Err(Error::Order { what: "more data than the length that was set for CCM" })
-            }
-            Lengths::Ccm { .. } => Ok(()),
+fn check_tag(lengths: Option<MessageLengths>, got: usize) -> Result<()> {
+    match lengths {
+        None => gcm::check(12, got, 0),
+        Some(MessageLengths { tag, .. }) if got != tag => {
+            Err(Error::TagLength { mode: "CCM", expected: "the length that was set", got })
         }
-    }
-
-    fn check_tag(&self, got: usize) -> Result<()> {
-        match *self {
-            Lengths::Gcm => gcm::check(12, got, 0),
-            Lengths::Ccm { tag, .. } if got != tag => {
-                Err(Error::TagLength { mode: "CCM", expected: "the length that was set", got })
-            }
-            Lengths::Ccm { .. } => Ok(()),
-        }
+        Some(_) => Ok(()),
     }
 }

@@ -76,51 +76,17 @@ impl<C: Cipher, const ID: usize> Functions<C, ID> {
     ];
 }
 
-/// The context type of each algorithm, by its number. A compile-time assertion checks the type against the algorithm's
-/// mode.
+/// The context type of each algorithm, by its number. A compile-time assertion checks that the type has the algorithm's mode.
 macro_rules! dispatch_tables {
     ($($context:ident: $($id:literal)*;)*) => {
         /// The functions of each algorithm.
         pub(super) const DISPATCHES: [&[Dispatch; 15]; ALGORITHMS.len()] = [$($(
             {
-                assert!(matches!(
-                    (ALGORITHMS[$id].mode, Context_::$context),
-                    (Mode::Ecb | Mode::Cbc, Context_::Blocks)
-                        | (
-                            Mode::Ctr | Mode::Ofb | Mode::Cfb128 | Mode::Cfb8 | Mode::Cfb1,
-                            Context_::Streams
-                        )
-                        | (Mode::Xts, Context_::Xts)
-                        | (Mode::Gcm, Context_::Gcm)
-                        | (Mode::Ccm, Context_::Ccm)
-                        | (Mode::Ocb, Context_::Ocb)
-                        | (Mode::GcmSiv, Context_::GcmSiv)
-                        | (Mode::Siv, Context_::Siv)
-                        | (Mode::CbcCts, Context_::Cts)
-                        | (
-                            Mode::Wrap | Mode::WrapPad | Mode::WrapInv | Mode::WrapPadInv,
-                            Context_::Wrap
-                        )
-                ));
+                assert!(ALGORITHMS[$id].mode.is_one_of($context::MODES));
                 &Functions::<$context, $id>::DISPATCH
             },
         )*)*];
     };
-}
-
-/// The context types, for the assertion above.
-#[derive(Clone, Copy)]
-enum Context_ {
-    Blocks,
-    Streams,
-    Xts,
-    Gcm,
-    Ccm,
-    Ocb,
-    GcmSiv,
-    Siv,
-    Cts,
-    Wrap,
 }
 
 dispatch_tables! {
@@ -360,19 +326,8 @@ unsafe fn update_guarded<C: Cipher>(
             return unsafe { return_len(outcome, written) };
         }
         let room = context.cipher.output_room(room, len);
-        // SAFETY: OpenSSL's caller guarantees that the memory is valid and not accessed by others.
-        let outcome = unsafe {
-            if output.is_null() {
-                without_output(&mut context.cipher, input, len)
-            } else if context.cipher.counts_bits() {
-                let bits = Buffers::new(input, len.div_ceil(8), output, room);
-                bits.and_then(|data| context.cipher.update(data.with_bits(len))).map(|_| len)
-            } else {
-                Buffers::new(input, len, output, room).and_then(|data| context.cipher.update(data))
-            }
-        };
-        // SAFETY: `written` is null or a valid place for the length.
-        unsafe { complete_update(context, outcome, len, written) }
+        // SAFETY: as in `update`.
+        unsafe { process(context, C::update, output, written, room, input, len) }
     };
     // SAFETY: OpenSSL passes a context of this provider.
     unsafe { call(pointer, EntryPoint::Update, body) }
@@ -391,25 +346,43 @@ unsafe extern "C" fn one_shot<C: Cipher>(
         return unsafe { finish::<C>(pointer, output, written, room) };
     }
     let body = |context: &mut Context<C>| {
+        // As in the default provider, the length that is returned is that of the input.
+        let step = |cipher: &mut C, data: Buffers<'_>| cipher.one_shot(data).map(|_| len);
         // SAFETY: as in `update`.
-        let outcome = unsafe {
-            if output.is_null() {
-                without_output(&mut context.cipher, input, len)
-            } else {
-                let counts_bits = context.cipher.counts_bits();
-                let bytes = if counts_bits { len.div_ceil(8) } else { len };
-                Buffers::new(input, bytes, output, room)
-                    .and_then(|data| {
-                        context.cipher.one_shot(if counts_bits { data.with_bits(len) } else { data })
-                    })
-                    .map(|_| len)
-            }
-        };
-        // SAFETY: `written` is null or a valid place for the length.
-        unsafe { complete_update(context, outcome, len, written) }
+        unsafe { process(context, step, output, written, room, input, len) }
     };
     // SAFETY: OpenSSL passes a context of this provider.
     unsafe { call(pointer, EntryPoint::OneShot, body) }
+}
+
+/// Runs a step on data, with or without output, and completes the update.
+///
+/// # Safety
+/// `input` is null or valid for reads of `len` bytes, or bits if the context counts bits; `output` is null or valid for writes
+/// of `room` bytes; nothing else accesses this memory during the call. `written` is null or a valid place for the length.
+unsafe fn process<C: Cipher>(
+    context: &mut Context<C>,
+    step: impl FnOnce(&mut C, Buffers<'_>) -> Outcome<usize>,
+    output: *mut u8,
+    written: *mut usize,
+    room: usize,
+    input: *const u8,
+    len: usize,
+) -> Outcome<()> {
+    let cipher = &mut context.cipher;
+    // SAFETY: guaranteed by the caller.
+    let outcome = unsafe {
+        if output.is_null() {
+            without_output(cipher, input, len)
+        } else if cipher.counts_bits() {
+            let bits = Buffers::new(input, len.div_ceil(8), output, room);
+            bits.and_then(|data| step(cipher, data.with_bits(len))).map(|_| len)
+        } else {
+            Buffers::new(input, len, output, room).and_then(|data| step(cipher, data))
+        }
+    };
+    // SAFETY: guaranteed by the caller.
+    unsafe { complete_update(context, outcome, len, written) }
 }
 
 /// An update without output: additional data, or the length of the message.

@@ -59,13 +59,41 @@ impl Parameters {
     }
 }
 
-/// A list of parameters.
+/// A list of parameters of [`name`].
 macro_rules! list {
-    ($($entry:expr),* $(,)?) => {
-        $crate::libcrypto::param::Parameters::new(&[$($entry,)* $crate::libcrypto::param::END])
+    ($($name:ident)*) => {
+        $crate::libcrypto::param::Parameters::new(&[
+            $($crate::libcrypto::param::name::$name,)* $crate::libcrypto::param::END
+        ])
     };
 }
 pub(crate) use list;
+
+/// The parameters of contexts.
+pub(crate) mod name {
+    use super::{Kind, OsslParam, SIZE, UINT, entry};
+
+    pub(crate) const CTS_MODE: OsslParam = entry(c"cts_mode", Kind::Text, 0);
+    pub(crate) const IV: OsslParam = entry(c"iv", Kind::Octets, 0);
+    pub(crate) const IV_GENERATED: OsslParam = entry(c"iv-generated", Kind::Unsigned, UINT);
+    pub(crate) const IVLEN: OsslParam = entry(c"ivlen", Kind::Unsigned, SIZE);
+    pub(crate) const KEYLEN: OsslParam = entry(c"keylen", Kind::Unsigned, SIZE);
+    pub(crate) const NUM: OsslParam = entry(c"num", Kind::Unsigned, UINT);
+    pub(crate) const PADDING: OsslParam = entry(c"padding", Kind::Unsigned, UINT);
+    pub(crate) const SPEED: OsslParam = entry(c"speed", Kind::Unsigned, UINT);
+    pub(crate) const TAG: OsslParam = entry(c"tag", Kind::Octets, 0);
+    pub(crate) const TAGLEN: OsslParam = entry(c"taglen", Kind::Unsigned, SIZE);
+    pub(crate) const TLS_AAD: OsslParam = entry(c"tlsaad", Kind::Octets, 0);
+    pub(crate) const TLS_AAD_PAD: OsslParam = entry(c"tlsaadpad", Kind::Unsigned, SIZE);
+    pub(crate) const TLS_IV_FIXED: OsslParam = entry(c"tlsivfixed", Kind::Octets, 0);
+    pub(crate) const TLS_IV_GEN: OsslParam = entry(c"tlsivgen", Kind::Octets, 0);
+    pub(crate) const TLS_IV_INV: OsslParam = entry(c"tlsivinv", Kind::Octets, 0);
+    pub(crate) const TLS_MAC: OsslParam = entry(c"tls-mac", Kind::OctetPointer, 0);
+    pub(crate) const TLS_MAC_SIZE: OsslParam = entry(c"tls-mac-size", Kind::Unsigned, SIZE);
+    pub(crate) const TLS_VERSION: OsslParam = entry(c"tls-version", Kind::Unsigned, UINT);
+    pub(crate) const UPDATED_IV: OsslParam = entry(c"updated-iv", Kind::Octets, 0);
+    pub(crate) const USE_BITS: OsslParam = entry(c"use-bits", Kind::Unsigned, UINT);
+}
 
 /// The end of a list.
 pub(crate) const END: OsslParam =
@@ -135,16 +163,18 @@ impl SetParam<'_> {
     pub(crate) fn number(&self) -> Outcome<u64> {
         let error = Reason::ParameterType;
         let bytes = self.bytes_of().filter(|bytes| (1..=16).contains(&bytes.len())).ok_or(error)?;
-        let number = Number::native(bytes);
-        let signed = match self.0.data_type {
-            PARAM_INTEGER => true,
+        let fold = |value: u128, byte: &u8| (value << 8) | u128::from(*byte);
+        let value = if cfg!(target_endian = "little") {
+            bytes.iter().rev().fold(0, fold)
+        } else {
+            bytes.iter().fold(0, fold)
+        };
+        let is_negative = match self.0.data_type {
+            PARAM_INTEGER => value >> (8 * bytes.len() - 1) == 1,
             PARAM_UNSIGNED_INTEGER => false,
             _ => return Err(error),
         };
-        if signed && number.negative() {
-            return Err(error);
-        }
-        u64::try_from(number.value).map_err(|_| error)
+        if is_negative { Err(error) } else { u64::try_from(value).map_err(|_| error) }
     }
 
     /// A number that fits `unsigned int`.
@@ -196,29 +226,6 @@ impl SetParam<'_> {
             PARAM_OCTET_STRING => Ok((self.bytes_of(), self.0.data_size)),
             _ => Err(Reason::ParameterType),
         }
-    }
-}
-
-/// A number of up to 16 bytes.
-struct Number {
-    value: u128,
-    len: usize,
-}
-
-impl Number {
-    /// Converts bytes in the machine's byte order.
-    fn native(bytes: &[u8]) -> Number {
-        let fold = |value: u128, byte: &u8| (value << 8) | u128::from(*byte);
-        let value = if cfg!(target_endian = "little") {
-            bytes.iter().rev().fold(0, fold)
-        } else {
-            bytes.iter().fold(0, fold)
-        };
-        Number { value, len: bytes.len() }
-    }
-
-    fn negative(&self) -> bool {
-        (self.value >> (8 * self.len - 1)) & 1 == 1
     }
 }
 

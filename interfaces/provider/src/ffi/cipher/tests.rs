@@ -3,6 +3,8 @@
 use std::process::Command;
 use std::ptr::null;
 
+use lockstep::hazmat::mode::incremental::BlockIo;
+
 use super::*;
 use crate::libcrypto::buffers::Buffers;
 use crate::libcrypto::core::Core;
@@ -27,8 +29,9 @@ impl Faulty {
 }
 
 impl Cipher for Faulty {
-    const GETTABLE: Parameters = list!(entry(c"num", Kind::Unsigned, UINT));
-    const SETTABLE: Parameters = list!(entry(c"num", Kind::Unsigned, UINT));
+    const MODES: &'static [Mode] = &[];
+    const GETTABLE: Parameters = list!(NUM);
+    const SETTABLE: Parameters = list!(NUM);
 
     fn new(_: &Arc<Instance>, _: &'static Algorithm) -> Self {
         Faulty { panics_in: "", values: None }
