@@ -61,14 +61,17 @@
 
 mod batch;
 mod caller;
+mod incremental;
 mod key;
 mod small;
 
 pub use batch::{open, seal};
 pub use caller::{Caller, CallingThread, INLINE_LIMIT};
+pub use incremental::{Opener, Pieces, Sealer};
 pub use key::Key;
 pub use lockstep_core::data::{Data, HostData};
 pub use lockstep_core::work::{Status, Tag};
 pub use lockstep_core::{Error, Result};
 pub use lockstep_modes::Direction;
 pub use lockstep_modes::aead::{Aead, AeadKey, Lengths, Message, Row};
+pub use lockstep_modes::stream::MessageLengths;
