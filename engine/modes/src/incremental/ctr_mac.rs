@@ -28,25 +28,31 @@ impl CtrMac {
         CtrMac { keystream, mac: Mac::new(Pass::Ghash, [0; 16]), mask: (Pass::Ctr32, first) }
     }
 
-    /// A message of CCM with known lengths. The caller has checked the lengths of nonce, tag and data.
+    /// A message of CCM with a nonce of 7 to 13 bytes. [`CtrMac::ccm_header`] must follow.
+    pub fn ccm(nonce: &[u8]) -> CtrMac {
+        let keystream = Keystream::new(Pass::Ctr, ccm::counter_block(nonce, 1));
+        let first = Zeroizing::new(ccm::counter_block(nonce, 0));
+        CtrMac { keystream, mac: Mac::new(Pass::CbcMac, [0; 16]), mask: (Pass::Ctr, first) }
+    }
+
+    /// Adds the nonce and the lengths of a message of CCM to the MAC. The caller has checked them.
     ///
     /// # Errors
     /// Errors of the executor.
-    pub fn ccm<E: MacExecutor>(
+    pub fn ccm_header<E: MacExecutor>(
+        &mut self,
         executor: &mut E,
         nonce: &[u8],
         tag_len: usize,
         aad_len: u64,
         data_len: u64,
-    ) -> Result<CtrMac, E::Error> {
-        let mut mac = Mac::new(Pass::CbcMac, [0; 16]);
-        mac.update(executor, &ccm::first_block(nonce, tag_len, aad_len > 0, data_len), false)?;
+    ) -> Result<(), E::Error> {
+        self.mac.update(executor, &ccm::first_block(nonce, tag_len, aad_len > 0, data_len), false)?;
         if aad_len > 0 {
             let (length, bytes) = ccm::aad_length(aad_len);
-            mac.update(executor, &length[..bytes], false)?;
+            self.mac.update(executor, &length[..bytes], false)?;
         }
-        let keystream = Keystream::new(Pass::Ctr, ccm::counter_block(nonce, 1));
-        Ok(CtrMac { keystream, mac, mask: (Pass::Ctr, Zeroizing::new(ccm::counter_block(nonce, 0))) })
+        Ok(())
     }
 
     /// Adds associated data.

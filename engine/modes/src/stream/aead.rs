@@ -126,7 +126,8 @@ impl<M> AeadStream<M> {
     ) -> Result<Self> {
         let MessageLengths { aad, data, tag } = lengths;
         ccm::check(nonce.len(), tag, data)?;
-        let state = CtrMac::ccm(&mut Planned::new(&*executor, &key), nonce, tag, aad, data)?;
+        let mut state = CtrMac::ccm(nonce);
+        state.ccm_header(&mut Planned::new(&*executor, &key), nonce, tag, aad, data)?;
         Ok(Self::with(executor, direction, key, state, Some(lengths)))
     }
 

@@ -31,7 +31,7 @@ struct Message {
     nonce_len: usize,
     tag_len: usize,
     /// The state after the additional data; `None` before.
-    after_aad: Option<CtrMac>,
+    state: Option<CtrMac>,
 }
 
 impl AeadMode for CcmState {
@@ -94,7 +94,7 @@ impl AeadMode for CcmState {
         }
         let CcmState { key: Some(key), message } = &mut context.mode else { return Err(Reason::NoKey) };
         let message = message.as_mut().ok_or(Reason::NoLength)?;
-        if message.after_aad.is_some() {
+        if message.state.is_some() {
             return Err(Reason::SecondAad);
         }
         message.absorb_aad(key.inline(), aad)
@@ -178,7 +178,7 @@ impl AeadContext<CcmState> {
         }
         let mut nonce = [0; 13];
         nonce[..self.iv_len].copy_from_slice(&self.iv[..self.iv_len]);
-        Ok(Message { len, nonce, nonce_len: self.iv_len, tag_len: self.tag_len, after_aad: None })
+        Ok(Message { len, nonce, nonce_len: self.iv_len, tag_len: self.tag_len, state: None })
     }
 
     /// Processes all data of a message, or a record.
@@ -202,13 +202,17 @@ impl AeadContext<CcmState> {
             self.mode.message = Some(self.begin(len)?);
         }
         let direction = self.direction();
-        let CcmState { key: Some(key), message } = &mut self.mode else { return Err(Reason::NoKey) };
-        let Some(message) = message.take_if(|message| message.len == len) else {
-            return Err(Reason::WrongLength);
+        let CcmState { key: Some(key), message: Some(message) } = &mut self.mode else {
+            return Err(Reason::NoKey);
         };
+        if message.len != len {
+            return Err(Reason::WrongLength);
+        }
         // The nonce must not be used again, even if this call fails.
         self.iv_state = IvState::Missing;
-        let tag = message.run(key.inline(), direction, data.whole()?.into_host())?;
+        let tag = message.run(key.inline(), direction, data.whole()?.into_host());
+        self.mode.message = None;
+        let tag = tag?;
         self.tag_is_set = false;
         if self.encrypts {
             (self.tag, self.tag_is_made) = (*tag, true);
@@ -251,25 +255,31 @@ impl AeadContext<CcmState> {
 
 impl Message {
     /// Starts CCM with additional data of this length.
-    fn start(&self, key: &mut Inline<'_>, aad: usize) -> Outcome<CtrMac> {
-        CtrMac::ccm(key, &self.nonce[..self.nonce_len], self.tag_len, aad as u64, self.len as u64)
+    fn start(&mut self, key: &mut Inline<'_>, aad: usize) -> Outcome<&mut CtrMac> {
+        let nonce = &self.nonce[..self.nonce_len];
+        let state = self.state.insert(CtrMac::ccm(nonce));
+        state.ccm_header(key, nonce, self.tag_len, aad as u64, self.len as u64)?;
+        Ok(state)
     }
 
     /// Adds all additional data.
     fn absorb_aad(&mut self, key: &InlineKey, aad: &[u8]) -> Outcome<()> {
         let mut key = Inline(key);
-        let mut state = self.start(&mut key, aad.len())?;
+        let state = self.start(&mut key, aad.len())?;
         state.aad(&mut key, aad)?;
-        state.pad(&mut key)?;
-        self.after_aad = Some(state);
-        Ok(())
+        state.pad(&mut key)
     }
 
     /// Encrypts or decrypts all data, and returns the tag with 16 bytes.
-    fn run(self, key: &InlineKey, direction: Direction, data: HostData<'_>) -> Outcome<Zeroizing<Block>> {
+    fn run(
+        &mut self,
+        key: &InlineKey,
+        direction: Direction,
+        data: HostData<'_>,
+    ) -> Outcome<Zeroizing<Block>> {
         let mut key = Inline(key);
-        let mut state = match self.after_aad {
-            Some(state) => state,
+        let state = match self.state {
+            Some(ref mut state) => state,
             None => self.start(&mut key, 0)?,
         };
         state.apply(&mut key, direction, data)?;

@@ -273,19 +273,7 @@ impl GetParam<'_> {
     /// as the context.
     pub(crate) fn octets(&mut self, value: &[u8]) -> Outcome<()> {
         match self.0.data_type {
-            PARAM_OCTET_STRING => {
-                self.0.return_size = value.len();
-                if self.0.data.is_null() {
-                    return Ok(());
-                }
-                if self.0.data_size < value.len() {
-                    return Err(Reason::ParameterRoom);
-                }
-                // SAFETY: data has room for data_size bytes, which are enough.
-                unsafe { slice::from_raw_parts_mut(self.0.data.cast::<u8>(), value.len()) }
-                    .copy_from_slice(value);
-                Ok(())
-            }
+            PARAM_OCTET_STRING => self.copy(value, value),
             PARAM_OCTET_PTR if value.is_empty() => self.pointer(std::ptr::null(), 0),
             PARAM_OCTET_PTR => self.pointer(value.as_ptr().cast(), value.len()),
             _ => Err(Reason::ParameterType),
@@ -317,25 +305,25 @@ impl GetParam<'_> {
     pub(crate) fn text(&mut self, value: &'static CStr) -> Outcome<()> {
         match self.0.data_type {
             PARAM_UTF8_PTR => self.pointer(value.as_ptr().cast(), value.to_bytes().len()),
-            PARAM_UTF8_STRING => {
-                let bytes = value.to_bytes();
-                self.0.return_size = bytes.len();
-                if self.0.data.is_null() {
-                    return Ok(());
-                }
-                if self.0.data_size < bytes.len() {
-                    return Err(Reason::ParameterRoom);
-                }
-                // As in OpenSSL, the terminating NUL is written only if there is space for it.
-                let with_nul = value.to_bytes_with_nul();
-                let bytes = &with_nul[..with_nul.len().min(self.0.data_size)];
-                // SAFETY: data has room for data_size bytes, which are enough.
-                unsafe { slice::from_raw_parts_mut(self.0.data.cast::<u8>(), bytes.len()) }
-                    .copy_from_slice(bytes);
-                Ok(())
-            }
+            // As in OpenSSL, the terminating NUL is written only if there is space for it.
+            PARAM_UTF8_STRING => self.copy(value.to_bytes(), value.to_bytes_with_nul()),
             _ => Err(Reason::ParameterType),
         }
+    }
+
+    /// Copies a value. `with_end` is the value with an end, which is copied as far as there is space for it.
+    fn copy(&mut self, value: &[u8], with_end: &[u8]) -> Outcome<()> {
+        self.0.return_size = value.len();
+        if self.0.data.is_null() {
+            return Ok(());
+        }
+        if self.0.data_size < value.len() {
+            return Err(Reason::ParameterRoom);
+        }
+        let bytes = &with_end[..with_end.len().min(self.0.data_size)];
+        // SAFETY: data has room for data_size bytes, which are enough.
+        unsafe { slice::from_raw_parts_mut(self.0.data.cast::<u8>(), bytes.len()) }.copy_from_slice(bytes);
+        Ok(())
     }
 
     fn pointer(&mut self, value: *const c_void, len: usize) -> Outcome<()> {
