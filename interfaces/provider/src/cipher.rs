@@ -45,8 +45,8 @@ pub(crate) use xts::Xts;
 pub(crate) type Gcm = aead::AeadContext<gcm::GcmState>;
 pub(crate) type Ccm = aead::AeadContext<ccm::CcmState>;
 pub(crate) type Ocb = aead::AeadContext<ocb::OcbState>;
-pub(crate) type GcmSiv = aead::AeadContext<siv::SynthState<Key>>;
-pub(crate) type Siv = aead::AeadContext<siv::SynthState<SivKey>>;
+pub(crate) type GcmSiv = aead::AeadContext<siv::SyntheticIvState<Key>>;
+pub(crate) type Siv = aead::AeadContext<siv::SyntheticIvState<SivKey>>;
 
 /// The modes without authentication, as the incremental engine names them.
 fn cipher_of(mode: Mode) -> mode::Cipher {

@@ -19,7 +19,7 @@ use crate::reason::{Outcome, Reason};
 use lockstep::hazmat::mode::incremental::BlockIo;
 
 /// The key of SIV or of GCM-SIV. The constants are the rules of OpenSSL's default provider, where the two modes differ.
-pub(crate) trait SynthKey: Clone + Send + Sync + Sized {
+pub(crate) trait SyntheticIvKey: Clone + Send + Sync + Sized {
     const MODE: Mode;
     const AEAD: Aead;
     /// Bytes of an IV. SIV ignores its IV: a nonce is the last string of additional data.
@@ -53,7 +53,7 @@ pub(crate) struct Parts<'m> {
     tag: Tag<'m>,
 }
 
-impl SynthKey for SivKey {
+impl SyntheticIvKey for SivKey {
     const MODE: Mode = Mode::Siv;
     const AEAD: Aead = Aead::Siv;
     const IV_LENGTHS: Option<Lengths> = None;
@@ -77,7 +77,7 @@ impl SynthKey for SivKey {
 }
 
 /// The key of GCM-SIV.
-impl SynthKey for Key {
+impl SyntheticIvKey for Key {
     const MODE: Mode = Mode::GcmSiv;
     const AEAD: Aead = Aead::GcmSiv;
     const IV_LENGTHS: Option<Lengths> = Some(Aead::GcmSiv.row().nonces);
@@ -104,7 +104,7 @@ impl SynthKey for Key {
 
 /// The state of SIV or GCM-SIV. Each init begins a message, also without a key or an IV: if a nonce is repeated, these modes
 /// reveal only whether two messages are equal.
-pub(crate) struct SynthState<K> {
+pub(crate) struct SyntheticIvState<K> {
     key: Option<K>,
     /// The strings of additional data.
     aad: Vec<Vec<u8>>,
@@ -125,7 +125,7 @@ struct Message<'m, K> {
     tag: &'m mut Block,
 }
 
-impl<K: SynthKey> MessageMode for Message<'_, K> {
+impl<K: SyntheticIvKey> MessageMode for Message<'_, K> {
     fn is_supported(&self, planner: &Planner) -> bool {
         let direction = if self.encrypts { Direction::Encrypt } else { Direction::Decrypt };
         K::AEAD.is_supported(direction, self.key.size(), |operation, size| planner.supports(operation, size))
@@ -138,7 +138,7 @@ impl<K: SynthKey> MessageMode for Message<'_, K> {
     }
 }
 
-impl<K: SynthKey> AeadMode for SynthState<K> {
+impl<K: SyntheticIvKey> AeadMode for SyntheticIvState<K> {
     const MODE: Mode = K::MODE;
     const RULES: Rules = Rules {
         gettable: list!(KEYLEN TAGLEN TAG),
@@ -153,13 +153,13 @@ impl<K: SynthKey> AeadMode for SynthState<K> {
     };
 
     fn new() -> Self {
-        SynthState { key: None, aad: Vec::new(), has_ended: false, result: None, repeats: false }
+        SyntheticIvState { key: None, aad: Vec::new(), has_ended: false, result: None, repeats: false }
     }
 
     fn duplicate(&self) -> Outcome<Self> {
         let mut aad = Vec::new();
         self.aad.iter().try_for_each(|string| push(&mut aad, string))?;
-        Ok(SynthState { key: self.key.clone(), aad, ..*self })
+        Ok(SyntheticIvState { key: self.key.clone(), aad, ..*self })
     }
 
     fn has_key(&self) -> bool {
@@ -193,7 +193,7 @@ impl<K: SynthKey> AeadMode for SynthState<K> {
     }
 
     fn aad(context: &mut AeadContext<Self>, aad: &[u8]) -> Outcome<()> {
-        let SynthState { key, aad: strings, has_ended, .. } = &mut context.mode;
+        let SyntheticIvState { key, aad: strings, has_ended, .. } = &mut context.mode;
         if key.is_none() {
             return Err(Reason::NoKey);
         }
@@ -249,7 +249,7 @@ impl<K: SynthKey> AeadMode for SynthState<K> {
     }
 }
 
-impl<K: SynthKey> AeadContext<SynthState<K>> {
+impl<K: SyntheticIvKey> AeadContext<SyntheticIvState<K>> {
     /// Processes the message, and stores the result.
     fn process(&mut self, mut data: Buffers<'_>) -> Outcome<()> {
         if !K::FINAL_CHECKS {
