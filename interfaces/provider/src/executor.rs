@@ -11,40 +11,30 @@ use crate::resources::Resources;
 use crate::system::thread;
 use crate::trace::Way;
 
-/// A mode over one message.
-pub(crate) trait MessageMode {
-    /// True if the planner has kernels for all operations of the mode.
-    fn is_supported(&self, planner: &Planner) -> bool;
-
-    /// Processes the message.
-    ///
-    /// # Errors
-    /// [`Error::AuthenticationFailed`] if a tag is wrong: the output is zeroed then. Other errors of modes and devices.
-    fn run(&mut self, executor: &dyn Executor, data: Data<'_>) -> Result<(), Error>;
-}
-
-/// Processes a message: on the calling thread, or through the planner if the message is large.
+/// Processes a message of a mode: on the calling thread, or through the planner if the message is large. `is_supported` is true if
+/// the planner has kernels for all operations of the mode. `run` zeroes the output if a tag is wrong.
 ///
 /// # Errors
 /// [`Reason::TagMismatch`], [`Reason::MessageTooLong`], [`Reason::Device`], [`Reason::SelfTest`]
 pub(crate) fn run_message(
     resources: &Resources,
-    mode: &mut impl MessageMode,
     mut data: HostData<'_>,
+    is_supported: impl FnOnce(&Planner) -> bool,
+    mut run: impl FnMut(&dyn Executor, Data<'_>) -> Result<(), Error>,
 ) -> Outcome<()> {
     let reason = |error| match error {
         Error::AuthenticationFailed => Reason::TagMismatch,
         Error::TooLong { .. } => Reason::MessageTooLong,
         _ => Reason::Device,
     };
-    let work = |planner: &Planner, data: HostData<'_>| match mode.is_supported(planner) {
-        true => mode.run(planner, Data::Host(data)).map(|()| true).map_err(Failure::During),
+    let work = |planner: &Planner, data: HostData<'_>| match is_supported(planner) {
+        true => run(planner, Data::Host(data)).map(|()| true).map_err(Failure::During),
         false => Ok(false),
     };
     if resources.is_large(data.len()) && run_planned(resources, &mut data, work).map_err(reason)? {
         return Ok(());
     }
-    mode.run(&CallingThread(resources.kernel()?), Data::Host(data)).map_err(reason)
+    run(&CallingThread(resources.kernel()?), Data::Host(data)).map_err(reason)
 }
 
 /// An error of work through the planner.

@@ -12,8 +12,8 @@
 //! | `cipher` | the contexts: one for each kind of mode, and TLS records |
 //! | `instance` | an instance of the provider |
 //! | `ahead` | keystream computed ahead |
-//! | `executor` | modes that need the whole message, inline or through the planner |
 //! | `key` | a key that works inline or, for large calls, through the planner |
+//! | `executor` | work through the planner, and modes that need the whole message |
 //! | `resources` | what the contexts of an instance share: settings, devices, trace |
 //! | `trace` | counters |
 //! | `libcrypto` | parameters, buffers, error stack: what a provider and libcrypto share |

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use lockstep::aead::{Direction, Lengths};
 use lockstep::hazmat::inline::Block;
+use lockstep::hazmat::mode::incremental::BlockIo;
 
 use super::Cipher;
 use crate::algorithm::{Algorithm, Mode};
@@ -14,7 +15,6 @@ use crate::instance::Instance;
 use crate::libcrypto::buffers::Buffers;
 use crate::libcrypto::param::{GetParam, Parameters, SetParam};
 use crate::reason::{Outcome, Reason};
-use lockstep::hazmat::mode::incremental::BlockIo;
 
 /// The longest IV, as in OpenSSL.
 const MAX_IV: usize = 128;
@@ -184,10 +184,10 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
         }
         self.encrypts = encrypts;
         let iv = iv.filter(|_| M::RULES.iv_lengths.is_some());
-        if let (Some(iv), Some(lengths)) = (iv, M::RULES.iv_lengths) {
-            if !lengths.contains(iv.len()) || M::RULES.iv_len_comes_first && iv.len() != self.iv_len {
-                return Err(Reason::IvLength);
-            }
+        if let (Some(iv), Some(lengths)) = (iv, M::RULES.iv_lengths)
+            && (!lengths.contains(iv.len()) || M::RULES.iv_len_comes_first && iv.len() != self.iv_len)
+        {
+            return Err(Reason::IvLength);
         }
         if let Some(key) = key {
             self.mode.set_key(&self.instance, key)?;

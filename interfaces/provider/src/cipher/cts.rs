@@ -4,6 +4,7 @@ use std::ffi::CStr;
 use std::sync::Arc;
 
 use lockstep::hazmat::mode::cbc_cts::{self, Variant};
+use lockstep::hazmat::mode::incremental::BlockIo;
 
 use super::{Blocks, Cipher};
 use crate::algorithm::{Algorithm, Mode};
@@ -11,7 +12,6 @@ use crate::instance::Instance;
 use crate::libcrypto::buffers::Buffers;
 use crate::libcrypto::param::{GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
-use lockstep::hazmat::mode::incremental::BlockIo;
 
 /// A context of CBC with ciphertext stealing.
 pub(crate) struct Cts {

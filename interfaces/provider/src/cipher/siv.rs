@@ -1,8 +1,9 @@
 //! SIV (RFC 5297) and GCM-SIV (RFC 8452). One update is the whole message, because the tag of the whole plaintext is the
 //! start of the counter.
 
-use lockstep::aead::{Aead, Data, Direction, Lengths, Status, Tag};
+use lockstep::aead::{Aead, Data, Lengths, Status, Tag};
 use lockstep::hazmat::inline::Block;
+use lockstep::hazmat::mode::incremental::BlockIo;
 use lockstep::hazmat::mode::siv::{self, MAX_STRINGS, SivKey, SivMessage};
 use lockstep::hazmat::mode::{Executor, gcm_siv};
 use lockstep::hazmat::planner::Planner;
@@ -11,12 +12,11 @@ use lockstep::hazmat::{Error, Key, KeySize};
 
 use super::aead::{AeadContext, AeadMode, IvState, Rules};
 use crate::algorithm::Mode;
-use crate::executor::{MessageMode, run_message};
+use crate::executor::run_message;
 use crate::instance::Instance;
 use crate::libcrypto::buffers::Buffers;
 use crate::libcrypto::param::{SetParam, list};
 use crate::reason::{Outcome, Reason};
-use lockstep::hazmat::mode::incremental::BlockIo;
 
 /// The key of SIV or of GCM-SIV. The constants are the rules of OpenSSL's default provider, where the two modes differ.
 pub(crate) trait SyntheticIvKey: Clone + Send + Sync + Sized {
@@ -38,19 +38,18 @@ pub(crate) trait SyntheticIvKey: Clone + Send + Sync + Sized {
 
     fn size(&self) -> KeySize;
 
-    /// Processes a message.
+    /// Processes a message: encrypts it if the tag is to be written.
     ///
     /// # Errors
-    /// The errors of [`MessageMode::run`].
-    fn run(&self, executor: &dyn Executor, message: Parts<'_>, encrypts: bool) -> Result<(), Error>;
-}
-
-/// A message without its key.
-pub(crate) struct Parts<'m> {
-    nonce: &'m [u8],
-    aad: &'m [&'m [u8]],
-    data: Data<'m>,
-    tag: Tag<'m>,
+    /// [`Error::AuthenticationFailed`] if the tag is wrong: the output is zeroed then. Other errors of modes and devices.
+    fn run(
+        &self,
+        executor: &dyn Executor,
+        nonce: &[u8],
+        aad: &[&[u8]],
+        data: Data<'_>,
+        tag: Tag<'_>,
+    ) -> Result<(), Error>;
 }
 
 impl SyntheticIvKey for SivKey {
@@ -69,8 +68,15 @@ impl SyntheticIvKey for SivKey {
         SivKey::size(self)
     }
 
-    fn run(&self, executor: &dyn Executor, message: Parts<'_>, encrypts: bool) -> Result<(), Error> {
-        let Parts { nonce: _, aad, data, tag } = message;
+    fn run(
+        &self,
+        executor: &dyn Executor,
+        _nonce: &[u8],
+        aad: &[&[u8]],
+        data: Data<'_>,
+        tag: Tag<'_>,
+    ) -> Result<(), Error> {
+        let encrypts = matches!(tag, Tag::Write(_));
         let message = SivMessage { key: self, aad, data, tag, status: Status::Pending };
         if encrypts { siv::seal(executor, &mut [message]) } else { siv::open(executor, &mut [message]) }
     }
@@ -93,8 +99,15 @@ impl SyntheticIvKey for Key {
         Key::size(self)
     }
 
-    fn run(&self, executor: &dyn Executor, message: Parts<'_>, encrypts: bool) -> Result<(), Error> {
-        let Parts { nonce, aad, data, tag } = message;
+    fn run(
+        &self,
+        executor: &dyn Executor,
+        nonce: &[u8],
+        aad: &[&[u8]],
+        data: Data<'_>,
+        tag: Tag<'_>,
+    ) -> Result<(), Error> {
+        let encrypts = matches!(tag, Tag::Write(_));
         let aad = aad.first().copied().unwrap_or_default();
         let message = AeadMessage { key: self, nonce, aad, data, tag, status: Status::Pending };
         let run = if encrypts { gcm_siv::seal } else { gcm_siv::open };
@@ -114,28 +127,6 @@ pub(crate) struct SyntheticIvState<K> {
     result: Option<Outcome<()>>,
     /// True if further updates process further messages with the same additional data, for measurements of speed.
     repeats: bool,
-}
-
-/// One message, and the memory of its tag.
-struct Message<'m, K> {
-    key: &'m K,
-    nonce: &'m [u8],
-    aad: &'m [&'m [u8]],
-    encrypts: bool,
-    tag: &'m mut Block,
-}
-
-impl<K: SyntheticIvKey> MessageMode for Message<'_, K> {
-    fn is_supported(&self, planner: &Planner) -> bool {
-        let direction = if self.encrypts { Direction::Encrypt } else { Direction::Decrypt };
-        K::AEAD.is_supported(direction, self.key.size(), |operation, size| planner.supports(operation, size))
-    }
-
-    fn run(&mut self, executor: &dyn Executor, data: Data<'_>) -> Result<(), Error> {
-        let Message { key, nonce, aad, encrypts, ref mut tag } = *self;
-        let tag = if encrypts { Tag::Write(&mut tag[..]) } else { Tag::Expect(&tag[..]) };
-        key.run(executor, Parts { nonce, aad, data, tag }, encrypts)
-    }
 }
 
 impl<K: SyntheticIvKey> AeadMode for SyntheticIvState<K> {
@@ -269,9 +260,14 @@ impl<K: SyntheticIvKey> AeadContext<SyntheticIvState<K>> {
         let mut aad: [&[u8]; MAX_STRINGS] = [&[]; MAX_STRINGS];
         aad.iter_mut().zip(&self.mode.aad).for_each(|(place, string)| *place = string);
         let (nonce, aad) = (&self.iv[..self.iv_len], &aad[..self.mode.aad.len()]);
-        let (encrypts, tag) = (self.encrypts, &mut self.tag);
-        let mut message = Message { key, nonce, aad, encrypts, tag };
-        let result = run_message(&self.instance.resources, &mut message, data);
+        let (encrypts, direction, tag) = (self.encrypts, self.direction(), &mut self.tag);
+        let supports = |planner: &Planner| {
+            K::AEAD.is_supported(direction, key.size(), |operation, size| planner.supports(operation, size))
+        };
+        let result = run_message(&self.instance.resources, data, supports, |executor, data| {
+            let tag = if encrypts { Tag::Write(&mut tag[..]) } else { Tag::Expect(&tag[..]) };
+            key.run(executor, nonce, aad, data, tag)
+        });
         (self.mode.has_ended, self.mode.result) = (true, Some(result));
         // The tag can be read after a success. After a failure of SIV, it is that of the message before.
         self.tag_is_made = result.is_ok() || self.tag_is_made && !K::FINAL_CHECKS;

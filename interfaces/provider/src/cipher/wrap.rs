@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use lockstep::hazmat::mode::incremental::BlockIo;
 use lockstep::hazmat::mode::key_wrap::{self, CipherFunction, Semiblock};
 
-use lockstep::hazmat::mode::incremental::BlockIo;
 use zeroize::Zeroize;
 
 use super::Cipher;
