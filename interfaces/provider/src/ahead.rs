@@ -22,10 +22,10 @@ use lockstep::hazmat::stack;
 use lockstep::hazmat::work::Pass;
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::ffi::process::{PerProcess, Process};
-use crate::ffi::thread;
-use crate::instance::Instance;
 use crate::key::ContextKey;
+use crate::resources::Resources;
+use crate::system::process::{PerProcess, Process};
+use crate::system::thread;
 use crate::trace::Way;
 
 /// Bytes of a segment computed by CPUs: enough for several updates, and small enough for the cache.
@@ -316,7 +316,7 @@ impl KeystreamAhead {
     pub(crate) fn apply(
         &mut self,
         keystream_pool: &KeystreamPool,
-        instance: &Arc<Instance>,
+        resources: &Resources,
         key: &ContextKey,
         counter: &mut Block,
         data: Span<'_>,
@@ -330,7 +330,7 @@ impl KeystreamAhead {
             self.run += 1;
             if self.run > MIN_RUN {
                 self.run = 0;
-                self.member = PoolMember::new(keystream_pool, instance, key, self.pass, counter);
+                self.member = PoolMember::new(keystream_pool, resources, key, self.pass, counter);
                 // The key of the job was copied and moved, which leaves copies on the stack.
                 stack::wipe_below();
             }
@@ -341,7 +341,7 @@ impl KeystreamAhead {
         };
         let done = bytes - rest.len();
         *counter = counter_after(self.pass, counter, done as u128 / 16);
-        if let (1.., Some(trace)) = (done, &instance.trace) {
+        if let (1.., Some(trace)) = (done, &resources.trace) {
             trace.count_way(Way::Ahead, done);
         }
         if !rest.is_empty() {
@@ -366,7 +366,7 @@ impl PoolMember {
     #[inline(never)]
     fn new(
         keystream_pool: &KeystreamPool,
-        instance: &Arc<Instance>,
+        resources: &Resources,
         key: &ContextKey,
         pass: Pass,
         start: &Block,
@@ -386,7 +386,7 @@ impl PoolMember {
             return None;
         };
         let state = State { unclaimed: 0, needed: 0, ready, spare, queued: true, ended: false };
-        let segment = if instance.is_large(DEVICE_SEGMENT) { keystream_pool.segment } else { CPU_SEGMENT };
+        let segment = if resources.is_large(DEVICE_SEGMENT) { keystream_pool.segment } else { CPU_SEGMENT };
         let job = Arc::new(KeystreamJob {
             key,
             pass,

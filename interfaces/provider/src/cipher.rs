@@ -8,23 +8,27 @@
 //! | `xts` | XTS |
 //! | `cts` | CBC with ciphertext stealing |
 //! | `wrap` | key wrap, with and without padding |
-//! | `gcm`, `ccm` | authenticated encryption, and its form in TLS 1.2 records |
+//! | `aead` | what the contexts of authenticated encryption have in common |
+//! | `gcm`, `ccm` | GCM and CCM, and their forms in TLS 1.2 records |
 //! | `ocb` | OCB3 |
-//! | `gcm_siv`, `siv` | authenticated encryption that tolerates repeated nonces |
+//! | `siv` | SIV and GCM-SIV, which tolerate repeated nonces |
 
 use std::sync::Arc;
 
-use crate::algorithm::Algorithm;
-use crate::ffi::buffers::Buffers;
-use crate::ffi::param::{GetParam, Parameters, SetParam};
+use lockstep::hazmat::Key;
+use lockstep::hazmat::mode::{self, siv::SivKey};
+
+use crate::algorithm::{Algorithm, Mode};
 use crate::instance::Instance;
+use crate::libcrypto::buffers::Buffers;
+use crate::libcrypto::param::{GetParam, Parameters, SetParam};
 use crate::reason::{Outcome, Reason};
 
+mod aead;
 mod blocks;
 mod ccm;
 mod cts;
 mod gcm;
-mod gcm_siv;
 mod ocb;
 mod siv;
 mod streams;
@@ -33,15 +37,29 @@ mod wrap;
 mod xts;
 
 pub(crate) use blocks::Blocks;
-pub(crate) use ccm::Ccm;
 pub(crate) use cts::Cts;
-pub(crate) use gcm::Gcm;
-pub(crate) use gcm_siv::GcmSiv;
-pub(crate) use ocb::Ocb;
-pub(crate) use siv::Siv;
 pub(crate) use streams::Streams;
 pub(crate) use wrap::Wrap;
 pub(crate) use xts::Xts;
+
+pub(crate) type Gcm = aead::AeadContext<gcm::GcmState>;
+pub(crate) type Ccm = aead::AeadContext<ccm::CcmState>;
+pub(crate) type Ocb = aead::AeadContext<ocb::OcbState>;
+pub(crate) type GcmSiv = aead::AeadContext<siv::SyntheticIvState<Key>>;
+pub(crate) type Siv = aead::AeadContext<siv::SyntheticIvState<SivKey>>;
+
+/// The modes without authentication, as the incremental engine names them.
+fn cipher_of(mode: Mode) -> mode::Cipher {
+    match mode {
+        Mode::Ecb => mode::Cipher::Ecb,
+        Mode::Ctr => mode::Cipher::Ctr,
+        Mode::Ofb => mode::Cipher::Ofb,
+        Mode::Cfb128 => mode::Cipher::Cfb128,
+        Mode::Cfb8 => mode::Cipher::Cfb8,
+        Mode::Cfb1 => mode::Cipher::Cfb1,
+        _ => mode::Cipher::Cbc,
+    }
+}
 
 /// A context that processes messages one after another under one key (provider-cipher(7)).
 ///
@@ -50,6 +68,8 @@ pub(crate) use xts::Xts;
 ///
 /// `Sync`, because several threads may copy one context at the same time.
 pub(crate) trait Cipher: Sized + Send + Sync {
+    /// The modes of the contexts.
+    const MODES: &'static [Mode];
     /// Gettable context parameters.
     const GETTABLE: Parameters;
     /// Settable context parameters.

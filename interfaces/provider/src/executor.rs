@@ -1,106 +1,94 @@
-//! Modes over a whole message: on the calling thread, or through the planner if the message is large.
+//! Work through the planner, and modes over a whole message.
 
+use lockstep::aead::{CallingThread, Data, HostData};
 use lockstep::hazmat::Error;
-use lockstep::hazmat::backend::{DeviceId, DeviceMemory};
-use lockstep::hazmat::data::{Data, HostData};
-use lockstep::hazmat::inline::InlineKernel;
 use lockstep::hazmat::mode::Executor;
 use lockstep::hazmat::planner::Planner;
-use lockstep::hazmat::work::{AeadMessage, FusedAead, Pass, Segment, Task};
 use zeroize::Zeroize;
 
-use crate::ffi::thread;
-use crate::instance::Instance;
 use crate::reason::{Outcome, Reason};
+use crate::resources::Resources;
+use crate::system::thread;
 use crate::trace::Way;
 
-/// Runs passes and fused AEADs on the calling thread.
-struct CallingThread(InlineKernel);
-
-impl Executor for CallingThread {
-    fn run_pass(&self, pass: Pass, segments: &mut [Segment<'_>]) -> Result<(), Error> {
-        if segments.is_empty() { Ok(()) } else { self.0.run(Task::Pass(pass, segments)) }
-    }
-
-    fn run_fused(&self, fused: FusedAead, messages: &mut [AeadMessage<'_>]) -> Result<bool, Error> {
-        self.0.run(Task::Fused(fused, messages)).map(|()| true)
-    }
-
-    fn memory(&self, device: DeviceId) -> Result<&dyn DeviceMemory, Error> {
-        Err(Error::OutOfReach { device, what: "memory of another device".into() })
-    }
-}
-
-/// A mode over one message.
-pub(crate) trait MessageMode {
-    /// True if the planner has kernels for all operations of the mode.
-    fn is_supported(&self, planner: &Planner) -> bool;
-
-    /// Processes the message.
-    ///
-    /// # Errors
-    /// [`Error::AuthenticationFailed`] if a tag is wrong: the output is zeroed then. Other errors of modes and devices.
-    fn run(&mut self, executor: &dyn Executor, data: Data<'_>) -> Result<(), Error>;
-}
-
-/// Processes a message.
+/// Processes a message of a mode: on the calling thread, or through the planner if the message is large. `is_supported` is true if
+/// the planner has kernels for all operations of the mode. `run` zeroes the output if a tag is wrong.
 ///
 /// # Errors
 /// [`Reason::TagMismatch`], [`Reason::MessageTooLong`], [`Reason::Device`], [`Reason::SelfTest`]
 pub(crate) fn run_message(
-    instance: &Instance,
-    mode: &mut dyn MessageMode,
+    resources: &Resources,
     mut data: HostData<'_>,
+    is_supported: impl FnOnce(&Planner) -> bool,
+    mut run: impl FnMut(&dyn Executor, Data<'_>) -> Result<(), Error>,
 ) -> Outcome<()> {
-    if instance.is_large(data.len())
-        && let Some(outcome) = run_planned(instance, mode, &mut data)
-    {
-        return outcome;
+    let reason = |error| match error {
+        Error::AuthenticationFailed => Reason::TagMismatch,
+        Error::TooLong { .. } => Reason::MessageTooLong,
+        _ => Reason::Device,
+    };
+    let work = |planner: &Planner, data: HostData<'_>| match is_supported(planner) {
+        true => run(planner, Data::Host(data)).map(|()| true).map_err(Failure::During),
+        false => Ok(false),
+    };
+    if resources.is_large(data.len()) && run_planned(resources, &mut data, work).map_err(reason)? {
+        return Ok(());
     }
-    mode.run(&CallingThread(instance.kernel()?), Data::Host(data)).map_err(reason)
+    run(&CallingThread(resources.kernel()?), Data::Host(data)).map_err(reason)
 }
 
-/// Processes a message on the devices that the planner chooses. `None` if the message was not processed. The input is then
-/// unchanged, and the caller processes it on its thread.
+/// An error of work through the planner.
+pub(crate) enum Failure {
+    /// Before the data were touched.
+    Before(Error),
+    /// During the work.
+    During(Error),
+}
+
+/// Runs work on the devices that the planner chooses, with verification. Returns false if the work was not done. The input is
+/// then unchanged, and the caller does the work on its thread. The trace then contains the reason. There is no entry on
+/// OpenSSL's error stack, because it would mislead programs that read the stack after a successful call.
+///
+/// # Errors
+/// [`Error::AuthenticationFailed`]; errors of devices during work in place, after which the data are zeroed.
 #[cold]
-fn run_planned(
-    instance: &Instance,
-    mode: &mut dyn MessageMode,
+pub(crate) fn run_planned(
+    resources: &Resources,
     data: &mut HostData<'_>,
-) -> Option<Outcome<()>> {
+    work: impl FnOnce(&Planner, HostData<'_>) -> Result<bool, Failure>,
+) -> Result<bool, Error> {
     let write_failure = |why: &str| {
-        if let Some(trace) = &instance.trace {
+        if let Some(trace) = &resources.trace {
             trace.write_failure(why);
         }
     };
     // Devices start threads when they are opened, tested and used. These threads must not receive signals.
-    let engine = thread::without_signals(|| instance.engine()).map_err(|why| write_failure(&why)).ok()?;
-    let planner = engine.planner();
-    if !mode.is_supported(planner) {
-        return None;
-    }
-    let len = data.len();
-    let done = thread::without_signals(|| mode.run(planner, Data::Host(data.reborrow())));
-    instance.trace_incidents(engine);
-    let error = match done {
-        Ok(()) | Err(Error::AuthenticationFailed) => {
-            if let Some(trace) = &instance.trace {
-                trace.count_way(Way::Planned, len);
-            }
-            return Some(done.map_err(reason));
+    let engine = match thread::without_signals(|| resources.engine()) {
+        Ok(engine) => engine,
+        Err(why) => {
+            write_failure(&why);
+            return Ok(false);
         }
-        Err(error) => error,
     };
-    write_failure(&error.to_string());
-    data.output().zeroize();
-    // After a failure, the input still exists only if it is not in the memory of the output.
-    if matches!(data, HostData::Copy { .. }) { None } else { Some(Err(reason(error))) }
-}
-
-fn reason(error: Error) -> Reason {
-    match error {
-        Error::AuthenticationFailed => Reason::TagMismatch,
-        Error::TooLong { .. } => Reason::MessageTooLong,
-        _ => Reason::Device,
+    let done = thread::without_signals(|| work(engine.planner(), data.reborrow()));
+    resources.trace_incidents(engine);
+    match done {
+        Ok(false) => Ok(false),
+        Ok(true) | Err(Failure::During(Error::AuthenticationFailed)) => {
+            if let Some(trace) = &resources.trace {
+                trace.count_way(Way::Planned, data.len());
+            }
+            if done.is_ok() { Ok(true) } else { Err(Error::AuthenticationFailed) }
+        }
+        Err(Failure::Before(error)) => {
+            write_failure(&error.to_string());
+            Ok(false)
+        }
+        Err(Failure::During(error)) => {
+            write_failure(&error.to_string());
+            data.output().zeroize();
+            // After a failure, the input still exists only if it is not in the memory of the output.
+            if matches!(data, HostData::Copy { .. }) { Ok(false) } else { Err(error) }
+        }
     }
 }

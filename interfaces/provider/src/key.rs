@@ -2,21 +2,20 @@
 
 use std::sync::{Arc, OnceLock};
 
-use lockstep::hazmat::data::{Data, HostData};
+use lockstep::aead::{Data, HostData};
 use lockstep::hazmat::inline::{Block, InlineKey, Span, advance_tweak};
-use lockstep::hazmat::mode::incremental::KeyedExecutor;
+use lockstep::hazmat::mode::incremental::{KeyedExecutor, MacExecutor};
 use lockstep::hazmat::work::{Operation, Pass, Segment, Task, Tweak};
 use lockstep::hazmat::{Error, Key, stack};
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
-use crate::ffi::thread;
-use crate::instance::Instance;
+use crate::executor::{Failure, run_planned};
 use crate::reason::{Outcome, Reason};
-use crate::trace::Way;
+use crate::resources::Resources;
 
 /// An expanded AES key; wiped on drop.
 pub(crate) struct ContextKey {
-    instance: Arc<Instance>,
+    resources: Arc<Resources>,
     inline: InlineKey,
     bytes: Zeroizing<[u8; 32]>,
     len: usize,
@@ -29,15 +28,15 @@ impl ContextKey {
     ///
     /// # Errors
     /// [`Reason::KeyLength`], [`Reason::OutOfMemory`], [`Reason::SelfTest`]
-    pub(crate) fn new(instance: &Arc<Instance>, key: &[u8]) -> Outcome<ContextKey> {
+    pub(crate) fn new(resources: &Arc<Resources>, key: &[u8]) -> Outcome<ContextKey> {
         if !matches!(key.len(), 16 | 24 | 32) {
             return Err(Reason::KeyLength);
         }
-        let inline = InlineKey::new(instance.kernel()?, key).ok_or(Reason::OutOfMemory)?;
+        let inline = InlineKey::new(resources.kernel()?, key).ok_or(Reason::OutOfMemory)?;
         let mut bytes = Zeroizing::new([0; 32]);
         bytes[..key.len()].copy_from_slice(key);
-        let instance = Arc::clone(instance);
-        Ok(ContextKey { instance, inline, bytes, len: key.len(), planned: OnceLock::new() })
+        let resources = Arc::clone(resources);
+        Ok(ContextKey { resources, inline, bytes, len: key.len(), planned: OnceLock::new() })
     }
 
     /// Replaces the key of a context if `key` is given. The old key is wiped before the new key is expanded.
@@ -46,12 +45,12 @@ impl ContextKey {
     /// The errors of [`ContextKey::new`].
     pub(crate) fn replace(
         place: &mut Option<ContextKey>,
-        instance: &Arc<Instance>,
+        resources: &Arc<Resources>,
         key: Option<&[u8]>,
     ) -> Outcome<()> {
         let Some(key) = key else { return Ok(()) };
         *place = None;
-        *place = Some(ContextKey::new(instance, key)?);
+        *place = Some(ContextKey::new(resources, key)?);
         Ok(())
     }
 
@@ -61,7 +60,7 @@ impl ContextKey {
     /// [`Reason::OutOfMemory`]
     pub(crate) fn duplicate(&self) -> Outcome<ContextKey> {
         Ok(ContextKey {
-            instance: Arc::clone(&self.instance),
+            resources: Arc::clone(&self.resources),
             inline: self.inline.duplicate().ok_or(Reason::OutOfMemory)?,
             bytes: self.bytes.clone(),
             len: self.len,
@@ -81,7 +80,7 @@ impl ContextKey {
     /// [`Reason::Device`]
     #[inline(always)]
     pub(crate) fn run(&self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
-        if self.instance.is_large(data.len()) {
+        if self.resources.is_large(data.len()) {
             return self.run_planned(pass, state, data);
         }
         self.run_inline(pass, state, data);
@@ -119,7 +118,7 @@ impl ContextKey {
         after: Option<&mut Block>,
         data: Span<'_>,
     ) -> Outcome<()> {
-        if self.instance.is_large(data.len()) {
+        if self.resources.is_large(data.len()) {
             return self.xts_planned(encrypts, tweak_key, iv, after, data);
         }
         self.inline.xts_unit(&tweak_key.inline, encrypts, iv, after, data);
@@ -161,9 +160,8 @@ impl ContextKey {
         self.planned.get().expect("set above, or by another thread")
     }
 
-    /// Runs a pass on the device that the planner chooses, with verification. For XTS, `tweak` contains the position in
-    /// the data unit. Returns false if the pass was not done. Input and state are then unchanged, and the caller runs
-    /// the pass inline.
+    /// Runs a pass through the planner. For XTS, `tweak` contains the position in the data unit. Returns false if the pass was
+    /// not done. Input and state are then unchanged, and the caller runs the pass inline.
     fn planned(
         &self,
         pass: Pass,
@@ -171,52 +169,23 @@ impl ContextKey {
         tweak: Option<Tweak<'_>>,
         data: &mut HostData<'_>,
     ) -> Outcome<bool> {
-        // Devices start threads when they are opened, tested and used. These threads must not receive signals.
-        let engine = match thread::without_signals(|| self.instance.engine()) {
-            Ok(engine) => engine,
-            Err(why) => return self.fall_back_inline(&why),
-        };
-        let key = self.for_planner();
-        let operation = Operation::Pass(pass);
-        let plan = match thread::without_signals(|| {
-            engine.planner().plan(operation, key.size(), data.len(), None)
-        }) {
-            Ok(plan) => plan,
-            // A kernel that is chosen by name may lack a pass.
-            Err(Error::Unsupported { .. }) => return Ok(false),
-            Err(error) => return self.fall_back_inline(&error.to_string()),
-        };
         let before = *state;
-        let mut segment = Segment { key, tweak, state, data: Data::Host(data.reborrow()) };
-        let done = thread::without_signals(|| plan.run(Task::Pass(pass, std::slice::from_mut(&mut segment))));
-        self.instance.trace_incidents(engine);
-        let failure = match done {
-            Ok(()) => {
-                if let Some(trace) = &self.instance.trace {
-                    trace.count_way(Way::Planned, data.len());
-                }
-                return Ok(true);
-            }
-            Err(error) => error.to_string(),
-        };
-        data.output().zeroize();
-        if matches!(data, HostData::Copy { .. }) {
+        let done = run_planned(&self.resources, data, |planner, data| {
+            let key = self.for_planner();
+            let plan = match planner.plan(Operation::Pass(pass), key.size(), data.len(), None) {
+                Ok(plan) => plan,
+                // A kernel that is chosen by name may lack a pass.
+                Err(Error::Unsupported { .. }) => return Ok(false),
+                Err(error) => return Err(Failure::Before(error)),
+            };
+            let mut segment = Segment { key, tweak, state, data: Data::Host(data) };
+            let done = plan.run(Task::Pass(pass, std::slice::from_mut(&mut segment)));
+            done.map(|()| true).map_err(Failure::During)
+        });
+        if !matches!(done, Ok(true)) {
             *state = before;
-            return self.fall_back_inline(&failure);
         }
-        if let Some(trace) = &self.instance.trace {
-            trace.write_failure(&failure);
-        }
-        Err(Reason::Device)
-    }
-
-    /// Records in the trace that the planner could not do the work, and why. There is no entry on OpenSSL's error
-    /// stack, because it would mislead programs that read the stack after a successful call.
-    fn fall_back_inline(&self, why: &str) -> Outcome<bool> {
-        if let Some(trace) = &self.instance.trace {
-            trace.write_failure(why);
-        }
-        Ok(false)
+        done.map_err(|_| Reason::Device)
     }
 }
 
@@ -226,10 +195,6 @@ impl KeyedExecutor for &ContextKey {
     #[inline(always)]
     fn run(&mut self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
         ContextKey::run(self, pass, state, data)
-    }
-
-    fn absorb(&mut self, pass: Pass, state: &mut Block, blocks: &[u8]) -> Outcome<()> {
-        Inline(&self.inline).absorb(pass, state, blocks)
     }
 }
 
@@ -258,7 +223,9 @@ impl KeyedExecutor for Inline<'_> {
         }
         Ok(())
     }
+}
 
+impl MacExecutor for Inline<'_> {
     fn absorb(&mut self, pass: Pass, state: &mut Block, blocks: &[u8]) -> Outcome<()> {
         match pass {
             Pass::CbcMac => self.0.cbc_mac(state, blocks),

@@ -3,19 +3,24 @@
 //! `lockstep-provider(7)` for its settings.
 //!
 //! The provider does not link to an OpenSSL library: all calls use the function tables that a provider and libcrypto
-//! exchange (provider(7)). The function tables and all `unsafe` code are in `ffi`. The other modules are safe Rust:
+//! exchange (provider(7)). A module imports only modules that stand below it in this table. All `unsafe` code is in `ffi`,
+//! `libcrypto` and `system`; the other modules are safe Rust:
 //!
 //! | module | contents |
 //! |---|---|
-//! | `algorithm` | the table of ciphers, with their names |
+//! | `ffi` | the functions that OpenSSL calls |
 //! | `cipher` | the contexts: one for each kind of mode, and TLS records |
-//! | `key` | a key that works inline or, for large calls, through the planner |
-//! | `executor` | modes that need the whole message, inline or through the planner |
+//! | `instance` | an instance of the provider |
 //! | `ahead` | keystream computed ahead |
-//! | `instance` | an instance of the provider: settings, devices, counters |
-//! | `settings`, `trace`, `reason`, `message` | configuration, counters, errors, escaping |
+//! | `key` | a key that works inline or, for large calls, through the planner |
+//! | `executor` | work through the planner, and modes that need the whole message |
+//! | `resources` | what the contexts of an instance share: settings, devices, trace |
+//! | `trace` | counters |
+//! | `libcrypto` | parameters, buffers, error stack: what a provider and libcrypto share |
+//! | `system` | files, forks and threads in the program's process |
+//! | `settings` | the configuration |
+//! | `report`, `reason`, `algorithm`, `message` | entries of the error stack, errors, the table of ciphers, escaping |
 
-// Only `ffi` may contain unsafe code. Its declaration below has an `allow` attribute.
 #![deny(unsafe_code)]
 
 mod ahead;
@@ -26,8 +31,13 @@ mod executor;
 mod ffi;
 mod instance;
 mod key;
+#[allow(unsafe_code)]
+mod libcrypto;
 mod message;
 mod reason;
 mod report;
+mod resources;
 mod settings;
+#[allow(unsafe_code)]
+mod system;
 mod trace;

@@ -11,7 +11,7 @@ mod misspelt;
 use std::ffi::{CStr, OsStr, OsString};
 
 use lockstep::hazmat::verify::Verify;
-use lockstep::provider_settings::{NAMES, Settings};
+use lockstep_provider_settings::{NAMES, Settings};
 
 use misspelt::misspelt;
 
@@ -96,7 +96,7 @@ fn variable(name: &str) -> String {
 mod tests {
     use std::os::unix::ffi::OsStringExt;
 
-    use lockstep::provider_settings::TraceTo;
+    use lockstep_provider_settings::TraceTo;
 
     use super::*;
 

@@ -6,18 +6,18 @@
 //! later can still write to it. Only sizes and counts are written.
 //!
 //! Failures of the trace do not affect the program: the provider loads even if the file cannot be opened, and a write
-//! neither waits nor raises a signal ([`crate::ffi::descriptor`]). Only the first failure in a process is reported on
+//! neither waits nor raises a signal ([`crate::system::descriptor`]). Only the first failure in a process is reported on
 //! standard error.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use lockstep::provider_settings::TraceTo;
+use lockstep_provider_settings::TraceTo;
 
 use crate::algorithm::{ALGORITHMS, Algorithm};
-use crate::ffi::descriptor::Descriptor;
-use crate::ffi::standard;
 use crate::message::escaped;
+use crate::system::descriptor::Descriptor;
+use crate::system::standard;
 
 /// Counters for every algorithm, and the file that they are written to.
 pub(crate) struct Trace {

@@ -1,7 +1,9 @@
 //! **Hazardous material**: raw AES modes.
 //!
-//! Outside of this module Lockstep generates its own salts, never reuses a nonce, releases no plaintext before it is
-//! verified, and detects changed files. In this module **the caller is responsible for all of that**:
+//! Outside of this module and of [`crate::aead`] Lockstep generates its own salts, never reuses a nonce, releases no plaintext
+//! before it is verified, and detects changed files. In this module **the caller is responsible for all of that**. In `aead` the
+//! caller is responsible for nonces, and for the plaintext of an [`Opener`](crate::aead::Opener) before its end.
+//!
 //!
 //! - **A nonce that is used twice** under one key reveals the XOR of two messages in CTR, OFB, GCM, OCB and CCM; in GCM it
 //!   also reveals the authentication key, so that anyone can forge messages. The caller must generate unique nonces.

@@ -4,7 +4,7 @@ use lockstep_core::Block;
 use lockstep_core::work::Pass;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use super::KeyedExecutor;
+use super::MacExecutor;
 
 /// A block-based MAC with input of any length.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
@@ -38,7 +38,7 @@ impl Mac {
     ///
     /// # Errors
     /// Errors of the executor.
-    pub fn update<E: KeyedExecutor>(
+    pub fn update<E: MacExecutor>(
         &mut self,
         executor: &mut E,
         mut bytes: &[u8],
@@ -71,7 +71,7 @@ impl Mac {
     ///
     /// # Errors
     /// Errors of the executor.
-    pub fn pad<E: KeyedExecutor>(&mut self, executor: &mut E) -> Result<(), E::Error> {
+    pub fn pad<E: MacExecutor>(&mut self, executor: &mut E) -> Result<(), E::Error> {
         if self.len > 0 {
             self.pending[self.len..].fill(0);
             self.flush(executor)?;
@@ -79,7 +79,7 @@ impl Mac {
         Ok(())
     }
 
-    fn flush<E: KeyedExecutor>(&mut self, executor: &mut E) -> Result<(), E::Error> {
+    fn flush<E: MacExecutor>(&mut self, executor: &mut E) -> Result<(), E::Error> {
         self.len = 0;
         executor.absorb(self.pass, &mut self.state, &self.pending)
     }

@@ -8,20 +8,26 @@
 //! |---|---|
 //! | [`Keystream`] | CTR, OFB: keystream with a possible remainder of a block |
 //! | [`Feedback`] | CFB128: the current block |
+//! | [`StreamState`] | CTR, OFB, CFB128, CFB8, CFB1, for callers that choose the mode at run time |
 //! | [`BlockBuffer`] | ECB, CBC, PCBC, XTS: bytes held back until a block is complete |
 //! | [`Mac`] | CBC-MAC, GHASH: the same for passes without output |
+//! | [`CtrMac`] | GCM and CCM: a keystream and a MAC |
 //!
 //! After a failed call the state is invalid: start another message.
 
 mod blocks;
+mod ctr_mac;
 mod feedback;
 mod keystream;
 mod mac;
+mod stream_state;
 
 pub use blocks::{BlockBuffer, BlockIo, Hold, InPlaceIo, SliceIo};
+pub use ctr_mac::CtrMac;
 pub use feedback::Feedback;
 pub use keystream::Keystream;
 pub use mac::Mac;
+pub use stream_state::StreamState;
 
 use lockstep_core::data::{Data, Span};
 use lockstep_core::work::{Pass, Segment, Tweak};
@@ -40,7 +46,10 @@ pub trait KeyedExecutor {
     /// # Errors
     /// Errors of the executor; output and state are then invalid.
     fn run(&mut self, pass: Pass, state: &mut Block, data: Span<'_>) -> Result<(), Self::Error>;
+}
 
+/// Also computes MACs.
+pub trait MacExecutor: KeyedExecutor {
     /// Adds whole blocks to a MAC, by `CbcMac` or `Ghash`.
     ///
     /// # Errors
@@ -81,7 +90,9 @@ impl KeyedExecutor for Planned<'_> {
         }
         Ok(())
     }
+}
 
+impl MacExecutor for Planned<'_> {
     fn absorb(&mut self, pass: Pass, state: &mut Block, blocks: &[u8]) -> Result<(), Error> {
         let data = Data::read_only(blocks);
         self.executor.run_pass(pass, &mut [Segment { key: self.key, tweak: None, state, data }])

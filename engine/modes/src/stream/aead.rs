@@ -1,32 +1,29 @@
 //! Incremental GCM and CCM.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use zeroize::Zeroizing;
-
 use crate::executor::Executor;
-use crate::incremental::{Keystream, Mac, Planned};
-use crate::{Direction, ccm, gcm};
-use lockstep_core::data::{HostData, Span};
+use crate::incremental::{CtrMac, Planned};
+use crate::{Aead, AeadKey, Direction, ccm, gcm};
+use lockstep_core::data::HostData;
 use lockstep_core::error::{Error, Result};
-use lockstep_core::key::{Block, Key};
-use lockstep_core::work::{Pass, Status, Tag};
+use lockstep_core::key::Key;
+use lockstep_core::work::{Status, Tag};
 
-/// Data are encrypted and hashed in pieces of this size, so that they stay in the first-level cache.
-const PIECE: usize = 16 * 1024;
-
-/// The common state of both modes.
-struct Parts {
+/// An authenticated mode for a message in pieces: associated data first, then data, in any split. `M` is the mode, or [`Aead`] if
+/// the mode is chosen at run time.
+pub struct AeadStream<M> {
     executor: Arc<dyn Executor>,
     direction: Direction,
     key: Key,
-    keystream: Keystream,
-    mac: Mac,
-    /// The counter block that masks the tag.
-    first: Zeroizing<Block>,
+    state: CtrMac,
+    /// The lengths that were set for CCM; `None` in GCM.
+    lengths: Option<MessageLengths>,
     aad: u64,
     data: u64,
     phase: Phase,
+    mode: PhantomData<M>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,82 +34,17 @@ enum Phase {
     Failed,
 }
 
-impl Parts {
-    /// Runs a step whose failure ends the message.
-    fn attempt<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        let phase = self.phase;
-        if phase == Phase::Failed {
-            return Err(Error::Order { what: "this message has failed: start it again" });
-        }
-        self.phase = Phase::Failed;
-        let done = step(self)?;
-        self.phase = phase;
-        Ok(done)
-    }
+/// The mode of a [`GcmStream`].
+pub enum Gcm {}
 
-    /// Adds associated data. `check` checks their total length.
-    fn aad(&mut self, aad: &[u8], check: impl FnOnce(u64) -> Result<()>) -> Result<()> {
-        if self.phase == Phase::Data {
-            return Err(Error::Order { what: "associated data must come before the data" });
-        }
-        let total = self.aad.saturating_add(aad.len() as u64);
-        check(total)?;
-        self.attempt(|parts| parts.mac.update(&mut Planned::new(&*parts.executor, &parts.key), aad, false))?;
-        self.aad = total;
-        Ok(())
-    }
+/// The mode of a [`CcmStream`].
+pub enum Ccm {}
 
-    /// Ends the associated data and starts the data.
-    fn enter_data(&mut self) -> Result<()> {
-        if self.phase == Phase::Aad {
-            self.attempt(|parts| parts.mac.pad(&mut Planned::new(&*parts.executor, &parts.key)))?;
-            self.phase = Phase::Data;
-        }
-        Ok(())
-    }
+/// GCM (SP 800-38D).
+pub type GcmStream = AeadStream<Gcm>;
 
-    /// Runs CTR before or after the MAC. The MAC of GCM is computed over the ciphertext, and the MAC of CCM over the
-    /// plaintext.
-    fn update(&mut self, data: HostData<'_>, mac_of_ciphertext: bool) -> Result<()> {
-        let total = self.data.saturating_add(data.len() as u64);
-        self.attempt(|parts| parts.run(data, mac_of_ciphertext))?;
-        self.data = total;
-        Ok(())
-    }
-
-    fn run(&mut self, mut data: HostData<'_>, mac_of_ciphertext: bool) -> Result<()> {
-        let mac_of_input = mac_of_ciphertext == (self.direction == Direction::Decrypt);
-        let mut executor = Planned::new(&*self.executor, &self.key);
-        while !data.is_empty() {
-            let (mut piece, rest) = data.split_at_most(PIECE);
-            if mac_of_input {
-                self.mac.update(&mut executor, piece.input(), false)?;
-            }
-            self.keystream.apply(&mut executor, piece.reborrow().into_span())?;
-            if !mac_of_input {
-                self.mac.update(&mut executor, piece.output(), false)?;
-            }
-            data = rest;
-        }
-        Ok(())
-    }
-
-    /// Masks the MAC.
-    fn tag(&mut self, pass: Pass) -> Result<Zeroizing<Block>> {
-        let mut tag = Zeroizing::new(*self.mac.state());
-        let mut executor = Planned::new(&*self.executor, &self.key);
-        Keystream::new(pass, *self.first).apply(&mut executor, Span::in_place(&mut *tag))?;
-        Ok(tag)
-    }
-}
-
-fn settle(mut tag: Tag<'_>, computed: &Block) -> Result<()> {
-    let status = gcm::settle(&mut tag, computed);
-    if status == Status::Done { Ok(()) } else { Err(Error::AuthenticationFailed) }
-}
-
-/// GCM (SP 800-38D): associated data first, then data, in any split.
-pub struct GcmStream(Parts);
+/// CCM (SP 800-38C). All lengths must be known at the start.
+pub type CcmStream = AeadStream<Ccm>;
 
 impl GcmStream {
     /// Starts a message. Nonces have any length except 0; 12 bytes are recommended.
@@ -120,88 +52,8 @@ impl GcmStream {
     /// # Errors
     /// [`Error::IvLength`], and errors of devices.
     pub fn new(executor: Arc<dyn Executor>, direction: Direction, key: Key, nonce: &[u8]) -> Result<Self> {
-        gcm::check(nonce.len(), 16, 0)?;
-        let first = gcm::first_counter(&executor, &key, nonce)?;
-        Ok(GcmStream(Parts {
-            executor,
-            direction,
-            key,
-            keystream: Keystream::new(Pass::Ctr32, *gcm::data_counter(&first)),
-            mac: Mac::new(Pass::Ghash, [0; 16]),
-            first,
-            aad: 0,
-            data: 0,
-            phase: Phase::Aad,
-        }))
+        Self::gcm(executor, direction, key, nonce)
     }
-
-    /// Adds associated data.
-    ///
-    /// # Errors
-    /// [`Error::Order`] after the first data, [`Error::TooLong`] beyond 2^61 - 1 bytes, and errors of devices.
-    pub fn aad(&mut self, aad: &[u8]) -> Result<()> {
-        self.0.aad(aad, gcm::check_aad)
-    }
-
-    /// Processes the next bytes; the output has the same length. Decrypted bytes are unauthenticated until
-    /// [`GcmStream::verify`].
-    ///
-    /// # Errors
-    /// [`Error::OutputLength`], [`Error::TooLong`] beyond 2^36 - 32 bytes, and errors of devices.
-    pub fn update(&mut self, input: &[u8], output: &mut [u8]) -> Result<()> {
-        self.update_data(HostData::copy(input, output)?)
-    }
-
-    /// Processes the next bytes in place.
-    ///
-    /// # Errors
-    /// The errors of [`GcmStream::update`].
-    pub fn update_in_place(&mut self, data: &mut [u8]) -> Result<()> {
-        self.update_data(HostData::InPlace(data))
-    }
-
-    fn update_data(&mut self, data: HostData<'_>) -> Result<()> {
-        gcm::check(12, 16, self.0.data.saturating_add(data.len() as u64))?;
-        self.0.enter_data()?;
-        self.0.update(data, true)
-    }
-
-    /// Ends an encryption, and writes its tag of 4, 8 or 12 to 16 bytes.
-    ///
-    /// # Errors
-    /// [`Error::TagLength`], [`Error::Order`] for a decryption, and errors of devices.
-    pub fn finish(self, tag: &mut [u8]) -> Result<()> {
-        self.end(Direction::Encrypt, Tag::Write(tag))
-    }
-
-    /// Ends a decryption, and compares its tag in constant time.
-    ///
-    /// # Errors
-    /// [`Error::AuthenticationFailed`]: discard the decrypted data. [`Error::TagLength`], [`Error::Order`] for an
-    /// encryption, and errors of devices.
-    pub fn verify(self, tag: &[u8]) -> Result<()> {
-        self.end(Direction::Decrypt, Tag::Expect(tag))
-    }
-
-    fn end(mut self, direction: Direction, tag: Tag<'_>) -> Result<()> {
-        gcm::check(12, tag.len(), 0)?;
-        check_direction(&self.0, direction)?;
-        let computed = self.0.attempt(|parts| {
-            parts.mac.pad(&mut Planned::new(&*parts.executor, &parts.key))?;
-            let lengths = gcm::lengths_block(parts.aad, parts.data);
-            parts.mac.update(&mut Planned::new(&*parts.executor, &parts.key), &lengths, false)?;
-            parts.tag(Pass::Ctr32)
-        })?;
-        settle(tag, &computed)
-    }
-}
-
-/// CCM (SP 800-38C). All lengths must be known at the start.
-pub struct CcmStream {
-    parts: Parts,
-    aad_len: u64,
-    data_len: u64,
-    tag_len: usize,
 }
 
 impl CcmStream {
@@ -218,51 +70,111 @@ impl CcmStream {
         data_len: u64,
         tag_len: usize,
     ) -> Result<Self> {
-        ccm::check(nonce.len(), tag_len, data_len)?;
-        let mut mac = Mac::new(Pass::CbcMac, [0; 16]);
-        let first = ccm::first_block(nonce, tag_len, aad_len > 0, data_len);
-        mac.update(&mut Planned::new(&*executor, &key), &first, false)?;
-        if aad_len > 0 {
-            let (length, bytes) = ccm::aad_length(aad_len);
-            mac.update(&mut Planned::new(&*executor, &key), &length[..bytes], false)?;
+        let lengths = MessageLengths { aad: aad_len, data: data_len, tag: tag_len };
+        Self::ccm(executor, direction, key, nonce, lengths)
+    }
+}
+
+/// The lengths of a message in bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct MessageLengths {
+    /// Of the associated data.
+    pub aad: u64,
+    /// Of the data.
+    pub data: u64,
+    /// Of the tag.
+    pub tag: usize,
+}
+
+impl AeadStream<Aead> {
+    /// Starts a message of the mode of the key: GCM, or CCM, which needs `lengths`.
+    ///
+    /// # Errors
+    /// [`Error::IvLength`], [`Error::TagLength`], [`Error::TooLong`], and errors of devices. [`Error::Order`] for CCM without
+    /// lengths, and for modes that process a message in one call.
+    pub fn new(
+        executor: Arc<dyn Executor>,
+        direction: Direction,
+        key: &AeadKey,
+        nonce: &[u8],
+        lengths: Option<MessageLengths>,
+    ) -> Result<Self> {
+        match (key.mode(), key.key(), lengths) {
+            (Aead::Gcm, Some(key), _) => Self::gcm(executor, direction, key.clone(), nonce),
+            (Aead::Ccm, Some(key), Some(lengths)) => {
+                Self::ccm(executor, direction, key.clone(), nonce, lengths)
+            }
+            (Aead::Ccm, ..) => Err(Error::Order { what: "CCM needs the lengths of a message at its start" }),
+            _ => Err(Error::Order { what: "this mode processes a message in one call" }),
         }
-        let parts = Parts {
-            executor,
-            direction,
-            key,
-            keystream: Keystream::new(Pass::Ctr, ccm::counter_block(nonce, 1)),
-            mac,
-            first: Zeroizing::new(ccm::counter_block(nonce, 0)),
-            aad: 0,
-            data: 0,
-            phase: Phase::Aad,
-        };
-        Ok(CcmStream { parts, aad_len, data_len, tag_len })
+    }
+}
+
+impl<M> AeadStream<M> {
+    fn gcm(executor: Arc<dyn Executor>, direction: Direction, key: Key, nonce: &[u8]) -> Result<Self> {
+        gcm::check(nonce.len(), 16, 0)?;
+        let state = CtrMac::gcm(gcm::first_counter(&executor, &key, nonce)?);
+        Ok(Self::with(executor, direction, key, state, None))
+    }
+
+    fn ccm(
+        executor: Arc<dyn Executor>,
+        direction: Direction,
+        key: Key,
+        nonce: &[u8],
+        lengths: MessageLengths,
+    ) -> Result<Self> {
+        let MessageLengths { aad, data, tag } = lengths;
+        ccm::check(nonce.len(), tag, data)?;
+        let mut state = CtrMac::ccm(nonce);
+        state.ccm_header(&mut Planned::new(&*executor, &key), nonce, tag, aad, data)?;
+        Ok(Self::with(executor, direction, key, state, Some(lengths)))
+    }
+
+    fn with(
+        executor: Arc<dyn Executor>,
+        direction: Direction,
+        key: Key,
+        state: CtrMac,
+        lengths: Option<MessageLengths>,
+    ) -> Self {
+        let (phase, mode) = (Phase::Aad, PhantomData);
+        AeadStream { executor, direction, key, state, lengths, aad: 0, data: 0, phase, mode }
+    }
+
+    /// Runs a step whose failure ends the message.
+    fn attempt<T>(&mut self, step: impl FnOnce(&mut CtrMac, &mut Planned<'_>) -> Result<T>) -> Result<T> {
+        if self.phase == Phase::Failed {
+            return Err(Error::Order { what: "this message has failed: start it again" });
+        }
+        let phase = std::mem::replace(&mut self.phase, Phase::Failed);
+        let done = step(&mut self.state, &mut Planned::new(&*self.executor, &self.key))?;
+        self.phase = phase;
+        Ok(done)
     }
 
     /// Adds associated data.
     ///
     /// # Errors
-    /// [`Error::Order`] after the first data or beyond the length that was set; the message can then be continued. Errors of
-    /// devices; the message cannot be continued.
+    /// [`Error::Order`] after the first data, or in CCM beyond the length that was set; [`Error::TooLong`] beyond the limit of
+    /// GCM, 2^61 - 1 bytes. The message can then be continued. After an error of a device, it cannot be continued.
     pub fn aad(&mut self, aad: &[u8]) -> Result<()> {
-        let most = self.aad_len;
-        self.parts.aad(aad, |total| {
-            if total > most {
-                return Err(Error::Order {
-                    what: "more associated data than the length that was set for CCM",
-                });
-            }
-            Ok(())
-        })
+        if self.phase == Phase::Data {
+            return Err(Error::Order { what: "associated data must come before the data" });
+        }
+        let total = self.aad.saturating_add(aad.len() as u64);
+        check_aad(self.lengths, total)?;
+        self.attempt(|state, executor| state.aad(executor, aad))?;
+        self.aad = total;
+        Ok(())
     }
 
     /// Processes the next bytes; the output has the same length. Decrypted bytes are unauthenticated until
-    /// [`CcmStream::verify`].
+    /// [`verify`](AeadStream::verify).
     ///
     /// # Errors
-    /// [`Error::OutputLength`], [`Error::Order`] if the lengths differ from the lengths that were set at the start, and
-    /// errors of devices.
+    /// [`Error::OutputLength`]; [`Error::TooLong`] beyond the limit of GCM, 2^36 - 32 bytes; [`Error::Order`] if the lengths
+    /// differ from the lengths that were set for CCM; errors of devices.
     pub fn update(&mut self, input: &[u8], output: &mut [u8]) -> Result<()> {
         self.update_data(HostData::copy(input, output)?)
     }
@@ -270,30 +182,34 @@ impl CcmStream {
     /// Processes the next bytes in place.
     ///
     /// # Errors
-    /// The errors of [`CcmStream::update`].
+    /// The errors of [`update`](AeadStream::update).
     pub fn update_in_place(&mut self, data: &mut [u8]) -> Result<()> {
         self.update_data(HostData::InPlace(data))
     }
 
     fn update_data(&mut self, data: HostData<'_>) -> Result<()> {
+        let total = self.data.saturating_add(data.len() as u64);
+        check_data(self.lengths, self.aad, total)?;
         self.enter_data()?;
-        if self.parts.data.saturating_add(data.len() as u64) > self.data_len {
-            return Err(Error::Order { what: "more data than the length that was set for CCM" });
-        }
-        self.parts.update(data, false)
+        let direction = self.direction;
+        self.attempt(|state, executor| state.apply(executor, direction, data))?;
+        self.data = total;
+        Ok(())
     }
 
+    /// Ends the associated data and starts the data.
     fn enter_data(&mut self) -> Result<()> {
-        if self.parts.aad != self.aad_len {
-            return Err(Error::Order { what: "less associated data than the length that was set for CCM" });
+        if self.phase == Phase::Aad {
+            self.attempt(|state, executor| state.pad(executor))?;
+            self.phase = Phase::Data;
         }
-        self.parts.enter_data()
+        Ok(())
     }
 
-    /// Ends an encryption, and writes its tag. `tag` must have the length that was set at the start.
+    /// Ends an encryption, and writes its tag: 4, 8 or 12 to 16 bytes in GCM, the length that was set in CCM.
     ///
     /// # Errors
-    /// [`Error::TagLength`], [`Error::Order`] if data are missing or for a decryption, and errors of devices.
+    /// [`Error::TagLength`]; [`Error::Order`] if data are missing or for a decryption; errors of devices.
     pub fn finish(self, tag: &mut [u8]) -> Result<()> {
         self.end(Direction::Encrypt, Tag::Write(tag))
     }
@@ -301,36 +217,63 @@ impl CcmStream {
     /// Ends a decryption, and compares its tag in constant time.
     ///
     /// # Errors
-    /// [`Error::AuthenticationFailed`]: discard the decrypted data. [`Error::TagLength`], [`Error::Order`], and errors
-    /// of devices.
+    /// [`Error::AuthenticationFailed`]: discard the decrypted data. [`Error::TagLength`]; [`Error::Order`] if data are missing
+    /// or for an encryption; errors of devices.
     pub fn verify(self, tag: &[u8]) -> Result<()> {
         self.end(Direction::Decrypt, Tag::Expect(tag))
     }
 
-    fn end(mut self, direction: Direction, tag: Tag<'_>) -> Result<()> {
-        if tag.len() != self.tag_len {
-            return Err(Error::TagLength {
-                mode: "CCM",
-                expected: "the length that was set",
-                got: tag.len(),
-            });
+    fn end(mut self, direction: Direction, mut tag: Tag<'_>) -> Result<()> {
+        check_tag(self.lengths, tag.len())?;
+        if self.direction != direction {
+            return Err(Error::Order { what: "an encryption is ended by finish, a decryption by verify" });
         }
-        check_direction(&self.parts, direction)?;
+        check_data(self.lengths, self.aad, self.data)?;
+        let lengths = match self.lengths {
+            None => Some(gcm::lengths_block(self.aad, self.data)),
+            Some(set) if self.data < set.data => {
+                return Err(Error::Order { what: "less data than the length that was set for CCM" });
+            }
+            Some(_) => None,
+        };
         self.enter_data()?;
-        if self.parts.data != self.data_len {
-            return Err(Error::Order { what: "less data than the length that was set for CCM" });
-        }
-        let computed = self.parts.attempt(|parts| {
-            parts.mac.pad(&mut Planned::new(&*parts.executor, &parts.key))?;
-            parts.tag(Pass::Ctr)
-        })?;
-        settle(tag, &computed)
+        let computed = self.attempt(|state, executor| state.tag(executor, lengths.as_ref()))?;
+        let status = gcm::settle(&mut tag, &computed);
+        if status == Status::Done { Ok(()) } else { Err(Error::AuthenticationFailed) }
     }
 }
 
-fn check_direction(parts: &Parts, direction: Direction) -> Result<()> {
-    if parts.direction == direction {
-        return Ok(());
+/// Checks the total length of the associated data.
+fn check_aad(lengths: Option<MessageLengths>, total: u64) -> Result<()> {
+    match lengths {
+        None => gcm::check_aad(total),
+        Some(MessageLengths { aad, .. }) if total > aad => {
+            Err(Error::Order { what: "more associated data than the length that was set for CCM" })
+        }
+        Some(_) => Ok(()),
     }
-    Err(Error::Order { what: "an encryption is ended by finish, a decryption by verify" })
+}
+
+/// Checks the total lengths of associated data and data, when the data begin, continue or end.
+fn check_data(lengths: Option<MessageLengths>, total_aad: u64, total: u64) -> Result<()> {
+    match lengths {
+        None => gcm::check(12, 16, total),
+        Some(MessageLengths { aad, .. }) if total_aad != aad => {
+            Err(Error::Order { what: "less associated data than the length that was set for CCM" })
+        }
+        Some(MessageLengths { data, .. }) if total > data => {
+            Err(Error::Order { what: "more data than the length that was set for CCM" })
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+fn check_tag(lengths: Option<MessageLengths>, got: usize) -> Result<()> {
+    match lengths {
+        None => gcm::check(12, got, 0),
+        Some(MessageLengths { tag, .. }) if got != tag => {
+            Err(Error::TagLength { mode: "CCM", expected: "the length that was set", got })
+        }
+        Some(_) => Ok(()),
+    }
 }

@@ -9,7 +9,7 @@ use lockstep_core::work::Pass;
 use zeroize::Zeroizing;
 
 use crate::executor::Executor;
-use crate::incremental::{BlockBuffer, Feedback, Hold, KeyedExecutor, Keystream, Planned, SliceIo};
+use crate::incremental::{BlockBuffer, Hold, Keystream, Planned, SliceIo, StreamState};
 use crate::{Cipher, CipherKey, Direction, xts};
 
 /// Treatment of a partial last block in ECB, CBC and PCBC.
@@ -37,12 +37,7 @@ pub struct CipherStream {
 }
 
 enum State {
-    /// CTR and OFB.
-    Keystream(Keystream),
-    /// CFB128.
-    Feedback(Feedback),
-    /// CFB8 and CFB1. The passes of these modes process any number of bytes, so only the chaining state is needed.
-    Bytes(Zeroizing<Block>),
+    Stream(StreamState),
     /// ECB, CBC, PCBC, XTS.
     Blocks {
         buffer: BlockBuffer,
@@ -207,7 +202,7 @@ impl CipherStream {
                 let mut keystream = Keystream::new(Pass::Ctr, counter.to_be_bytes());
                 let mut executor = Planned::new(&*self.executor, self.key.data());
                 keystream.skip(&mut executor, (position % 16) as usize)?;
-                self.state = State::Keystream(keystream);
+                self.state = State::Stream(StreamState::Keystream(keystream));
             }
             Cipher::Xts if position.is_multiple_of(16) => {
                 xts::check_unit(position)?;
@@ -238,9 +233,7 @@ impl CipherStream {
     fn update_bytes(&mut self, data: Span<'_>) -> Result<()> {
         let mut executor = Planned::new(&*self.executor, self.key.data());
         match &mut self.state {
-            State::Keystream(keystream) => keystream.apply(&mut executor, data),
-            State::Feedback(feedback) => feedback.apply(&mut executor, self.direction, data),
-            State::Bytes(state) => executor.run(self.cipher.pass(self.direction), state, data),
+            State::Stream(state) => state.apply(&mut executor, self.direction, data),
             State::Blocks { .. } => unreachable!("modes of whole blocks have their own function"),
         }
     }
@@ -259,14 +252,9 @@ impl CipherStream {
 
 impl State {
     fn new(cipher: Cipher, iv: &Block) -> State {
-        match cipher {
-            Cipher::Ctr => State::Keystream(Keystream::new(Pass::Ctr, *iv)),
-            Cipher::Ofb => State::Keystream(Keystream::new(Pass::Ofb, *iv)),
-            Cipher::Cfb128 => State::Feedback(Feedback::new(*iv)),
-            Cipher::Cfb8 | Cipher::Cfb1 => State::Bytes(Zeroizing::new(*iv)),
-            Cipher::Ecb | Cipher::Cbc | Cipher::Pcbc | Cipher::Xts => {
-                State::Blocks { buffer: BlockBuffer::new(cipher, *iv), position: 0 }
-            }
+        match StreamState::new(cipher, *iv) {
+            Some(state) => State::Stream(state),
+            None => State::Blocks { buffer: BlockBuffer::new(cipher, *iv), position: 0 },
         }
     }
 }

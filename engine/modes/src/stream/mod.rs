@@ -7,6 +7,6 @@ mod aead;
 mod cipher;
 mod mac;
 
-pub use aead::{CcmStream, GcmStream};
+pub use aead::{AeadStream, Ccm, CcmStream, Gcm, GcmStream, MessageLengths};
 pub use cipher::{CipherStream, Padding};
 pub use mac::CmacStream;

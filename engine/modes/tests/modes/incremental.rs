@@ -59,10 +59,6 @@ impl KeyedExecutor for Executor {
         data.write(&output);
         Ok(())
     }
-
-    fn absorb(&mut self, _: Pass, _: &mut Block, _: &[u8]) -> Result<(), Error> {
-        unreachable!("no test uses it")
-    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::{Args, ValueHint};
-use lockstep::provider_settings::{self, Settings};
+use lockstep_provider_settings::{self as provider_settings, Settings};
 
 use crate::error::{Error, Result, failed};
 use crate::invocation;

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use lockstep::hazmat::inline::{Block, Span};
-use lockstep::hazmat::mode::incremental::{BlockBuffer, Hold};
-use lockstep::hazmat::mode::{self, Direction};
+use lockstep::hazmat::mode::Direction;
+use lockstep::hazmat::mode::incremental::{BlockBuffer, BlockIo, Hold};
 use lockstep::hazmat::work::Pass;
 
-use super::Cipher;
 use super::streams::{GETTABLE, SETTABLE, iv_of};
 use super::tls_cbc::{self, Records};
+use super::{Cipher, cipher_of};
 use crate::algorithm::{Algorithm, Mode};
-use crate::ffi::buffers::Buffers;
-use crate::ffi::param::{GetParam, Parameters, SetParam};
 use crate::instance::Instance;
 use crate::key::ContextKey;
+use crate::libcrypto::buffers::Buffers;
+use crate::libcrypto::param::{GetParam, Parameters, SetParam};
 use crate::reason::{Outcome, Reason};
 
 /// A context of ECB or CBC.
@@ -35,6 +35,7 @@ pub(crate) struct Blocks {
 }
 
 impl Cipher for Blocks {
+    const MODES: &'static [Mode] = &[Mode::Ecb, Mode::Cbc];
     const GETTABLE: Parameters = GETTABLE;
     const SETTABLE: Parameters = SETTABLE;
 
@@ -73,7 +74,7 @@ impl Cipher for Blocks {
                 self.buffer.restart(first);
             }
         }
-        ContextKey::replace(&mut self.key, &self.instance, key)
+        ContextKey::replace(&mut self.key, &self.instance.resources, key)
     }
 
     fn has_key(&self) -> bool {
@@ -190,8 +191,4 @@ impl Blocks {
         key.run(pass, self.buffer.state_mut(), Span::in_place(record))?;
         if self.encrypts { Ok(whole) } else { self.records.open(record) }
     }
-}
-
-fn cipher_of(mode: Mode) -> mode::Cipher {
-    if mode == Mode::Ecb { mode::Cipher::Ecb } else { mode::Cipher::Cbc }
 }

@@ -4,12 +4,13 @@ use std::ffi::CStr;
 use std::sync::Arc;
 
 use lockstep::hazmat::mode::cbc_cts::{self, Variant};
+use lockstep::hazmat::mode::incremental::BlockIo;
 
 use super::{Blocks, Cipher};
-use crate::algorithm::Algorithm;
-use crate::ffi::buffers::Buffers;
-use crate::ffi::param::{GetParam, Kind, Parameters, SIZE, SetParam, UINT, entry, list};
+use crate::algorithm::{Algorithm, Mode};
 use crate::instance::Instance;
+use crate::libcrypto::buffers::Buffers;
+use crate::libcrypto::param::{GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
 /// A context of CBC with ciphertext stealing.
@@ -22,24 +23,9 @@ pub(crate) struct Cts {
 }
 
 impl Cipher for Cts {
-    const GETTABLE: Parameters = list!(
-        entry(c"keylen", Kind::Unsigned, SIZE),
-        entry(c"ivlen", Kind::Unsigned, SIZE),
-        entry(c"padding", Kind::Unsigned, UINT),
-        entry(c"num", Kind::Unsigned, UINT),
-        entry(c"iv", Kind::Octets, 0),
-        entry(c"updated-iv", Kind::Octets, 0),
-        entry(c"cts_mode", Kind::Text, 0),
-        entry(c"tls-mac", Kind::OctetPointer, 0),
-    );
-    const SETTABLE: Parameters = list!(
-        entry(c"padding", Kind::Unsigned, UINT),
-        entry(c"num", Kind::Unsigned, UINT),
-        entry(c"use-bits", Kind::Unsigned, UINT),
-        entry(c"tls-version", Kind::Unsigned, UINT),
-        entry(c"tls-mac-size", Kind::Unsigned, SIZE),
-        entry(c"cts_mode", Kind::Text, 0),
-    );
+    const MODES: &'static [Mode] = &[Mode::CbcCts];
+    const GETTABLE: Parameters = list!(KEYLEN IVLEN PADDING NUM IV UPDATED_IV CTS_MODE TLS_MAC);
+    const SETTABLE: Parameters = list!(PADDING NUM USE_BITS TLS_VERSION TLS_MAC_SIZE CTS_MODE);
 
     fn new(instance: &Arc<Instance>, algorithm: &'static Algorithm) -> Self {
         Cts { cbc: Blocks::new(instance, algorithm), variant: Variant::default(), ended: false }

@@ -1,53 +1,24 @@
 //! OCB3 (RFC 7253).
 
-use std::sync::Arc;
-
+use lockstep::aead::Aead;
 use lockstep::hazmat::inline::{Block, InlineKey, InlineOcb, Span};
-use lockstep::hazmat::mode::incremental::{BlockBuffer, Hold, KeyedExecutor};
-use lockstep::hazmat::mode::{self, Direction};
+use lockstep::hazmat::mode;
+use lockstep::hazmat::mode::incremental::{BlockBuffer, BlockIo, Hold, KeyedExecutor};
 use lockstep::hazmat::work::Pass;
 use zeroize::Zeroizing;
 
-use super::Cipher;
-use crate::algorithm::Algorithm;
-use crate::ffi::buffers::Buffers;
-use crate::ffi::param::{GetParam, Kind, Parameters, SIZE, SetParam, entry, list};
+use super::aead::{AeadContext, AeadMode, IvState, Rules};
+use crate::algorithm::Mode;
 use crate::instance::Instance;
+use crate::libcrypto::buffers::Buffers;
+use crate::libcrypto::param::{SetParam, list};
 use crate::reason::{Outcome, Reason};
 
-/// The longest IV (RFC 7253, section 4.2).
-const MAX_IV: usize = 15;
-
-/// The state of an IV. No IV is used for two messages.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum IvState {
-    Missing,
-    /// Set, and not used yet.
-    Fresh,
-    /// The message has started.
-    InUse,
-    /// The message has ended.
-    Used,
-}
-
-/// A context of OCB.
-pub(crate) struct Ocb {
-    instance: Arc<Instance>,
-    algorithm: &'static Algorithm,
-    encrypts: bool,
+/// The state of OCB.
+pub(crate) struct OcbState {
     ocb: Option<InlineOcb>,
-    iv: [u8; MAX_IV],
-    iv_len: usize,
-    iv_state: IvState,
     /// A partial block between two updates.
     buffer: BlockBuffer,
-    /// The tag: the result of encryption, or the tag to compare with.
-    tag: Block,
-    tag_len: usize,
-    /// True if `tag` is the tag to compare with.
-    tag_is_set: bool,
-    /// True if `tag` is the tag of the last encrypted message and no other message has been started.
-    tag_is_made: bool,
     /// True if a partial block has been processed, after which only the tag follows.
     data_has_ended: bool,
 }
@@ -63,43 +34,25 @@ impl KeyedExecutor for MaskedBlocks<'_> {
         self.0.blocks(data);
         Ok(())
     }
-
-    fn absorb(&mut self, _: Pass, _: &mut Block, _: &[u8]) -> Outcome<()> {
-        unreachable!("the buffer of a cipher hashes nothing")
-    }
 }
 
-impl Cipher for Ocb {
-    const GETTABLE: Parameters = list!(
-        entry(c"keylen", Kind::Unsigned, SIZE),
-        entry(c"ivlen", Kind::Unsigned, SIZE),
-        entry(c"taglen", Kind::Unsigned, SIZE),
-        entry(c"iv", Kind::Octets, 0),
-        entry(c"updated-iv", Kind::Octets, 0),
-        entry(c"tag", Kind::Octets, 0),
-    );
-    const SETTABLE: Parameters = list!(
-        entry(c"keylen", Kind::Unsigned, SIZE),
-        entry(c"ivlen", Kind::Unsigned, SIZE),
-        entry(c"tag", Kind::Octets, 0),
-    );
+impl AeadMode for OcbState {
+    const MODE: Mode = Mode::Ocb;
+    const RULES: Rules = Rules {
+        gettable: list!(KEYLEN IVLEN TAGLEN IV UPDATED_IV TAG),
+        settable: list!(KEYLEN IVLEN TAG),
+        iv_lengths: Some(Aead::Ocb.row().nonces),
+        iv_len: 12,
+        has_iv_params: true,
+        iv_len_comes_first: false,
+        tag_len: 16,
+        tag_may_be_cut: false,
+        checks_key_len: true,
+    };
 
-    fn new(instance: &Arc<Instance>, algorithm: &'static Algorithm) -> Self {
-        Ocb {
-            instance: Arc::clone(instance),
-            algorithm,
-            encrypts: true,
-            ocb: None,
-            iv: [0; MAX_IV],
-            iv_len: 12,
-            iv_state: IvState::Missing,
-            buffer: BlockBuffer::new(mode::Cipher::Ecb, [0; 16]),
-            tag: [0; 16],
-            tag_len: 16,
-            tag_is_set: false,
-            tag_is_made: false,
-            data_has_ended: false,
-        }
+    fn new() -> Self {
+        let buffer = BlockBuffer::new(mode::Cipher::Ecb, [0; 16]);
+        OcbState { ocb: None, buffer, data_has_ended: false }
     }
 
     fn duplicate(&self) -> Outcome<Self> {
@@ -107,200 +60,127 @@ impl Cipher for Ocb {
             Some(ocb) => Some(ocb.duplicate().ok_or(Reason::OutOfMemory)?),
             None => None,
         };
-        let (instance, buffer) = (Arc::clone(&self.instance), self.buffer.clone());
-        Ok(Ocb { instance, ocb, buffer, ..*self })
-    }
-
-    fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
-        if self.encrypts != encrypts && self.iv_state == IvState::InUse {
-            // A message cannot change direction.
-            self.iv_state = IvState::Used;
-        }
-        self.encrypts = encrypts;
-        self.buffer.discard();
-        if let Some(iv) = iv {
-            if !(1..=MAX_IV).contains(&iv.len()) {
-                return Err(Reason::IvLength);
-            }
-            self.iv[..iv.len()].copy_from_slice(iv);
-            self.iv_len = iv.len();
-            self.iv_state = IvState::Fresh;
-            // A tag that was set for this message is kept; the tag of the previous encryption is discarded.
-            self.tag_is_made = false;
-        }
-        if let Some(key) = key {
-            self.ocb = None;
-            let key = InlineKey::new(self.instance.kernel()?, key).ok_or(Reason::OutOfMemory)?;
-            self.ocb = Some(InlineOcb::new(key));
-            if self.iv_state == IvState::InUse {
-                // The message has ended. Its IV is not used again, because the new key may be the same.
-                self.iv_state = IvState::Used;
-            }
-        }
-        Ok(())
+        Ok(OcbState { ocb, buffer: self.buffer.clone(), data_has_ended: self.data_has_ended })
     }
 
     fn has_key(&self) -> bool {
         self.ocb.is_some()
     }
 
-    fn encrypts(&self) -> bool {
-        self.encrypts
-    }
-
-    fn update(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
-        if data.len() > 0 {
-            self.check_data_may_follow()?;
-        }
-        self.ensure_started()?;
-        let direction = if self.encrypts { Direction::Encrypt } else { Direction::Decrypt };
-        let ocb = self.ocb.as_mut().ok_or(Reason::NoKey)?;
-        self.buffer.update(&mut MaskedBlocks(ocb), direction, Hold::Part, &mut data)
-    }
-
-    fn aad(&mut self, aad: &[u8]) -> Outcome<()> {
-        self.ensure_started()?.aad(aad);
+    fn set_key(&mut self, instance: &Instance, key: &[u8]) -> Outcome<()> {
+        self.ocb = None;
+        let key = InlineKey::new(instance.resources.kernel()?, key).ok_or(Reason::OutOfMemory)?;
+        self.ocb = Some(InlineOcb::new(key));
         Ok(())
     }
 
-    fn set_message_len(&mut self, _len: usize) -> Outcome<()> {
-        // OCB does not need the length in advance.
-        if self.has_key() { Ok(()) } else { Err(Reason::NoKey) }
+    fn after_init(context: &mut AeadContext<Self>, _key_is_new: bool, iv_is_new: bool) {
+        context.mode.buffer.discard();
+        // A tag that was set for this message is kept; the tag of the previous encryption is discarded.
+        context.tag_is_made &= !iv_is_new;
     }
 
-    fn finish(&mut self, mut output: Buffers<'_>) -> Outcome<usize> {
-        self.ensure_started()?;
-        let len = self.buffer.pending().len();
+    fn update(context: &mut AeadContext<Self>, mut data: Buffers<'_>) -> Outcome<usize> {
+        if data.len() > 0 {
+            context.check_data_may_follow()?;
+        }
+        let direction = context.direction();
+        let OcbState { ocb, buffer, .. } = context.started()?;
+        let ocb = ocb.as_mut().ok_or(Reason::NoKey)?;
+        buffer.update(&mut MaskedBlocks(ocb), direction, Hold::Part, &mut data)
+    }
+
+    fn aad(context: &mut AeadContext<Self>, aad: &[u8]) -> Outcome<()> {
+        context.started()?.ocb.as_mut().ok_or(Reason::NoKey)?.aad(aad);
+        Ok(())
+    }
+
+    fn finish(context: &mut AeadContext<Self>, mut output: Buffers<'_>) -> Outcome<usize> {
+        let len = context.started()?.buffer.pending().len();
         if output.room() < len {
             return Err(Reason::OutputTooSmall);
         }
-        if !self.encrypts && !self.tag_is_set {
+        if !context.encrypts && !context.tag_is_set {
             return Err(Reason::TagNotSet);
         }
-        let ocb = self.ocb.as_mut().ok_or(Reason::NoKey)?;
+        let OcbState { ocb, buffer, .. } = &mut context.mode;
+        let ocb = ocb.as_mut().ok_or(Reason::NoKey)?;
         let mut last = Zeroizing::new([0; 16]);
-        last[..len].copy_from_slice(self.buffer.pending());
+        last[..len].copy_from_slice(buffer.pending());
         if len > 0 {
             ocb.last(Span::in_place(&mut last[..len]));
         }
-        self.buffer.discard();
+        buffer.discard();
         // The message has ended, even if the tag is wrong.
-        self.iv_state = IvState::Used;
-        if self.encrypts {
-            self.tag = ocb.finish_seal();
-            (self.tag_is_set, self.tag_is_made) = (false, true);
-        } else {
-            self.tag_is_set = false;
-            if !ocb.finish_open(&self.tag[..self.tag_len]) {
-                return Err(Reason::TagMismatch);
-            }
+        context.iv_state = IvState::Used;
+        context.tag_is_set = false;
+        if context.encrypts {
+            context.tag = ocb.finish_seal();
+            context.tag_is_made = true;
+        } else if !ocb.finish_open(&context.tag[..context.tag_len]) {
+            return Err(Reason::TagMismatch);
         }
         output.write(0, &last[..len]);
         Ok(len)
     }
 
     /// Processes all bytes at once. A partial block ends the data.
-    fn one_shot(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
+    fn one_shot(context: &mut AeadContext<Self>, mut data: Buffers<'_>) -> Outcome<usize> {
         let len = data.len();
         if data.room() < len {
             return Err(Reason::OutputTooSmall);
         }
-        self.check_data_may_follow()?;
-        self.ensure_started()?;
-        if !self.buffer.pending().is_empty() {
+        context.check_data_may_follow()?;
+        let OcbState { ocb, buffer, data_has_ended } = context.started()?;
+        if !buffer.pending().is_empty() {
             return Err(Reason::WrongFinalBlockLength);
         }
-        let ocb = self.ocb.as_mut().ok_or(Reason::NoKey)?;
+        let ocb = ocb.as_mut().ok_or(Reason::NoKey)?;
         let (blocks, last) = data.whole()?.split_at(len & !15);
         ocb.blocks(blocks);
         if !last.is_empty() {
             ocb.last(last);
-            self.data_has_ended = true;
+            *data_has_ended = true;
         }
         Ok(len)
     }
 
-    fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
-        match param.name() {
-            b"keylen" => param.number(self.algorithm.key_len as u64),
-            b"ivlen" => param.number(self.iv_len as u64),
-            b"taglen" => param.number(self.tag_len as u64),
-            b"iv" | b"updated-iv" => {
-                if !param.is_size_query() && param.room() < self.iv_len {
-                    return Err(Reason::IvLength);
-                }
-                param.octets(&self.iv[..self.iv_len])
-            }
-            b"tag" => {
-                if !self.encrypts || !self.tag_is_made {
-                    return Err(Reason::NoTag);
-                }
-                if param.is_size_query() || param.room() != self.tag_len {
-                    return Err(Reason::TagLength);
-                }
-                param.octets(&self.tag[..self.tag_len])
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
-        match param.name() {
-            b"keylen" if param.size()? != self.algorithm.key_len => return Err(Reason::KeyLength),
-            b"tag" => {
-                let (tag, len) = param.octets_or_len()?;
-                match tag {
-                    Some(_) if self.encrypts => return Err(Reason::TagNotNeeded),
-                    _ if !(1..=16).contains(&len) => return Err(Reason::TagLength),
-                    // The length of the tag is part of the input of the cipher, so it is set before the IV is used.
-                    Some(_) if len != self.tag_len => return Err(Reason::TagLength),
-                    Some(tag) => {
-                        self.tag[..len].copy_from_slice(tag);
-                        (self.tag_is_set, self.tag_is_made) = (true, false);
-                    }
-                    None if self.iv_state == IvState::InUse && len != self.tag_len => {
-                        return Err(Reason::TagLength);
-                    }
-                    // A tag of OCB is not the beginning of a longer tag of the same message.
-                    None if self.tag_is_made && len != self.tag_len => return Err(Reason::TagLength),
-                    None => self.tag_len = len,
-                }
-            }
-            b"ivlen" => {
-                let len = param.size()?;
-                if !(1..=MAX_IV).contains(&len) {
-                    return Err(Reason::IvLength);
-                }
-                if len != self.iv_len {
-                    self.iv_len = len;
-                    self.iv_state = IvState::Missing;
-                }
-            }
-            _ => {}
+    fn set_tag(context: &mut AeadContext<Self>, param: &SetParam<'_>) -> Outcome<()> {
+        let (tag, len) = param.octets_or_len()?;
+        // The length of the tag is part of the input of the cipher, so it is set before the IV is used. A tag of OCB is not
+        // the beginning of a longer tag of the same message.
+        let is_fixed = tag.is_some() || context.iv_state == IvState::InUse || context.tag_is_made;
+        match tag {
+            Some(_) if context.encrypts => return Err(Reason::TagNotNeeded),
+            _ if !Aead::Ocb.row().tags.contains(len) => return Err(Reason::TagLength),
+            _ if is_fixed && len != context.tag_len => return Err(Reason::TagLength),
+            Some(tag) => context.expect_tag(tag),
+            None => context.tag_len = len,
         }
         Ok(())
     }
 }
 
-impl Ocb {
+impl AeadContext<OcbState> {
     /// Refuses data after a partial block.
     fn check_data_may_follow(&self) -> Outcome<()> {
-        if self.iv_state == IvState::InUse && self.data_has_ended { Err(Reason::Finished) } else { Ok(()) }
+        let has_ended = self.iv_state == IvState::InUse && self.mode.data_has_ended;
+        if has_ended { Err(Reason::Finished) } else { Ok(()) }
     }
 
     /// Starts the message if it has not started.
-    fn ensure_started(&mut self) -> Outcome<&mut InlineOcb> {
-        let ocb = self.ocb.as_mut().ok_or(Reason::NoKey)?;
+    fn started(&mut self) -> Outcome<&mut OcbState> {
+        let ocb = self.mode.ocb.as_mut().ok_or(Reason::NoKey)?;
         match self.iv_state {
             IvState::Missing => return Err(Reason::NoIv),
             IvState::Used => return Err(Reason::Finished),
             IvState::Fresh => {
                 ocb.start(self.encrypts, &self.iv[..self.iv_len], self.tag_len);
                 self.iv_state = IvState::InUse;
-                self.data_has_ended = false;
+                self.mode.data_has_ended = false;
             }
             IvState::InUse => {}
         }
-        Ok(ocb)
+        Ok(&mut self.mode)
     }
 }

@@ -1,204 +1,288 @@
-//! SIV (RFC 5297). One update is the whole message, because the tag of the whole plaintext is the start of the counter.
+//! SIV (RFC 5297) and GCM-SIV (RFC 8452). One update is the whole message, because the tag of the whole plaintext is the
+//! start of the counter.
 
-use std::sync::Arc;
-
-use lockstep::hazmat::Error;
-use lockstep::hazmat::data::Data;
+use lockstep::aead::{Aead, Data, Lengths, Status, Tag};
 use lockstep::hazmat::inline::Block;
-use lockstep::hazmat::mode::Executor;
+use lockstep::hazmat::mode::incremental::BlockIo;
 use lockstep::hazmat::mode::siv::{self, MAX_STRINGS, SivKey, SivMessage};
+use lockstep::hazmat::mode::{Executor, gcm_siv};
 use lockstep::hazmat::planner::Planner;
-use lockstep::hazmat::work::{Operation, Pass, Status, Tag};
+use lockstep::hazmat::work::AeadMessage;
+use lockstep::hazmat::{Error, Key, KeySize};
 
-use super::Cipher;
-use super::gcm_siv::append;
-use crate::algorithm::Algorithm;
-use crate::executor::{MessageMode, run_message};
-use crate::ffi::buffers::Buffers;
-use crate::ffi::param::{GetParam, Kind, Parameters, SIZE, SetParam, UINT, entry, list};
+use super::aead::{AeadContext, AeadMode, IvState, Rules};
+use crate::algorithm::Mode;
+use crate::executor::run_message;
 use crate::instance::Instance;
+use crate::libcrypto::buffers::Buffers;
+use crate::libcrypto::param::{SetParam, list};
 use crate::reason::{Outcome, Reason};
 
-/// A context of SIV. Each init begins a message, also without a key.
-pub(crate) struct Siv {
-    instance: Arc<Instance>,
-    algorithm: &'static Algorithm,
-    encrypts: bool,
-    key: Option<SivKey>,
-    /// The strings of additional data, one for each update. A nonce is the last string.
-    aad: Vec<Vec<u8>>,
-    /// The synthetic IV: the result of encryption, or the tag to compare with.
-    tag: Block,
-    /// True if `tag` is the tag to compare with.
-    tag_is_set: bool,
-    /// True if `tag` is the tag of the last encrypted message.
-    tag_is_made: bool,
-    /// True if the message has been processed.
-    has_ended: bool,
-    /// True if the last update has succeeded and no init has followed.
-    is_done: bool,
-    /// True if further updates process further messages with the same additional data, for measurements of speed.
-    repeats: bool,
+/// The key of SIV or of GCM-SIV. The constants are the rules of OpenSSL's default provider, where the two modes differ.
+pub(crate) trait SyntheticIvKey: Clone + Send + Sync + Sized {
+    const MODE: Mode;
+    const AEAD: Aead;
+    /// Bytes of an IV. SIV ignores its IV: a nonce is the last string of additional data.
+    const IV_LENGTHS: Option<Lengths>;
+    /// True if each update of additional data is a string of its own.
+    const HAS_STRINGS: bool;
+    /// True if the final call processes an empty message without an update, and returns the error of a wrong tag. Otherwise
+    /// the update returns this error.
+    const FINAL_CHECKS: bool;
+    /// The reason of a second update.
+    const SECOND_UPDATE: Reason;
+
+    /// # Errors
+    /// If the key has a wrong length.
+    fn new(key: &[u8]) -> Result<Self, Error>;
+
+    fn size(&self) -> KeySize;
+
+    /// Processes a message: encrypts it if the tag is to be written.
+    ///
+    /// # Errors
+    /// [`Error::AuthenticationFailed`] if the tag is wrong: the output is zeroed then. Other errors of modes and devices.
+    fn run(
+        &self,
+        executor: &dyn Executor,
+        nonce: &[u8],
+        aad: &[&[u8]],
+        data: Data<'_>,
+        tag: Tag<'_>,
+    ) -> Result<(), Error>;
 }
 
-/// One message, and the memory of its tag.
-struct Message<'m> {
-    key: &'m SivKey,
-    aad: &'m [&'m [u8]],
-    encrypts: bool,
-    tag: &'m mut Block,
-}
+impl SyntheticIvKey for SivKey {
+    const MODE: Mode = Mode::Siv;
+    const AEAD: Aead = Aead::Siv;
+    const IV_LENGTHS: Option<Lengths> = None;
+    const HAS_STRINGS: bool = true;
+    const FINAL_CHECKS: bool = false;
+    const SECOND_UPDATE: Reason = Reason::SivSecondUpdate;
 
-impl MessageMode for Message<'_> {
-    fn is_supported(&self, planner: &Planner) -> bool {
-        [Pass::CbcMac, Pass::Ctr, Pass::EcbEncrypt]
-            .into_iter()
-            .all(|pass| planner.supports(Operation::Pass(pass), self.key.size()))
+    fn new(key: &[u8]) -> Result<Self, Error> {
+        SivKey::new(key)
     }
 
-    fn run(&mut self, executor: &dyn Executor, data: Data<'_>) -> Result<(), Error> {
-        let Message { key, aad, encrypts, ref mut tag } = *self;
-        let tag = if encrypts { Tag::Write(&mut tag[..]) } else { Tag::Expect(&tag[..]) };
-        let message = SivMessage { key, aad, data, tag, status: Status::Pending };
+    fn size(&self) -> KeySize {
+        SivKey::size(self)
+    }
+
+    fn run(
+        &self,
+        executor: &dyn Executor,
+        _nonce: &[u8],
+        aad: &[&[u8]],
+        data: Data<'_>,
+        tag: Tag<'_>,
+    ) -> Result<(), Error> {
+        let encrypts = matches!(tag, Tag::Write(_));
+        let message = SivMessage { key: self, aad, data, tag, status: Status::Pending };
         if encrypts { siv::seal(executor, &mut [message]) } else { siv::open(executor, &mut [message]) }
     }
 }
 
-impl Cipher for Siv {
-    const GETTABLE: Parameters = list!(
-        entry(c"keylen", Kind::Unsigned, SIZE),
-        entry(c"taglen", Kind::Unsigned, SIZE),
-        entry(c"tag", Kind::Octets, 0),
-    );
-    const SETTABLE: Parameters = list!(
-        entry(c"keylen", Kind::Unsigned, SIZE),
-        entry(c"speed", Kind::Unsigned, UINT),
-        entry(c"tag", Kind::Octets, 0),
-    );
+/// The key of GCM-SIV.
+impl SyntheticIvKey for Key {
+    const MODE: Mode = Mode::GcmSiv;
+    const AEAD: Aead = Aead::GcmSiv;
+    const IV_LENGTHS: Option<Lengths> = Some(Aead::GcmSiv.row().nonces);
+    const HAS_STRINGS: bool = false;
+    const FINAL_CHECKS: bool = true;
+    const SECOND_UPDATE: Reason = Reason::Finished;
 
-    fn new(instance: &Arc<Instance>, algorithm: &'static Algorithm) -> Self {
-        Siv {
-            instance: Arc::clone(instance),
-            algorithm,
-            encrypts: true,
-            key: None,
-            aad: Vec::new(),
-            tag: [0; 16],
-            tag_is_set: false,
-            tag_is_made: false,
-            has_ended: false,
-            is_done: false,
-            repeats: false,
-        }
+    fn new(key: &[u8]) -> Result<Self, Error> {
+        Key::new(key)
+    }
+
+    fn size(&self) -> KeySize {
+        Key::size(self)
+    }
+
+    fn run(
+        &self,
+        executor: &dyn Executor,
+        nonce: &[u8],
+        aad: &[&[u8]],
+        data: Data<'_>,
+        tag: Tag<'_>,
+    ) -> Result<(), Error> {
+        let encrypts = matches!(tag, Tag::Write(_));
+        let aad = aad.first().copied().unwrap_or_default();
+        let message = AeadMessage { key: self, nonce, aad, data, tag, status: Status::Pending };
+        let run = if encrypts { gcm_siv::seal } else { gcm_siv::open };
+        run(executor, &mut [message])
+    }
+}
+
+/// The state of SIV or GCM-SIV. Each init begins a message, also without a key or an IV: if a nonce is repeated, these modes
+/// reveal only whether two messages are equal.
+pub(crate) struct SyntheticIvState<K> {
+    key: Option<K>,
+    /// The strings of additional data.
+    aad: Vec<Vec<u8>>,
+    /// True if the message has been processed.
+    has_ended: bool,
+    /// The result of the message: an error if the tag was wrong.
+    result: Option<Outcome<()>>,
+    /// True if further updates process further messages with the same additional data, for measurements of speed.
+    repeats: bool,
+}
+
+impl<K: SyntheticIvKey> AeadMode for SyntheticIvState<K> {
+    const MODE: Mode = K::MODE;
+    const RULES: Rules = Rules {
+        gettable: list!(KEYLEN TAGLEN TAG),
+        settable: list!(KEYLEN SPEED TAG),
+        iv_lengths: K::IV_LENGTHS,
+        iv_len: 12,
+        has_iv_params: false,
+        iv_len_comes_first: false,
+        tag_len: 16,
+        tag_may_be_cut: false,
+        checks_key_len: true,
+    };
+
+    fn new() -> Self {
+        SyntheticIvState { key: None, aad: Vec::new(), has_ended: false, result: None, repeats: false }
     }
 
     fn duplicate(&self) -> Outcome<Self> {
         let mut aad = Vec::new();
         self.aad.iter().try_for_each(|string| push(&mut aad, string))?;
-        let (instance, key) = (Arc::clone(&self.instance), self.key.clone());
-        Ok(Siv { instance, key, aad, ..*self })
-    }
-
-    /// The IV is ignored: a nonce is the last string of additional data. A tag to compare with is kept, because programs may
-    /// set it before the key.
-    fn init(&mut self, encrypts: bool, key: Option<&[u8]>, _iv: Option<&[u8]>) -> Outcome<()> {
-        self.encrypts = encrypts;
-        self.aad.clear();
-        (self.has_ended, self.is_done, self.tag_is_made) = (false, false, false);
-        if let Some(key) = key {
-            self.key = None;
-            self.instance.kernel()?;
-            self.key = Some(SivKey::new(key).map_err(|_| Reason::KeyLength)?);
-        }
-        Ok(())
+        Ok(SyntheticIvState { key: self.key.clone(), aad, ..*self })
     }
 
     fn has_key(&self) -> bool {
         self.key.is_some()
     }
 
-    fn encrypts(&self) -> bool {
-        self.encrypts
+    fn set_key(&mut self, instance: &Instance, key: &[u8]) -> Outcome<()> {
+        self.key = None;
+        instance.resources.kernel()?;
+        self.key = Some(K::new(key).map_err(|_| Reason::KeyLength)?);
+        Ok(())
+    }
+
+    /// A tag to compare with is kept, because programs may set it before the key.
+    fn after_init(context: &mut AeadContext<Self>, _key_is_new: bool, _iv_is_new: bool) {
+        context.mode.aad.clear();
+        (context.mode.has_ended, context.mode.result, context.tag_is_made) = (false, None, false);
     }
 
     /// Processes the whole message. If the tag is wrong, the output is zeroed.
-    fn update(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
+    fn update(context: &mut AeadContext<Self>, data: Buffers<'_>) -> Outcome<usize> {
         if data.has_no_input() {
-            return self.finish(data);
-        }
-        self.is_done = false;
-        let key = self.key.as_ref().ok_or(Reason::NoKey)?;
-        if self.has_ended && !self.repeats {
-            return Err(Reason::SivSecondUpdate);
-        }
-        if !self.encrypts && !self.tag_is_set {
-            return Err(Reason::TagNotSet);
+            return Self::finish(context, data);
         }
         let len = data.len();
-        let data = data.whole()?.into_host();
-        let mut aad: [&[u8]; MAX_STRINGS] = [&[]; MAX_STRINGS];
-        aad.iter_mut().zip(&self.aad).for_each(|(place, string)| *place = string);
-        let (aad, encrypts, tag) = (&aad[..self.aad.len()], self.encrypts, &mut self.tag);
-        self.has_ended = true;
-        run_message(&self.instance, &mut Message { key, aad, encrypts, tag }, data)?;
-        self.is_done = true;
-        self.tag_is_made = self.encrypts;
-        Ok(len)
+        match context.process(data) {
+            // Programs expect the error in the final call.
+            Err(Reason::TagMismatch) if K::FINAL_CHECKS => Ok(len),
+            outcome => outcome.map(|()| len),
+        }
     }
 
-    fn aad(&mut self, aad: &[u8]) -> Outcome<()> {
-        if !self.has_key() {
+    fn aad(context: &mut AeadContext<Self>, aad: &[u8]) -> Outcome<()> {
+        let SyntheticIvState { key, aad: strings, has_ended, .. } = &mut context.mode;
+        if key.is_none() {
             return Err(Reason::NoKey);
         }
-        if self.has_ended {
+        if *has_ended {
             return Err(Reason::AadAfterData);
         }
-        if self.aad.len() == MAX_STRINGS {
+        if !K::HAS_STRINGS
+            && let Some(string) = strings.first_mut()
+        {
+            return append(string, aad);
+        }
+        if strings.len() == MAX_STRINGS {
             return Err(Reason::SivStrings);
         }
-        push(&mut self.aad, aad)
+        push(strings, aad)
     }
 
-    fn set_message_len(&mut self, _len: usize) -> Outcome<()> {
-        // The length of the message is the length of its update, so this value is not needed.
-        if self.has_key() { Ok(()) } else { Err(Reason::NoKey) }
-    }
-
-    /// As in the default provider, an empty message needs an update too.
-    fn finish(&mut self, _output: Buffers<'_>) -> Outcome<usize> {
-        if self.is_done { Ok(0) } else { Err(Reason::SivNoUpdate) }
-    }
-
-    fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
-        match param.name() {
-            b"keylen" => param.number(self.algorithm.key_len as u64),
-            b"taglen" => param.number(16),
-            b"tag" if !self.encrypts || !self.tag_is_made => Err(Reason::NoTag),
-            b"tag" if param.is_size_query() || param.room() != 16 => Err(Reason::TagLength),
-            b"tag" => param.octets(&self.tag),
-            _ => Ok(()),
+    fn finish(context: &mut AeadContext<Self>, _output: Buffers<'_>) -> Outcome<usize> {
+        if K::FINAL_CHECKS && !context.mode.has_ended {
+            // Without an update, the message is empty. A wrong tag is returned below.
+            match context.process(Buffers::in_place_of(&mut [])) {
+                Ok(()) | Err(Reason::TagMismatch) => {}
+                Err(reason) => return Err(reason),
+            }
+        }
+        match context.mode.result {
+            Some(Err(reason)) if K::FINAL_CHECKS => Err(reason),
+            Some(Ok(())) => Ok(0),
+            // As in the default provider, an empty message of SIV needs an update too.
+            _ => Err(Reason::SivNoUpdate),
         }
     }
 
-    fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
-        match param.name() {
-            b"keylen" if param.size()? != self.algorithm.key_len => return Err(Reason::KeyLength),
-            b"speed" => {
-                self.repeats = param.uint()? == 1;
-                self.has_ended = false;
-            }
-            // As in the default provider, the tag is ignored for encryption.
-            b"tag" if !self.encrypts => {
-                self.tag = param.octets()?.try_into().map_err(|_| Reason::TagLength)?;
-                (self.tag_is_set, self.tag_is_made) = (true, false);
-            }
-            _ => {}
+    fn set_tag(context: &mut AeadContext<Self>, param: &SetParam<'_>) -> Outcome<()> {
+        // As in the default provider, the tag is ignored for encryption; GCM-SIV checks its length.
+        if context.encrypts && K::HAS_STRINGS {
+            return Ok(());
+        }
+        let tag: Block = param.octets()?.try_into().map_err(|_| Reason::TagLength)?;
+        if !context.encrypts {
+            context.expect_tag(&tag);
+        }
+        Ok(())
+    }
+
+    fn set(context: &mut AeadContext<Self>, param: &SetParam<'_>) -> Outcome<()> {
+        if param.name() == b"speed" {
+            let speed = param.uint()?;
+            context.mode.repeats = if K::HAS_STRINGS { speed == 1 } else { speed != 0 };
+            context.mode.has_ended &= !K::HAS_STRINGS;
         }
         Ok(())
     }
 }
 
-/// Appends a copy of a string without aborting the process if memory cannot be allocated.
+impl<K: SyntheticIvKey> AeadContext<SyntheticIvState<K>> {
+    /// Processes the message, and stores the result.
+    fn process(&mut self, mut data: Buffers<'_>) -> Outcome<()> {
+        if !K::FINAL_CHECKS {
+            self.mode.result = None;
+        }
+        let key = self.mode.key.as_ref().ok_or(Reason::NoKey)?;
+        if self.mode.has_ended && !self.mode.repeats {
+            return Err(K::SECOND_UPDATE);
+        }
+        if K::IV_LENGTHS.is_some() && self.iv_state == IvState::Missing {
+            return Err(Reason::NoIv);
+        }
+        if !self.encrypts && !self.tag_is_set {
+            return Err(Reason::TagNotSet);
+        }
+        let data = data.whole()?.into_host();
+        let mut aad: [&[u8]; MAX_STRINGS] = [&[]; MAX_STRINGS];
+        aad.iter_mut().zip(&self.mode.aad).for_each(|(place, string)| *place = string);
+        let (nonce, aad) = (&self.iv[..self.iv_len], &aad[..self.mode.aad.len()]);
+        let (encrypts, direction, tag) = (self.encrypts, self.direction(), &mut self.tag);
+        let supports = |planner: &Planner| {
+            K::AEAD.is_supported(direction, key.size(), |operation, size| planner.supports(operation, size))
+        };
+        let result = run_message(&self.instance.resources, data, supports, |executor, data| {
+            let tag = if encrypts { Tag::Write(&mut tag[..]) } else { Tag::Expect(&tag[..]) };
+            key.run(executor, nonce, aad, data, tag)
+        });
+        (self.mode.has_ended, self.mode.result) = (true, Some(result));
+        // The tag can be read after a success. After a failure of SIV, it is that of the message before.
+        self.tag_is_made = result.is_ok() || self.tag_is_made && !K::FINAL_CHECKS;
+        result
+    }
+}
+
+/// Appends bytes without aborting the process if memory cannot be allocated.
+fn append(to: &mut Vec<u8>, bytes: &[u8]) -> Outcome<()> {
+    to.try_reserve(bytes.len()).map_err(|_| Reason::OutOfMemory)?;
+    to.extend_from_slice(bytes);
+    Ok(())
+}
+
+/// Appends a copy of a string.
 fn push(to: &mut Vec<Vec<u8>>, string: &[u8]) -> Outcome<()> {
     let mut copy = Vec::new();
     append(&mut copy, string)?;

@@ -4,38 +4,24 @@ use std::sync::Arc;
 
 use lockstep::hazmat::inline::{Block, Span};
 use lockstep::hazmat::mode::Direction;
-use lockstep::hazmat::mode::incremental::{Feedback, KeyedExecutor, Keystream};
+use lockstep::hazmat::mode::incremental::{BlockIo, KeyedExecutor, StreamState};
 use lockstep::hazmat::work::Pass;
-use zeroize::Zeroize;
 
-use super::Cipher;
+use super::{Cipher, cipher_of};
 use crate::ahead::{KeystreamAhead, KeystreamPool};
 use crate::algorithm::{Algorithm, Mode};
-use crate::ffi::buffers::Buffers;
-use crate::ffi::param::{GetParam, Kind, Parameters, SIZE, SetParam, UINT, entry, list};
 use crate::instance::Instance;
-use crate::key::{ContextKey, Inline};
+use crate::key::ContextKey;
+use crate::libcrypto::buffers::Buffers;
+use crate::libcrypto::param::{GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
+use crate::resources::Resources;
 
 /// Gettable parameters of a context without authentication.
-pub(super) const GETTABLE: Parameters = list!(
-    entry(c"keylen", Kind::Unsigned, SIZE),
-    entry(c"ivlen", Kind::Unsigned, SIZE),
-    entry(c"padding", Kind::Unsigned, UINT),
-    entry(c"num", Kind::Unsigned, UINT),
-    entry(c"iv", Kind::Octets, 0),
-    entry(c"updated-iv", Kind::Octets, 0),
-    entry(c"tls-mac", Kind::OctetPointer, 0),
-);
+pub(super) const GETTABLE: Parameters = list!(KEYLEN IVLEN PADDING NUM IV UPDATED_IV TLS_MAC);
 
 /// Settable parameters of a context without authentication.
-pub(super) const SETTABLE: Parameters = list!(
-    entry(c"padding", Kind::Unsigned, UINT),
-    entry(c"num", Kind::Unsigned, UINT),
-    entry(c"use-bits", Kind::Unsigned, UINT),
-    entry(c"tls-version", Kind::Unsigned, UINT),
-    entry(c"tls-mac-size", Kind::Unsigned, SIZE),
-);
+pub(super) const SETTABLE: Parameters = list!(PADDING NUM USE_BITS TLS_VERSION TLS_MAC_SIZE);
 
 /// An IV of one block.
 pub(super) fn iv_of(iv: &[u8]) -> Outcome<Block> {
@@ -55,61 +41,14 @@ pub(crate) struct Streams {
     /// The parameter `num` for CFB8 and CFB1. These modes have no partial block, so the value is stored only so that it
     /// can be read back.
     num: usize,
-    state: State,
+    /// The chaining state between updates.
+    state: StreamState,
     /// For CTR: keystream computed ahead; `None` if this is switched off.
     pub(crate) ahead: Option<KeystreamAhead>,
 }
 
-/// The chaining state between updates.
-#[derive(Clone)]
-enum State {
-    /// CTR and OFB.
-    Keystream(Keystream),
-    /// CFB.
-    Feedback(Feedback),
-    /// CFB8 and CFB1: the last 16 bytes of ciphertext.
-    Shift(Block),
-}
-
-impl State {
-    fn new(mode: Mode) -> State {
-        match mode {
-            Mode::Ctr => State::Keystream(Keystream::new(Pass::Ctr, [0; 16])),
-            Mode::Ofb => State::Keystream(Keystream::new(Pass::Ofb, [0; 16])),
-            Mode::Cfb128 => State::Feedback(Feedback::new([0; 16])),
-            _ => State::Shift([0; 16]),
-        }
-    }
-
-    /// The updated IV, in OpenSSL's form. CTR: the counter of the next block. OFB: the current keystream block. CFB:
-    /// the ciphertext of the current block, with keystream in the bytes that are not processed yet.
-    fn iv(&self) -> &Block {
-        match self {
-            State::Keystream(keystream) => keystream.state(),
-            State::Feedback(feedback) => feedback.state(),
-            State::Shift(state) => state,
-        }
-    }
-
-    /// Number of bytes of the current block that are used; 0 at a block boundary.
-    fn used(&self) -> usize {
-        match self {
-            State::Keystream(keystream) => keystream.used(),
-            State::Feedback(feedback) => feedback.used(),
-            State::Shift(_) => 0,
-        }
-    }
-
-    fn restart(&mut self, iv: Block) {
-        match self {
-            State::Keystream(keystream) => keystream.restart(iv),
-            State::Feedback(feedback) => feedback.restart(iv),
-            State::Shift(state) => *state = iv,
-        }
-    }
-}
-
 impl Cipher for Streams {
+    const MODES: &'static [Mode] = &[Mode::Ctr, Mode::Ofb, Mode::Cfb128, Mode::Cfb8, Mode::Cfb1];
     const GETTABLE: Parameters = GETTABLE;
     const SETTABLE: Parameters = SETTABLE;
 
@@ -123,7 +62,7 @@ impl Cipher for Streams {
             key: None,
             first_iv: None,
             num: 0,
-            state: State::new(algorithm.mode),
+            state: StreamState::new(cipher_of(algorithm.mode), [0; 16]).expect("a stream mode"),
             ahead: None,
         }
     }
@@ -146,10 +85,10 @@ impl Cipher for Streams {
             // Without a new IV, CTR continues with its counter. All other modes restart with the IV that was set last,
             // as in OpenSSL 1.1.1.
             (None, Some(first)) if self.algorithm.mode != Mode::Ctr => first,
-            (None, _) => *self.state.iv(),
+            (None, _) => *self.state.state(),
         };
         self.state.restart(next);
-        ContextKey::replace(&mut self.key, &self.instance, key)
+        ContextKey::replace(&mut self.key, &self.instance.resources, key)
     }
 
     fn has_key(&self) -> bool {
@@ -164,29 +103,22 @@ impl Cipher for Streams {
     fn update(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
         let Some(key) = &self.key else { return Err(Reason::NoKey) };
         let (len, bits) = (data.len(), data.bits());
+        let direction = if self.encrypts { Direction::Encrypt } else { Direction::Decrypt };
         let span = data.whole()?;
-        match &mut self.state {
-            State::Keystream(keystream) if self.algorithm.mode == Mode::Ctr => {
-                match &self.instance.keystream_pool {
-                    None => keystream.apply(&mut PlainCtr(key), span)?,
-                    Some(keystream_pool) => {
-                        let ahead = self.ahead.get_or_insert_with(|| KeystreamAhead::new(Pass::Ctr));
-                        let instance = &self.instance;
-                        keystream.apply(&mut PooledCtr { key, keystream_pool, instance, ahead }, span)?;
-                    }
+        match (&mut self.state, self.algorithm.mode) {
+            (StreamState::Keystream(keystream), Mode::Ctr) => match &self.instance.keystream_pool {
+                None => keystream.apply(&mut PlainCtr(key), span)?,
+                Some(keystream_pool) => {
+                    let ahead = self.ahead.get_or_insert_with(|| KeystreamAhead::new(Pass::Ctr));
+                    let resources = &self.instance.resources;
+                    keystream.apply(&mut PooledCtr { key, keystream_pool, resources, ahead }, span)?;
                 }
-            }
-            State::Keystream(keystream) => keystream.apply(&mut &*key, span)?,
-            State::Feedback(feedback) => {
-                let direction = if self.encrypts { Direction::Encrypt } else { Direction::Decrypt };
-                feedback.apply(&mut &*key, direction, span)?;
-            }
-            State::Shift(state) => match (self.algorithm.mode, self.encrypts) {
-                (Mode::Cfb8, true) => key.run(Pass::Cfb8Encrypt, state, span)?,
-                (Mode::Cfb8, false) => key.run(Pass::Cfb8Decrypt, state, span)?,
-                (_, true) => key.inline().cfb1_encrypt(state, span, bits),
-                (_, false) => key.inline().cfb1_decrypt(state, span, bits),
             },
+            (StreamState::Shift(_, state), Mode::Cfb1) => match direction {
+                Direction::Encrypt => key.inline().cfb1_encrypt(state, span, bits),
+                Direction::Decrypt => key.inline().cfb1_decrypt(state, span, bits),
+            },
+            (state, _) => state.apply(&mut &*key, direction, span)?,
         }
         Ok(len)
     }
@@ -206,7 +138,7 @@ impl Cipher for Streams {
             b"padding" => param.number(u64::from(self.padding)),
             b"num" => param.number(self.used() as u64),
             b"iv" => param.octets(self.first_iv.as_ref().unwrap_or(&[0; 16])),
-            b"updated-iv" => param.octets(self.state.iv()),
+            b"updated-iv" => param.octets(self.state.state()),
             b"tls-mac" => param.octets(&[]),
             _ => Ok(()),
         }
@@ -235,7 +167,7 @@ impl Cipher for Streams {
 
 impl Streams {
     fn used(&self) -> usize {
-        let is_remembered = self.key.is_none() || matches!(self.state, State::Shift(_));
+        let is_remembered = self.key.is_none() || matches!(self.state, StreamState::Shift(..));
         if is_remembered { self.num } else { self.state.used() }
     }
 
@@ -245,15 +177,12 @@ impl Streams {
         self.num = used;
         self.ahead = None;
         match (&mut self.state, &self.key) {
-            (State::Keystream(keystream), Some(key)) => keystream.resume(&mut &*key, used),
+            (StreamState::Keystream(keystream), Some(key)) => keystream.resume(&mut &*key, used)?,
+            (StreamState::Feedback(feedback), _) => feedback.resume(used),
             // Without a key there is no keystream yet. Setting a key later starts a message, which resets the position.
-            (State::Keystream(_), None) => Ok(()),
-            (State::Feedback(feedback), _) => {
-                feedback.resume(used);
-                Ok(())
-            }
-            (State::Shift(_), _) => Ok(()),
+            (StreamState::Keystream(_), None) | (StreamState::Shift(..), _) => {}
         }
+        Ok(())
     }
 }
 
@@ -269,17 +198,13 @@ impl KeyedExecutor for PlainCtr<'_> {
         debug_assert_eq!(pass, Pass::Ctr);
         self.0.run(Pass::Ctr, state, data)
     }
-
-    fn absorb(&mut self, pass: Pass, state: &mut Block, blocks: &[u8]) -> Outcome<()> {
-        Inline(self.0.inline()).absorb(pass, state, blocks)
-    }
 }
 
 /// An executor of CTR that uses keystream computed ahead for small updates.
 struct PooledCtr<'k> {
     key: &'k ContextKey,
     keystream_pool: &'k KeystreamPool,
-    instance: &'k Arc<Instance>,
+    resources: &'k Resources,
     ahead: &'k mut KeystreamAhead,
 }
 
@@ -287,24 +212,10 @@ impl KeyedExecutor for PooledCtr<'_> {
     type Error = Reason;
 
     fn run(&mut self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
-        if data.is_empty() || self.instance.is_large(data.len()) {
+        if data.is_empty() || self.resources.is_large(data.len()) {
             return self.key.run(pass, state, data);
         }
-        self.ahead.apply(self.keystream_pool, self.instance, self.key, state, data);
+        self.ahead.apply(self.keystream_pool, self.resources, self.key, state, data);
         Ok(())
-    }
-
-    fn absorb(&mut self, pass: Pass, state: &mut Block, blocks: &[u8]) -> Outcome<()> {
-        Inline(self.key.inline()).absorb(pass, state, blocks)
-    }
-}
-
-impl Drop for Streams {
-    fn drop(&mut self) {
-        // The state of CFB8 and CFB1 is a plain array of ciphertext, which is wiped here. The other states wipe
-        // themselves.
-        if let State::Shift(state) = &mut self.state {
-            state.zeroize();
-        }
     }
 }

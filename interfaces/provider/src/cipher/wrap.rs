@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lockstep::hazmat::mode::incremental::BlockIo;
 use lockstep::hazmat::mode::key_wrap::{self, CipherFunction, Semiblock};
 
 use zeroize::Zeroize;
@@ -9,10 +10,10 @@ use zeroize::Zeroize;
 use super::Cipher;
 use super::streams::GETTABLE;
 use crate::algorithm::{Algorithm, Mode};
-use crate::ffi::buffers::Buffers;
-use crate::ffi::param::{GetParam, Kind, Parameters, SIZE, SetParam, UINT, entry, list};
 use crate::instance::Instance;
 use crate::key::{ContextKey, Inline};
+use crate::libcrypto::buffers::Buffers;
+use crate::libcrypto::param::{GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
 /// A context of key wrap.
@@ -27,16 +28,10 @@ pub(crate) struct Wrap {
 }
 
 impl Cipher for Wrap {
+    const MODES: &'static [Mode] = &[Mode::Wrap, Mode::WrapPad, Mode::WrapInv, Mode::WrapPadInv];
     const GETTABLE: Parameters = GETTABLE;
     /// All of these parameters except the length of the key are ignored, as in the default provider.
-    const SETTABLE: Parameters = list!(
-        entry(c"keylen", Kind::Unsigned, SIZE),
-        entry(c"padding", Kind::Unsigned, UINT),
-        entry(c"num", Kind::Unsigned, UINT),
-        entry(c"use-bits", Kind::Unsigned, UINT),
-        entry(c"tls-version", Kind::Unsigned, UINT),
-        entry(c"tls-mac-size", Kind::Unsigned, SIZE),
-    );
+    const SETTABLE: Parameters = list!(KEYLEN PADDING NUM USE_BITS TLS_VERSION TLS_MAC_SIZE);
     /// The default provider does not have this function either. `EVP_Cipher` therefore returns the status of the update
     /// instead of a length.
     const HAS_ONE_SHOT: bool = false;
@@ -59,7 +54,7 @@ impl Cipher for Wrap {
             }
             self.icv.insert([0; 8])[..iv.len()].copy_from_slice(iv);
         }
-        ContextKey::replace(&mut self.key, &self.instance, key)
+        ContextKey::replace(&mut self.key, &self.instance.resources, key)
     }
 
     fn has_key(&self) -> bool {

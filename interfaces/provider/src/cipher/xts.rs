@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use lockstep::hazmat::inline::{Block, advance_tweak};
+use lockstep::hazmat::mode::incremental::BlockIo;
 use lockstep::hazmat::mode::xts::MAX_DATA_UNIT;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
 use super::Cipher;
 use super::streams::{GETTABLE, iv_of};
-use crate::algorithm::Algorithm;
-use crate::ffi::buffers::Buffers;
-use crate::ffi::param::{GetParam, Kind, Parameters, SIZE, SetParam, entry, list};
+use crate::algorithm::{Algorithm, Mode};
 use crate::instance::Instance;
 use crate::key::ContextKey;
+use crate::libcrypto::buffers::Buffers;
+use crate::libcrypto::param::{GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
 /// A context of XTS.
@@ -27,8 +28,9 @@ pub(crate) struct Xts {
 }
 
 impl Cipher for Xts {
+    const MODES: &'static [Mode] = &[Mode::Xts];
     const GETTABLE: Parameters = GETTABLE;
-    const SETTABLE: Parameters = list!(entry(c"keylen", Kind::Unsigned, SIZE));
+    const SETTABLE: Parameters = list!(KEYLEN);
 
     fn new(instance: &Arc<Instance>, algorithm: &'static Algorithm) -> Self {
         Xts { instance: Arc::clone(instance), algorithm, encrypts: true, keys: None, iv: None }
@@ -56,8 +58,10 @@ impl Cipher for Xts {
         self.encrypts = encrypts;
         if let Some((data, tweak)) = halves {
             self.keys = None;
-            self.keys =
-                Some([ContextKey::new(&self.instance, data)?, ContextKey::new(&self.instance, tweak)?]);
+            self.keys = Some([
+                ContextKey::new(&self.instance.resources, data)?,
+                ContextKey::new(&self.instance.resources, tweak)?,
+            ]);
         }
         Ok(())
     }

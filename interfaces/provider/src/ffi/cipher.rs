@@ -10,19 +10,18 @@ use std::sync::Arc;
 
 use lockstep::hazmat::stack;
 
-use super::buffers::Buffers;
 use super::guard::guarded;
-use super::param::{END, Kind, SIZE, UINT, entry, iter_get_params, iter_set_params};
-use super::provider::{erased, instance};
-use super::types::{
-    CIPHER_CIPHER, CIPHER_DECRYPT_INIT, CIPHER_DUPCTX, CIPHER_ENCRYPT_INIT, CIPHER_FINAL, CIPHER_FREECTX,
-    CIPHER_GET_CTX_PARAMS, CIPHER_GET_PARAMS, CIPHER_GETTABLE_CTX_PARAMS, CIPHER_GETTABLE_PARAMS,
-    CIPHER_NEWCTX, CIPHER_SET_CTX_PARAMS, CIPHER_SETTABLE_CTX_PARAMS, CIPHER_UPDATE, Dispatch, Function,
-    OsslParam,
-};
+use super::table::{END_OF_TABLE, function, instance};
 use crate::algorithm::{ALGORITHMS, Algorithm, Mode};
 use crate::cipher::{Blocks, Ccm, Cipher, Cts, Gcm, GcmSiv, Ocb, Siv, Streams, Wrap, Xts};
 use crate::instance::Instance;
+use crate::libcrypto::buffers::Buffers;
+use crate::libcrypto::param::{END, Kind, SIZE, UINT, entry, iter_get_params, iter_set_params};
+use crate::libcrypto::types::{
+    CIPHER_CIPHER, CIPHER_DECRYPT_INIT, CIPHER_DUPCTX, CIPHER_ENCRYPT_INIT, CIPHER_FINAL, CIPHER_FREECTX,
+    CIPHER_GET_CTX_PARAMS, CIPHER_GET_PARAMS, CIPHER_GETTABLE_CTX_PARAMS, CIPHER_GETTABLE_PARAMS,
+    CIPHER_NEWCTX, CIPHER_SET_CTX_PARAMS, CIPHER_SETTABLE_CTX_PARAMS, CIPHER_UPDATE, Dispatch, OsslParam,
+};
 use crate::reason::{Outcome, Reason};
 use crate::report::EntryPoint;
 
@@ -56,78 +55,38 @@ type CtxGettable = unsafe extern "C" fn(*mut c_void, *mut c_void) -> *const Ossl
 /// The functions of algorithm number `ID` with contexts of type `C`.
 struct Functions<C, const ID: usize>(PhantomData<C>);
 
-const fn function(id: c_int, function: Function) -> Dispatch {
-    Dispatch { id, function: Some(function) }
-}
-
-const END_OF_TABLE: Dispatch = Dispatch { id: 0, function: None };
-
 impl<C: Cipher, const ID: usize> Functions<C, ID> {
     const DISPATCH: [Dispatch; 15] = [
-        function(CIPHER_NEWCTX, erased!(new_context::<C, ID>, NewCtx)),
-        function(CIPHER_ENCRYPT_INIT, erased!(init::<C, true>, Init)),
-        function(CIPHER_DECRYPT_INIT, erased!(init::<C, false>, Init)),
-        function(CIPHER_UPDATE, erased!(update::<C>, Update)),
-        function(CIPHER_FINAL, erased!(finish::<C>, Final)),
-        function(CIPHER_FREECTX, erased!(free_context::<C>, Free)),
-        function(CIPHER_DUPCTX, erased!(duplicate_context::<C>, Duplicate)),
-        function(CIPHER_GET_PARAMS, erased!(get_params::<ID>, GetParams)),
-        function(CIPHER_GET_CTX_PARAMS, erased!(get_context_params::<C>, GetCtxParams)),
-        function(CIPHER_SET_CTX_PARAMS, erased!(set_context_params::<C>, SetCtxParams)),
-        function(CIPHER_GETTABLE_PARAMS, erased!(gettable_params, Gettable)),
-        function(CIPHER_GETTABLE_CTX_PARAMS, erased!(gettable_context_params::<C>, CtxGettable)),
-        function(CIPHER_SETTABLE_CTX_PARAMS, erased!(settable_context_params::<C>, CtxGettable)),
+        function!(CIPHER_NEWCTX, new_context::<C, ID>, NewCtx),
+        function!(CIPHER_ENCRYPT_INIT, init::<C, true>, Init),
+        function!(CIPHER_DECRYPT_INIT, init::<C, false>, Init),
+        function!(CIPHER_UPDATE, update::<C>, Update),
+        function!(CIPHER_FINAL, finish::<C>, Final),
+        function!(CIPHER_FREECTX, free_context::<C>, Free),
+        function!(CIPHER_DUPCTX, duplicate_context::<C>, Duplicate),
+        function!(CIPHER_GET_PARAMS, get_params::<ID>, GetParams),
+        function!(CIPHER_GET_CTX_PARAMS, get_context_params::<C>, GetCtxParams),
+        function!(CIPHER_SET_CTX_PARAMS, set_context_params::<C>, SetCtxParams),
+        function!(CIPHER_GETTABLE_PARAMS, gettable_params, Gettable),
+        function!(CIPHER_GETTABLE_CTX_PARAMS, gettable_context_params::<C>, CtxGettable),
+        function!(CIPHER_SETTABLE_CTX_PARAMS, settable_context_params::<C>, CtxGettable),
         // Without this function, the table ends here.
-        if C::HAS_ONE_SHOT { function(CIPHER_CIPHER, erased!(one_shot::<C>, Update)) } else { END_OF_TABLE },
+        if C::HAS_ONE_SHOT { function!(CIPHER_CIPHER, one_shot::<C>, Update) } else { END_OF_TABLE },
         END_OF_TABLE,
     ];
 }
 
-/// The context type of each algorithm, by its number. A compile-time assertion checks the type against the algorithm's
-/// mode.
+/// The context type of each algorithm, by its number. A compile-time assertion checks that the type has the algorithm's mode.
 macro_rules! dispatch_tables {
     ($($context:ident: $($id:literal)*;)*) => {
         /// The functions of each algorithm.
         pub(super) const DISPATCHES: [&[Dispatch; 15]; ALGORITHMS.len()] = [$($(
             {
-                assert!(matches!(
-                    (ALGORITHMS[$id].mode, Context_::$context),
-                    (Mode::Ecb | Mode::Cbc, Context_::Blocks)
-                        | (
-                            Mode::Ctr | Mode::Ofb | Mode::Cfb128 | Mode::Cfb8 | Mode::Cfb1,
-                            Context_::Streams
-                        )
-                        | (Mode::Xts, Context_::Xts)
-                        | (Mode::Gcm, Context_::Gcm)
-                        | (Mode::Ccm, Context_::Ccm)
-                        | (Mode::Ocb, Context_::Ocb)
-                        | (Mode::GcmSiv, Context_::GcmSiv)
-                        | (Mode::Siv, Context_::Siv)
-                        | (Mode::CbcCts, Context_::Cts)
-                        | (
-                            Mode::Wrap | Mode::WrapPad | Mode::WrapInv | Mode::WrapPadInv,
-                            Context_::Wrap
-                        )
-                ));
+                assert!(ALGORITHMS[$id].mode.is_one_of($context::MODES));
                 &Functions::<$context, $id>::DISPATCH
             },
         )*)*];
     };
-}
-
-/// The context types, for the assertion above.
-#[derive(Clone, Copy)]
-enum Context_ {
-    Blocks,
-    Streams,
-    Xts,
-    Gcm,
-    Ccm,
-    Ocb,
-    GcmSiv,
-    Siv,
-    Cts,
-    Wrap,
 }
 
 dispatch_tables! {
@@ -150,7 +109,7 @@ fn allocate<C>(context: Context<C>) -> *mut c_void {
     unsafe {
         let memory = alloc(layout).cast::<Context<C>>();
         if memory.is_null() {
-            context.instance.core.raise(Reason::OutOfMemory, None);
+            context.instance.resources.core.raise(Reason::OutOfMemory, None);
             return null_mut();
         }
         memory.write(context);
@@ -171,7 +130,7 @@ unsafe fn context<'a, C>(context: *mut c_void) -> &'a mut Context<C> {
 impl<C> Context<C> {
     #[cold]
     fn raise(&self, reason: Reason, at: EntryPoint) {
-        self.instance.core.raise_entries(reason, reason.entries(self.algorithm.mode, at));
+        self.instance.resources.core.raise_entries(reason, reason.entries(self.algorithm.mode, at));
     }
 
     /// The return value for OpenSSL: 1, or 0 with the entries on the error stack that belong to the reason.
@@ -222,7 +181,7 @@ unsafe extern "C" fn new_context<C: Cipher, const ID: usize>(provider: *mut c_vo
         let instance = unsafe { instance(provider) };
         let algorithm = &ALGORITHMS[ID];
         let cipher = C::new(&instance, algorithm);
-        let traced = instance.trace.is_some();
+        let traced = instance.resources.trace.is_some();
         allocate(Context { cipher, instance, algorithm, traced, broken: false })
     })
 }
@@ -367,19 +326,8 @@ unsafe fn update_guarded<C: Cipher>(
             return unsafe { return_len(outcome, written) };
         }
         let room = context.cipher.output_room(room, len);
-        // SAFETY: OpenSSL's caller guarantees that the memory is valid and not accessed by others.
-        let outcome = unsafe {
-            if output.is_null() {
-                without_output(&mut context.cipher, input, len)
-            } else if context.cipher.counts_bits() {
-                let bits = Buffers::new(input, len.div_ceil(8), output, room);
-                bits.and_then(|data| context.cipher.update(data.with_bits(len))).map(|_| len)
-            } else {
-                Buffers::new(input, len, output, room).and_then(|data| context.cipher.update(data))
-            }
-        };
-        // SAFETY: `written` is null or a valid place for the length.
-        unsafe { complete_update(context, outcome, len, written) }
+        // SAFETY: as in `update`.
+        unsafe { process(context, C::update, output, written, room, input, len) }
     };
     // SAFETY: OpenSSL passes a context of this provider.
     unsafe { call(pointer, EntryPoint::Update, body) }
@@ -398,25 +346,43 @@ unsafe extern "C" fn one_shot<C: Cipher>(
         return unsafe { finish::<C>(pointer, output, written, room) };
     }
     let body = |context: &mut Context<C>| {
+        // As in the default provider, the length that is returned is that of the input.
+        let step = |cipher: &mut C, data: Buffers<'_>| cipher.one_shot(data).map(|_| len);
         // SAFETY: as in `update`.
-        let outcome = unsafe {
-            if output.is_null() {
-                without_output(&mut context.cipher, input, len)
-            } else {
-                let counts_bits = context.cipher.counts_bits();
-                let bytes = if counts_bits { len.div_ceil(8) } else { len };
-                Buffers::new(input, bytes, output, room)
-                    .and_then(|data| {
-                        context.cipher.one_shot(if counts_bits { data.with_bits(len) } else { data })
-                    })
-                    .map(|_| len)
-            }
-        };
-        // SAFETY: `written` is null or a valid place for the length.
-        unsafe { complete_update(context, outcome, len, written) }
+        unsafe { process(context, step, output, written, room, input, len) }
     };
     // SAFETY: OpenSSL passes a context of this provider.
     unsafe { call(pointer, EntryPoint::OneShot, body) }
+}
+
+/// Runs a step on data, with or without output, and completes the update.
+///
+/// # Safety
+/// `input` is null or valid for reads of `len` bytes, or bits if the context counts bits; `output` is null or valid for writes
+/// of `room` bytes; nothing else accesses this memory during the call. `written` is null or a valid place for the length.
+unsafe fn process<C: Cipher>(
+    context: &mut Context<C>,
+    step: impl FnOnce(&mut C, Buffers<'_>) -> Outcome<usize>,
+    output: *mut u8,
+    written: *mut usize,
+    room: usize,
+    input: *const u8,
+    len: usize,
+) -> Outcome<()> {
+    let cipher = &mut context.cipher;
+    // SAFETY: guaranteed by the caller.
+    let outcome = unsafe {
+        if output.is_null() {
+            without_output(cipher, input, len)
+        } else if cipher.counts_bits() {
+            let bits = Buffers::new(input, len.div_ceil(8), output, room);
+            bits.and_then(|data| step(cipher, data.with_bits(len))).map(|_| len)
+        } else {
+            Buffers::new(input, len, output, room).and_then(|data| step(cipher, data))
+        }
+    };
+    // SAFETY: guaranteed by the caller.
+    unsafe { complete_update(context, outcome, len, written) }
 }
 
 /// An update without output: additional data, or the length of the message.
@@ -469,7 +435,7 @@ unsafe fn return_len(outcome: Outcome<usize>, written: *mut usize) -> Outcome<()
 
 #[cold]
 fn count<C: Cipher>(context: &Context<C>, len: usize) {
-    if let Some(trace) = &context.instance.trace {
+    if let Some(trace) = &context.instance.resources.trace {
         trace.count(context.algorithm, context.cipher.encrypts(), len);
     }
 }

@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs the body of an entry point; returns `otherwise` if it panics. The panic message goes to standard error
-/// ([`super::standard::report_panics`]).
+/// ([`crate::system::standard::report_panics`]).
 ///
 /// A panic can leave what the body has changed in the middle of a step. Nothing uses that state afterwards:
 ///

@@ -5,85 +5,44 @@ use std::ptr::null;
 use std::sync::Arc;
 
 use super::cipher::{DISPATCHES, PROPERTIES};
-use super::core::Core;
 use super::guard::guarded;
-use super::param::{END, Kind, entry, iter_get_params};
-use super::process;
 use super::skey;
-use super::standard::{self, write_message};
-use super::types::{
-    CoreHandle, Dispatch, Function, Item, OP_CIPHER, OP_SKEYMGMT, OsslAlgorithm, OsslParam,
-    PROVIDER_GET_PARAMS, PROVIDER_GET_REASON_STRINGS, PROVIDER_GETTABLE_PARAMS, PROVIDER_QUERY_OPERATION,
-    PROVIDER_TEARDOWN,
-};
+use super::table::{END_OF_TABLE, Table, function};
 use crate::algorithm::ALGORITHMS;
 use crate::instance::Instance;
+use crate::libcrypto::core::Core;
+use crate::libcrypto::param::{END, Kind, entry, iter_get_params};
+use crate::libcrypto::types::{
+    CoreHandle, Dispatch, Item, OP_CIPHER, OP_SKEYMGMT, OsslAlgorithm, OsslParam, PROVIDER_GET_PARAMS,
+    PROVIDER_GET_REASON_STRINGS, PROVIDER_GETTABLE_PARAMS, PROVIDER_QUERY_OPERATION, PROVIDER_TEARDOWN,
+};
 use crate::message::escaped;
 use crate::reason::Reason;
+use crate::system::process;
+use crate::system::standard::{self, write_message};
 
-/// Returns a reference to the instance behind a provider's context. The context is an `Arc` that `teardown` releases.
-///
-/// # Safety
-/// `context` was returned by [`OSSL_provider_init`] and is not torn down.
-pub(super) unsafe fn instance(context: *const c_void) -> Arc<Instance> {
-    let instance: *const Instance = context.cast();
-    // SAFETY: the pointer comes from `Arc::into_raw`. The incremented count belongs to the reference that is created
-    // here.
-    unsafe {
-        Arc::increment_strong_count(instance);
-        Arc::from_raw(instance)
-    }
-}
-
-/// C tables, in which all pointers refer to constants.
-struct Table<T: 'static>(T);
-
-// SAFETY: these tables are never written.
-unsafe impl<T> Sync for Table<T> {}
-
-const fn function(id: c_int, function: Function) -> Dispatch {
-    Dispatch { id, function: Some(function) }
-}
-
-/// Converts a function to the type in the tables.
-macro_rules! erased {
-    ($function:expr, $type:ty) => {
-        // SAFETY: all function pointers have the same size. OpenSSL converts the pointer back to the type of the
-        // function, which it determines by the number of the entry.
-        unsafe { std::mem::transmute::<$type, Function>($function as $type) }
-    };
-}
-pub(super) use erased;
+type Teardown = unsafe extern "C" fn(*mut c_void);
+type Gettable = unsafe extern "C" fn(*mut c_void) -> *const OsslParam;
+type GetParams = unsafe extern "C" fn(*mut c_void, *mut OsslParam) -> c_int;
+type QueryOperation = unsafe extern "C" fn(*mut c_void, c_int, *mut c_int) -> *const OsslAlgorithm;
+type ReasonStrings = unsafe extern "C" fn(*mut c_void) -> *const Item;
 
 static FUNCTIONS: Table<[Dispatch; 6]> = Table([
-    function(PROVIDER_TEARDOWN, erased!(teardown, unsafe extern "C" fn(*mut c_void))),
-    function(
-        PROVIDER_GETTABLE_PARAMS,
-        erased!(gettable_params, unsafe extern "C" fn(*mut c_void) -> *const OsslParam),
-    ),
-    function(
-        PROVIDER_GET_PARAMS,
-        erased!(get_params, unsafe extern "C" fn(*mut c_void, *mut OsslParam) -> c_int),
-    ),
-    function(
-        PROVIDER_QUERY_OPERATION,
-        erased!(
-            query_operation,
-            unsafe extern "C" fn(*mut c_void, c_int, *mut c_int) -> *const OsslAlgorithm
-        ),
-    ),
-    function(
-        PROVIDER_GET_REASON_STRINGS,
-        erased!(reason_strings, unsafe extern "C" fn(*mut c_void) -> *const Item),
-    ),
-    Dispatch { id: 0, function: None },
+    function!(PROVIDER_TEARDOWN, teardown, Teardown),
+    function!(PROVIDER_GETTABLE_PARAMS, gettable_params, Gettable),
+    function!(PROVIDER_GET_PARAMS, get_params, GetParams),
+    function!(PROVIDER_QUERY_OPERATION, query_operation, QueryOperation),
+    function!(PROVIDER_GET_REASON_STRINGS, reason_strings, ReasonStrings),
+    END_OF_TABLE,
 ]);
 
 const CIPHERS: usize = ALGORITHMS.len();
 
+/// The end of a table of algorithms.
+const NONE: OsslAlgorithm =
+    OsslAlgorithm { names: null(), properties: null(), implementation: null(), description: null() };
+
 static CIPHER_TABLE: Table<[OsslAlgorithm; CIPHERS + 1]> = Table({
-    const NONE: OsslAlgorithm =
-        OsslAlgorithm { names: null(), properties: null(), implementation: null(), description: null() };
     let mut table = [NONE; CIPHERS + 1];
     let mut i = 0;
     while i < CIPHERS {
@@ -105,12 +64,11 @@ static SKEY_TABLE: Table<[OsslAlgorithm; 2]> = Table([
         implementation: skey::DISPATCH.as_ptr(),
         description: c"AES keys by Lockstep".as_ptr(),
     },
-    OsslAlgorithm { names: null(), properties: null(), implementation: null(), description: null() },
+    NONE,
 ]);
 
 static REASONS: Table<[Item; Reason::OWN.len() + 1]> = Table({
-    const NONE: Item = Item { id: 0, text: null() };
-    let mut items = [NONE; Reason::OWN.len() + 1];
+    let mut items = [const { Item { id: 0, text: null() } }; Reason::OWN.len() + 1];
     let mut i = 0;
     while i < Reason::OWN.len() {
         items[i] = Item { id: Reason::OWN[i].0 as u32, text: Reason::OWN[i].1.as_ptr() };

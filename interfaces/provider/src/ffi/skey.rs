@@ -11,11 +11,11 @@ use std::ptr::null_mut;
 use zeroize::Zeroizing;
 
 use super::guard::guarded;
-use super::param::{END, Kind, entry, iter_set_params};
-use super::provider::{erased, instance};
-use super::types::{
-    Dispatch, Function, OsslParam, SKEYMGMT_EXPORT, SKEYMGMT_FREE, SKEYMGMT_IMP_SETTABLE_PARAMS,
-    SKEYMGMT_IMPORT, SKEYMGMT_SELECT_SECRET_KEY,
+use super::table::{END_OF_TABLE, function, instance};
+use crate::libcrypto::param::{END, Kind, entry, iter_set_params};
+use crate::libcrypto::types::{
+    Dispatch, OsslParam, SKEYMGMT_EXPORT, SKEYMGMT_FREE, SKEYMGMT_IMP_SETTABLE_PARAMS, SKEYMGMT_IMPORT,
+    SKEYMGMT_SELECT_SECRET_KEY,
 };
 use crate::reason::Reason;
 
@@ -31,17 +31,13 @@ type Export = unsafe extern "C" fn(*mut c_void, c_int, Option<Callback>, *mut c_
 type Free = unsafe extern "C" fn(*mut c_void);
 type Settable = unsafe extern "C" fn(*mut c_void) -> *const OsslParam;
 
-const fn function(id: c_int, function: Function) -> Dispatch {
-    Dispatch { id, function: Some(function) }
-}
-
 /// The functions of keys.
 pub(super) const DISPATCH: [Dispatch; 5] = [
-    function(SKEYMGMT_FREE, erased!(free, Free)),
-    function(SKEYMGMT_IMPORT, erased!(import, Import)),
-    function(SKEYMGMT_EXPORT, erased!(export, Export)),
-    function(SKEYMGMT_IMP_SETTABLE_PARAMS, erased!(settable, Settable)),
-    Dispatch { id: 0, function: None },
+    function!(SKEYMGMT_FREE, free, Free),
+    function!(SKEYMGMT_IMPORT, import, Import),
+    function!(SKEYMGMT_EXPORT, export, Export),
+    function!(SKEYMGMT_IMP_SETTABLE_PARAMS, settable, Settable),
+    END_OF_TABLE,
 ];
 
 unsafe extern "C" fn import(
@@ -61,11 +57,11 @@ unsafe extern "C" fn import(
         let bytes = match key {
             Some(Ok(bytes)) if matches!(bytes.len(), 16 | 24 | 32) => bytes,
             Some(Err(reason)) => {
-                instance.core.raise(reason, None);
+                instance.resources.core.raise(reason, None);
                 return null_mut();
             }
             _ => {
-                instance.core.raise(Reason::KeyLength, None);
+                instance.resources.core.raise(Reason::KeyLength, None);
                 return null_mut();
             }
         };
@@ -73,7 +69,7 @@ unsafe extern "C" fn import(
         unsafe {
             let place = alloc(Layout::new::<SecretKey>()).cast::<SecretKey>();
             if place.is_null() {
-                instance.core.raise(Reason::OutOfMemory, None);
+                instance.resources.core.raise(Reason::OutOfMemory, None);
                 return null_mut();
             }
             place.write(SecretKey { bytes: Zeroizing::new([0; 32]), len: bytes.len() });

@@ -8,51 +8,23 @@
 
 use std::ffi::CStr;
 
-use lockstep::provider_settings::NAMES;
+use lockstep_provider_settings::NAMES;
 
 use super::Section;
 
 /// Characters that are inserted into a name or substituted for one of its letters.
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz_-";
 
-/// Synonyms of a setting.
-const WORDS: [(&str, &[&str]); NAMES.len()] = [
-    ("device", &["dev", "device_name", "device-name", "gpu", "backend", "processor"]),
-    ("kernel", &["kernel_name", "kernel-name", "implementation"]),
-    (
-        "threads",
-        &[
-            "nthreads",
-            "num_threads",
-            "num-threads",
-            "max_threads",
-            "max-threads",
-            "thread_count",
-            "cpus",
-            "cores",
-        ],
-    ),
-    ("threshold", &["min_size", "min-size", "min_bytes", "cutoff", "crossover", "threshold_bytes"]),
-    ("verify", &["verification", "verify_results", "validate"]),
-    ("calibrate", &["calibration", "auto_calibrate", "auto-calibrate", "measure"]),
-    (
-        "ahead",
-        &["lookahead", "look_ahead", "read_ahead", "readahead", "prefetch", "keystream", "keystream_ahead"],
-    ),
-    (
-        "trace",
-        &[
-            "tracefile",
-            "trace_file",
-            "trace-file",
-            "trace_to",
-            "tracing",
-            "logfile",
-            "log_file",
-            "log-file",
-            "log",
-        ],
-    ),
+/// Synonyms of a setting, separated by spaces.
+const WORDS: [(&str, &str); NAMES.len()] = [
+    ("device", "dev device_name device-name gpu backend processor"),
+    ("kernel", "kernel_name kernel-name implementation"),
+    ("threads", "nthreads num_threads num-threads max_threads max-threads thread_count cpus cores"),
+    ("threshold", "min_size min-size min_bytes cutoff crossover threshold_bytes"),
+    ("verify", "verification verify_results validate"),
+    ("calibrate", "calibration auto_calibrate auto-calibrate measure"),
+    ("ahead", "lookahead look_ahead read_ahead readahead prefetch keystream keystream_ahead"),
+    ("trace", "tracefile trace_file trace-file trace_to tracing logfile log_file log-file log"),
 ];
 
 /// A misspelt name in the section, and the setting that was probably meant.
@@ -92,7 +64,7 @@ impl Names {
 }
 
 /// Mistakes in a name, and synonyms.
-fn mistakes(name: &str, words: &[&str]) -> Names {
+fn mistakes(name: &str, words: &str) -> Names {
     let right = name.as_bytes();
     let mut first_mistake = Names::default();
     usual_mistakes(right, &mut first_mistake);
@@ -104,7 +76,7 @@ fn mistakes(name: &str, words: &[&str]) -> Names {
         all.add(&[&first_mistake.to_ascii_uppercase()]);
         all.add(&[&first_mistake[..1].to_ascii_uppercase(), &first_mistake[1..]]);
     }
-    words.iter().for_each(|word| all.add(&[word.as_bytes()]));
+    words.split(' ').for_each(|word| all.add(&[word.as_bytes()]));
     for prefix in ["lockstep_", "lockstep-", "lockstep."] {
         all.add(&[prefix.as_bytes(), right]);
     }
@@ -142,7 +114,7 @@ mod tests {
     use super::*;
 
     fn all() -> Vec<(String, &'static str)> {
-        let of = |(name, words): &(&'static str, &[&str])| {
+        let of = |(name, words): &(&'static str, &str)| {
             let name = *name;
             let wrong = mistakes(name, words);
             wrong.iter().map(|wrong| (wrong.to_str().unwrap().to_string(), name)).collect::<Vec<_>>()

@@ -1,15 +1,13 @@
 //! Keystream of GCM computed ahead.
 
-use std::sync::Arc;
-
 use lockstep::hazmat::inline::{InlineGcm, Span};
 use lockstep::hazmat::work::Pass;
 
 use crate::ahead::{KeystreamAhead, KeystreamPool};
-use crate::ffi::heap;
-use crate::instance::Instance;
 use crate::key::ContextKey;
 use crate::reason::Outcome;
+use crate::resources::Resources;
+use crate::system::heap;
 
 /// Keystream computed ahead, if it is in use. On the heap, so that contexts without it are small and fast to copy.
 pub(super) struct Ahead(Vec<InUse>);
@@ -77,12 +75,12 @@ impl InUse {
         &mut self,
         gcm: &mut InlineGcm,
         keystream_pool: &KeystreamPool,
-        instance: &Arc<Instance>,
+        resources: &Resources,
         data: Span<'_>,
     ) -> bool {
         let InUse { key, keystream } = self;
         gcm.update_by(data, &mut |counter, blocks| {
-            keystream.apply(keystream_pool, instance, key, counter, blocks);
+            keystream.apply(keystream_pool, resources, key, counter, blocks);
         })
     }
 }

@@ -3,10 +3,12 @@
 use std::process::Command;
 use std::ptr::null;
 
+use lockstep::hazmat::mode::incremental::BlockIo;
+
 use super::*;
-use crate::ffi::buffers::Buffers;
-use crate::ffi::core::Core;
-use crate::ffi::param::{GetParam, Parameters, SetParam, list};
+use crate::libcrypto::buffers::Buffers;
+use crate::libcrypto::core::Core;
+use crate::libcrypto::param::{GetParam, Parameters, SetParam, list};
 
 /// The methods in which a context can panic.
 const METHODS: [&str; 8] = ["init", "update", "aad", "set_message_len", "finish", "one_shot", "get", "set"];
@@ -27,8 +29,9 @@ impl Faulty {
 }
 
 impl Cipher for Faulty {
-    const GETTABLE: Parameters = list!(entry(c"num", Kind::Unsigned, UINT));
-    const SETTABLE: Parameters = list!(entry(c"num", Kind::Unsigned, UINT));
+    const MODES: &'static [Mode] = &[];
+    const GETTABLE: Parameters = list!(NUM);
+    const SETTABLE: Parameters = list!(NUM);
 
     fn new(_: &Arc<Instance>, _: &'static Algorithm) -> Self {
         Faulty { panics_in: "", values: None }

@@ -24,7 +24,7 @@ impl Process {
 }
 
 /// Registers the handler that counts forks.
-pub(super) fn count_forks() {
+pub(crate) fn count_forks() {
     extern "C" fn in_child() {
         FORKS.fetch_add(1, Ordering::Relaxed);
     }
@@ -54,7 +54,7 @@ pub(crate) fn at_exit(body: fn()) {
 }
 
 /// True in set-user-ID programs and programs with capabilities.
-pub(super) fn is_privileged() -> bool {
+pub(crate) fn is_privileged() -> bool {
     // SAFETY: these calls only read attributes of the process.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     return unsafe { libc::getauxval(libc::AT_SECURE) } != 0;

@@ -35,7 +35,7 @@ unsafe impl Sync for Core {}
 impl Core {
     /// # Safety
     /// The arguments of `OSSL_provider_init`: `functions` is an array that ends with number 0.
-    pub(super) unsafe fn new(handle: *const CoreHandle, functions: *const Dispatch) -> Core {
+    pub(crate) unsafe fn new(handle: *const CoreHandle, functions: *const Dispatch) -> Core {
         let mut core =
             Core { handle, get_params: None, new_error: None, set_error_debug: None, vset_error: None };
         let mut next = functions;

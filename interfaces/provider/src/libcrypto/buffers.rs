@@ -62,18 +62,6 @@ impl<'a> Buffers<'a> {
         self.bits
     }
 
-    /// Bytes of input.
-    #[inline(always)]
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Bytes of output space.
-    #[inline(always)]
-    pub(crate) fn room(&self) -> usize {
-        self.room
-    }
-
     /// True if the input pointer is null. This is not the same as an empty input, whose pointer may be valid.
     pub(crate) fn has_no_input(&self) -> bool {
         self.input.is_null()
@@ -82,26 +70,6 @@ impl<'a> Buffers<'a> {
     /// True if input and output are at the same address.
     pub(crate) fn in_place(&self) -> bool {
         ptr::eq(self.input, self.output)
-    }
-
-    /// Copies input from offset `at`.
-    pub(crate) fn read(&self, at: usize, into: &mut [u8]) {
-        assert!(at <= self.len && into.len() <= self.len - at, "reading beyond the input");
-        if !into.is_empty() {
-            // SAFETY: the range is inside the input, as just checked. `into` is a mutable borrow, so it does not
-            // overlap the input.
-            unsafe { ptr::copy_nonoverlapping(self.input.add(at), into.as_mut_ptr(), into.len()) }
-        }
-    }
-
-    /// `len` bytes of the input from offset `at`. The borrow prevents writes while the slice is in use.
-    pub(crate) fn input(&self, at: usize, len: usize) -> &[u8] {
-        assert!(at <= self.len && len <= self.len - at, "reading beyond the input");
-        if len == 0 {
-            return &[];
-        }
-        // SAFETY: the range is inside the input, as just checked, and is borrowed as long as the slice lives.
-        unsafe { slice::from_raw_parts(self.input.add(at), len) }
     }
 
     /// `len` bytes of the written output from offset `at`.
@@ -123,34 +91,6 @@ impl<'a> Buffers<'a> {
         }
     }
 
-    /// Moves the input if input and output overlap partially. After this call, input and output are the same memory or
-    /// do not overlap. They can then be processed piece by piece from start to end.
-    ///
-    /// # Errors
-    /// [`Reason::OutputTooSmall`]
-    pub(crate) fn resolve_overlap(&mut self) -> Outcome<()> {
-        if self.room < self.len {
-            return Err(Reason::OutputTooSmall);
-        }
-        let apart = (self.input as usize).abs_diff(self.output as usize) >= self.len;
-        if !apart && !self.in_place() {
-            // SAFETY: both pointers are valid for `len` bytes, and `copy` allows overlap.
-            unsafe { ptr::copy(self.input, self.output, self.len) };
-            self.input = self.output;
-        }
-        Ok(())
-    }
-
-    /// Writes output at offset `at`.
-    pub(crate) fn write(&mut self, at: usize, from: &[u8]) {
-        assert!(at <= self.room && from.len() <= self.room - at, "writing beyond the output");
-        if !from.is_empty() {
-            // SAFETY: the range is inside the output, as just checked. `from` is borrowed, so it does not overlap the
-            // output.
-            unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.output.add(at), from.len()) }
-        }
-    }
-
     /// The whole input, with output of the same length. Both begin at offset 0.
     ///
     /// # Errors
@@ -161,28 +101,6 @@ impl<'a> Buffers<'a> {
             return Err(Reason::OutputTooSmall);
         }
         Ok(self.part(0, 0, self.len))
-    }
-
-    /// `len` bytes of input at offset `from`, with their output at offset `to`. The output may overlap other parts of
-    /// the input, so all other input must have been read before.
-    #[inline(always)]
-    pub(crate) fn part(&mut self, from: usize, to: usize, len: usize) -> Span<'_> {
-        assert!(from <= self.len && len <= self.len - from, "reading beyond the input");
-        assert!(to <= self.room && len <= self.room - to, "writing beyond the output");
-        if len == 0 {
-            return Span::in_place(&mut []);
-        }
-        // SAFETY: the offsets are inside both ranges, as just checked.
-        let (mut input, output) = unsafe { (self.input.add(from), self.output.add(to)) };
-        let apart = (input as usize).abs_diff(output as usize) >= len;
-        if !apart && !ptr::eq(input, output) {
-            // SAFETY: both pointers are valid for `len` bytes, and `copy` allows overlap.
-            unsafe { ptr::copy(input, output, len) };
-            input = output;
-        }
-        // SAFETY: both pointers are valid for `len` bytes as long as `self` is borrowed. The two ranges are now equal
-        // or do not overlap.
-        unsafe { Span::from_raw(input, output, len) }
     }
 
     /// Copies `len` bytes of the input at offset `from` to the output at offset `to`, and returns `room` bytes of the output
@@ -242,15 +160,40 @@ impl BlockIo for Buffers<'_> {
     }
 
     fn read(&self, at: usize, into: &mut [u8]) {
-        Buffers::read(self, at, into);
+        assert!(at <= self.len && into.len() <= self.len - at, "reading beyond the input");
+        if !into.is_empty() {
+            // SAFETY: the range is inside the input, as just checked. `into` is a mutable borrow, so it does not
+            // overlap the input.
+            unsafe { ptr::copy_nonoverlapping(self.input.add(at), into.as_mut_ptr(), into.len()) }
+        }
     }
 
     #[inline(always)]
     fn part(&mut self, from: usize, to: usize, len: usize) -> Span<'_> {
-        Buffers::part(self, from, to, len)
+        assert!(from <= self.len && len <= self.len - from, "reading beyond the input");
+        assert!(to <= self.room && len <= self.room - to, "writing beyond the output");
+        if len == 0 {
+            return Span::in_place(&mut []);
+        }
+        // SAFETY: the offsets are inside both ranges, as just checked.
+        let (mut input, output) = unsafe { (self.input.add(from), self.output.add(to)) };
+        let apart = (input as usize).abs_diff(output as usize) >= len;
+        if !apart && !ptr::eq(input, output) {
+            // SAFETY: both pointers are valid for `len` bytes, and `copy` allows overlap.
+            unsafe { ptr::copy(input, output, len) };
+            input = output;
+        }
+        // SAFETY: both pointers are valid for `len` bytes as long as `self` is borrowed. The two ranges are now equal
+        // or do not overlap.
+        unsafe { Span::from_raw(input, output, len) }
     }
 
-    fn write(&mut self, at: usize, bytes: &[u8]) {
-        Buffers::write(self, at, bytes);
+    fn write(&mut self, at: usize, from: &[u8]) {
+        assert!(at <= self.room && from.len() <= self.room - at, "writing beyond the output");
+        if !from.is_empty() {
+            // SAFETY: the range is inside the output, as just checked. `from` is borrowed, so it does not overlap the
+            // output.
+            unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.output.add(at), from.len()) }
+        }
     }
 }

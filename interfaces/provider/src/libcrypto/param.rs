@@ -49,7 +49,7 @@ pub(crate) const fn entry(name: &'static CStr, kind: Kind, size: usize) -> OsslP
 
 /// A list of gettable or settable parameters, with its end.
 #[derive(Clone, Copy)]
-pub(crate) struct Parameters(pub(super) &'static [OsslParam]);
+pub(crate) struct Parameters(pub(crate) &'static [OsslParam]);
 
 impl Parameters {
     /// Creates a list; called by `list!`, which adds the end.
@@ -59,13 +59,41 @@ impl Parameters {
     }
 }
 
-/// A list of parameters.
+/// A list of parameters of [`name`].
 macro_rules! list {
-    ($($entry:expr),* $(,)?) => {
-        $crate::ffi::param::Parameters::new(&[$($entry,)* $crate::ffi::param::END])
+    ($($name:ident)*) => {
+        $crate::libcrypto::param::Parameters::new(&[
+            $($crate::libcrypto::param::name::$name,)* $crate::libcrypto::param::END
+        ])
     };
 }
 pub(crate) use list;
+
+/// The parameters of contexts.
+pub(crate) mod name {
+    use super::{Kind, OsslParam, SIZE, UINT, entry};
+
+    pub(crate) const CTS_MODE: OsslParam = entry(c"cts_mode", Kind::Text, 0);
+    pub(crate) const IV: OsslParam = entry(c"iv", Kind::Octets, 0);
+    pub(crate) const IV_GENERATED: OsslParam = entry(c"iv-generated", Kind::Unsigned, UINT);
+    pub(crate) const IVLEN: OsslParam = entry(c"ivlen", Kind::Unsigned, SIZE);
+    pub(crate) const KEYLEN: OsslParam = entry(c"keylen", Kind::Unsigned, SIZE);
+    pub(crate) const NUM: OsslParam = entry(c"num", Kind::Unsigned, UINT);
+    pub(crate) const PADDING: OsslParam = entry(c"padding", Kind::Unsigned, UINT);
+    pub(crate) const SPEED: OsslParam = entry(c"speed", Kind::Unsigned, UINT);
+    pub(crate) const TAG: OsslParam = entry(c"tag", Kind::Octets, 0);
+    pub(crate) const TAGLEN: OsslParam = entry(c"taglen", Kind::Unsigned, SIZE);
+    pub(crate) const TLS_AAD: OsslParam = entry(c"tlsaad", Kind::Octets, 0);
+    pub(crate) const TLS_AAD_PAD: OsslParam = entry(c"tlsaadpad", Kind::Unsigned, SIZE);
+    pub(crate) const TLS_IV_FIXED: OsslParam = entry(c"tlsivfixed", Kind::Octets, 0);
+    pub(crate) const TLS_IV_GEN: OsslParam = entry(c"tlsivgen", Kind::Octets, 0);
+    pub(crate) const TLS_IV_INV: OsslParam = entry(c"tlsivinv", Kind::Octets, 0);
+    pub(crate) const TLS_MAC: OsslParam = entry(c"tls-mac", Kind::OctetPointer, 0);
+    pub(crate) const TLS_MAC_SIZE: OsslParam = entry(c"tls-mac-size", Kind::Unsigned, SIZE);
+    pub(crate) const TLS_VERSION: OsslParam = entry(c"tls-version", Kind::Unsigned, UINT);
+    pub(crate) const UPDATED_IV: OsslParam = entry(c"updated-iv", Kind::Octets, 0);
+    pub(crate) const USE_BITS: OsslParam = entry(c"use-bits", Kind::Unsigned, UINT);
+}
 
 /// The end of a list.
 pub(crate) const END: OsslParam =
@@ -135,16 +163,18 @@ impl SetParam<'_> {
     pub(crate) fn number(&self) -> Outcome<u64> {
         let error = Reason::ParameterType;
         let bytes = self.bytes_of().filter(|bytes| (1..=16).contains(&bytes.len())).ok_or(error)?;
-        let number = Number::native(bytes);
-        let signed = match self.0.data_type {
-            PARAM_INTEGER => true,
+        let fold = |value: u128, byte: &u8| (value << 8) | u128::from(*byte);
+        let value = if cfg!(target_endian = "little") {
+            bytes.iter().rev().fold(0, fold)
+        } else {
+            bytes.iter().fold(0, fold)
+        };
+        let is_negative = match self.0.data_type {
+            PARAM_INTEGER => value >> (8 * bytes.len() - 1) == 1,
             PARAM_UNSIGNED_INTEGER => false,
             _ => return Err(error),
         };
-        if signed && number.negative() {
-            return Err(error);
-        }
-        u64::try_from(number.value).map_err(|_| error)
+        if is_negative { Err(error) } else { u64::try_from(value).map_err(|_| error) }
     }
 
     /// A number that fits `unsigned int`.
@@ -199,29 +229,6 @@ impl SetParam<'_> {
     }
 }
 
-/// A number of up to 16 bytes.
-struct Number {
-    value: u128,
-    len: usize,
-}
-
-impl Number {
-    /// Converts bytes in the machine's byte order.
-    fn native(bytes: &[u8]) -> Number {
-        let fold = |value: u128, byte: &u8| (value << 8) | u128::from(*byte);
-        let value = if cfg!(target_endian = "little") {
-            bytes.iter().rev().fold(0, fold)
-        } else {
-            bytes.iter().fold(0, fold)
-        };
-        Number { value, len: bytes.len() }
-    }
-
-    fn negative(&self) -> bool {
-        (self.value >> (8 * self.len - 1)) & 1 == 1
-    }
-}
-
 impl GetParam<'_> {
     /// The name.
     pub(crate) fn name(&self) -> &[u8] {
@@ -266,19 +273,7 @@ impl GetParam<'_> {
     /// as the context.
     pub(crate) fn octets(&mut self, value: &[u8]) -> Outcome<()> {
         match self.0.data_type {
-            PARAM_OCTET_STRING => {
-                self.0.return_size = value.len();
-                if self.0.data.is_null() {
-                    return Ok(());
-                }
-                if self.0.data_size < value.len() {
-                    return Err(Reason::ParameterRoom);
-                }
-                // SAFETY: data has room for data_size bytes, which are enough.
-                unsafe { slice::from_raw_parts_mut(self.0.data.cast::<u8>(), value.len()) }
-                    .copy_from_slice(value);
-                Ok(())
-            }
+            PARAM_OCTET_STRING => self.copy(value, value),
             PARAM_OCTET_PTR if value.is_empty() => self.pointer(std::ptr::null(), 0),
             PARAM_OCTET_PTR => self.pointer(value.as_ptr().cast(), value.len()),
             _ => Err(Reason::ParameterType),
@@ -310,25 +305,25 @@ impl GetParam<'_> {
     pub(crate) fn text(&mut self, value: &'static CStr) -> Outcome<()> {
         match self.0.data_type {
             PARAM_UTF8_PTR => self.pointer(value.as_ptr().cast(), value.to_bytes().len()),
-            PARAM_UTF8_STRING => {
-                let bytes = value.to_bytes();
-                self.0.return_size = bytes.len();
-                if self.0.data.is_null() {
-                    return Ok(());
-                }
-                if self.0.data_size < bytes.len() {
-                    return Err(Reason::ParameterRoom);
-                }
-                // As in OpenSSL, the terminating NUL is written only if there is space for it.
-                let with_nul = value.to_bytes_with_nul();
-                let bytes = &with_nul[..with_nul.len().min(self.0.data_size)];
-                // SAFETY: data has room for data_size bytes, which are enough.
-                unsafe { slice::from_raw_parts_mut(self.0.data.cast::<u8>(), bytes.len()) }
-                    .copy_from_slice(bytes);
-                Ok(())
-            }
+            // As in OpenSSL, the terminating NUL is written only if there is space for it.
+            PARAM_UTF8_STRING => self.copy(value.to_bytes(), value.to_bytes_with_nul()),
             _ => Err(Reason::ParameterType),
         }
+    }
+
+    /// Copies a value. `with_end` is the value with an end, which is copied as far as there is space for it.
+    fn copy(&mut self, value: &[u8], with_end: &[u8]) -> Outcome<()> {
+        self.0.return_size = value.len();
+        if self.0.data.is_null() {
+            return Ok(());
+        }
+        if self.0.data_size < value.len() {
+            return Err(Reason::ParameterRoom);
+        }
+        let bytes = &with_end[..with_end.len().min(self.0.data_size)];
+        // SAFETY: data has room for data_size bytes, which are enough.
+        unsafe { slice::from_raw_parts_mut(self.0.data.cast::<u8>(), bytes.len()) }.copy_from_slice(bytes);
+        Ok(())
     }
 
     fn pointer(&mut self, value: *const c_void, len: usize) -> Outcome<()> {

@@ -1,17 +1,17 @@
 //! The settings of the OpenSSL provider: their names, their values, and the devices that they may name. The provider
 //! reads them from `openssl.cnf` and from the environment; `lockstep openssl-conf` writes them to `openssl.cnf`. Both
-//! use this module to check the settings.
+//! use this crate to check the settings.
+#![forbid(unsafe_code)]
 
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
 
-use crate::Engine;
-use crate::engine::MAX_THREADS;
-use crate::error::{Error, Result};
-use crate::hazmat::names::{BackendName, DeviceSelector, KernelName};
-use crate::hazmat::shown;
-use crate::hazmat::verify::Verify;
+use lockstep::engine::MAX_THREADS;
+use lockstep::hazmat::names::{BackendName, DeviceSelector, KernelName};
+use lockstep::hazmat::shown;
+use lockstep::hazmat::verify::Verify;
+use lockstep::{Engine, Error, Result};
 
 /// The names in the configuration file. In the environment they are in upper case, with the prefix `LOCKSTEP_`.
 pub const NAMES: [&str; 8] =

@@ -1,0 +1,341 @@
+//! Contexts of authenticated encryption: key, IV, additional data, data, tag.
+//!
+//! A context is the same for all modes. What differs between the modes, as in OpenSSL's default provider, is in the
+//! [`Rules`] of a mode, and in the functions of [`AeadMode`].
+
+use std::sync::Arc;
+
+use lockstep::aead::{Direction, Lengths};
+use lockstep::hazmat::inline::Block;
+use lockstep::hazmat::mode::incremental::BlockIo;
+
+use super::Cipher;
+use crate::algorithm::{Algorithm, Mode};
+use crate::instance::Instance;
+use crate::libcrypto::buffers::Buffers;
+use crate::libcrypto::param::{GetParam, Parameters, SetParam};
+use crate::reason::{Outcome, Reason};
+
+/// The longest IV, as in OpenSSL.
+const MAX_IV: usize = 128;
+
+/// Bytes of the additional data of a TLS 1.2 record: sequence number, type, version, length.
+pub(super) const TLS_AAD: usize = 13;
+/// Bytes of the IV that are sent in a record.
+pub(super) const TLS_EXPLICIT_IV: usize = 8;
+/// Bytes of the IV that are not sent.
+pub(super) const TLS_FIXED_IV: usize = 4;
+
+/// The state of an IV. No IV is used for two messages, unless the caller sets it again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IvState {
+    /// Not set. Encryption by GCM then generates a random IV.
+    Missing,
+    /// Set, and not used yet.
+    Fresh,
+    /// The message has started.
+    InUse,
+    /// The message has ended.
+    Used,
+}
+
+/// What differs between the modes.
+pub(crate) struct Rules {
+    pub(super) gettable: Parameters,
+    pub(super) settable: Parameters,
+    /// Bytes of an IV; `None` if the IV is ignored.
+    pub(super) iv_lengths: Option<Lengths>,
+    /// Bytes of the IV if no other length is set.
+    pub(super) iv_len: usize,
+    /// There are parameters for the IV and its length.
+    pub(super) has_iv_params: bool,
+    /// The length of the IV must be set before the IV.
+    pub(super) iv_len_comes_first: bool,
+    /// Bytes of the tag if no other length is set.
+    pub(super) tag_len: usize,
+    /// The tag may be read in part.
+    pub(super) tag_may_be_cut: bool,
+    /// The parameter for the length of the key can be set, to the length that the key has.
+    pub(super) checks_key_len: bool,
+}
+
+/// Keys and state of a mode.
+pub(crate) trait AeadMode: Sized + Send + Sync {
+    const MODE: Mode;
+    const RULES: Rules;
+
+    /// The state without a key.
+    fn new() -> Self;
+
+    /// Returns a copy with the same state.
+    fn duplicate(&self) -> Outcome<Self>;
+
+    fn has_key(&self) -> bool;
+
+    /// Replaces the key.
+    fn set_key(&mut self, instance: &Instance, key: &[u8]) -> Outcome<()>;
+
+    /// Called at the end of each init that has not failed.
+    fn after_init(context: &mut AeadContext<Self>, key_is_new: bool, iv_is_new: bool);
+
+    /// True if [`AeadMode::set_key`] leaves no copy of the key on the stack.
+    fn rekeys_in_place(&self, _instance: &Instance) -> bool {
+        false
+    }
+
+    /// True if [`AeadMode::duplicate`] leaves no copy of the key on the stack.
+    fn copies_in_place(&self) -> bool {
+        false
+    }
+
+    fn update(context: &mut AeadContext<Self>, data: Buffers<'_>) -> Outcome<usize>;
+
+    fn aad(context: &mut AeadContext<Self>, aad: &[u8]) -> Outcome<()>;
+
+    /// Sets the length of the message. Most modes do not need it in advance.
+    fn set_message_len(context: &mut AeadContext<Self>, _len: usize) -> Outcome<()> {
+        if context.has_key() { Ok(()) } else { Err(Reason::NoKey) }
+    }
+
+    fn finish(context: &mut AeadContext<Self>, output: Buffers<'_>) -> Outcome<usize>;
+
+    fn one_shot(context: &mut AeadContext<Self>, data: Buffers<'_>) -> Outcome<usize> {
+        Self::update(context, data)
+    }
+
+    /// Called before the IV is read.
+    fn provide_iv(_context: &mut AeadContext<Self>) -> Outcome<()> {
+        Ok(())
+    }
+
+    /// Called after the tag has been read.
+    fn after_tag(_context: &mut AeadContext<Self>) {}
+
+    fn set_tag(context: &mut AeadContext<Self>, param: &SetParam<'_>) -> Outcome<()>;
+
+    /// The state of the IV after another length was set.
+    fn iv_len_changed(_context: &mut AeadContext<Self>) -> IvState {
+        IvState::Missing
+    }
+
+    /// Gets a parameter that not all modes have.
+    fn get(_context: &mut AeadContext<Self>, _param: &mut GetParam<'_>) -> Outcome<()> {
+        Ok(())
+    }
+
+    /// Sets a parameter that not all modes have.
+    fn set(_context: &mut AeadContext<Self>, _param: &SetParam<'_>) -> Outcome<()> {
+        Ok(())
+    }
+}
+
+/// A context of authenticated encryption.
+pub(crate) struct AeadContext<M> {
+    pub(super) instance: Arc<Instance>,
+    algorithm: &'static Algorithm,
+    pub(super) encrypts: bool,
+    pub(super) mode: M,
+    pub(super) iv: [u8; MAX_IV],
+    pub(super) iv_len: usize,
+    pub(super) iv_state: IvState,
+    /// The tag: the result of encryption, or the tag to compare with.
+    pub(super) tag: Block,
+    pub(super) tag_len: usize,
+    /// True if `tag` is the tag to compare with.
+    pub(super) tag_is_set: bool,
+    /// True if `tag` is the tag of the last encrypted message and no other message has been started.
+    pub(super) tag_is_made: bool,
+    /// The additional data of the next TLS record.
+    pub(super) record_aad: Option<[u8; TLS_AAD]>,
+    pub(super) record_growth: usize,
+}
+
+impl<M: AeadMode> Cipher for AeadContext<M> {
+    const MODES: &'static [Mode] = &[M::MODE];
+    const GETTABLE: Parameters = M::RULES.gettable;
+    const SETTABLE: Parameters = M::RULES.settable;
+
+    fn new(instance: &Arc<Instance>, algorithm: &'static Algorithm) -> Self {
+        AeadContext {
+            instance: Arc::clone(instance),
+            algorithm,
+            encrypts: true,
+            mode: M::new(),
+            iv: [0; MAX_IV],
+            iv_len: M::RULES.iv_len,
+            iv_state: IvState::Missing,
+            tag: [0; 16],
+            tag_len: M::RULES.tag_len,
+            tag_is_set: false,
+            tag_is_made: false,
+            record_aad: None,
+            record_growth: 0,
+        }
+    }
+
+    fn duplicate(&self) -> Outcome<Self> {
+        Ok(AeadContext { instance: Arc::clone(&self.instance), mode: self.mode.duplicate()?, ..*self })
+    }
+
+    fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
+        if self.encrypts != encrypts && self.iv_state == IvState::InUse {
+            // A message cannot change direction.
+            self.iv_state = IvState::Used;
+        }
+        self.encrypts = encrypts;
+        let iv = iv.filter(|_| M::RULES.iv_lengths.is_some());
+        if let (Some(iv), Some(lengths)) = (iv, M::RULES.iv_lengths)
+            && (!lengths.contains(iv.len()) || M::RULES.iv_len_comes_first && iv.len() != self.iv_len)
+        {
+            return Err(Reason::IvLength);
+        }
+        if let Some(key) = key {
+            self.mode.set_key(&self.instance, key)?;
+            if self.iv_state == IvState::InUse {
+                // The message has ended. Its IV is not used again, because the new key may be the same.
+                self.iv_state = IvState::Used;
+            }
+        }
+        if let Some(iv) = iv {
+            self.iv_len = iv.len();
+            self.iv[..iv.len()].copy_from_slice(iv);
+            self.iv_state = IvState::Fresh;
+        }
+        M::after_init(self, key.is_some(), iv.is_some());
+        Ok(())
+    }
+
+    fn has_key(&self) -> bool {
+        self.mode.has_key()
+    }
+
+    fn encrypts(&self) -> bool {
+        self.encrypts
+    }
+
+    fn rekeys_in_place(&self) -> bool {
+        self.mode.rekeys_in_place(&self.instance)
+    }
+
+    fn copies_in_place(&self) -> bool {
+        self.mode.copies_in_place()
+    }
+
+    #[inline(always)]
+    fn update(&mut self, data: Buffers<'_>) -> Outcome<usize> {
+        M::update(self, data)
+    }
+
+    fn aad(&mut self, aad: &[u8]) -> Outcome<()> {
+        M::aad(self, aad)
+    }
+
+    fn set_message_len(&mut self, len: usize) -> Outcome<()> {
+        M::set_message_len(self, len)
+    }
+
+    fn finish(&mut self, output: Buffers<'_>) -> Outcome<usize> {
+        M::finish(self, output)
+    }
+
+    fn one_shot(&mut self, data: Buffers<'_>) -> Outcome<usize> {
+        M::one_shot(self, data)
+    }
+
+    fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
+        match param.name() {
+            b"keylen" => param.number(self.algorithm.key_len as u64),
+            b"ivlen" if M::RULES.has_iv_params => param.number(self.iv_len as u64),
+            b"taglen" => param.number(self.tag_len as u64),
+            b"iv" | b"updated-iv" if M::RULES.has_iv_params => {
+                M::provide_iv(self)?;
+                if !param.is_size_query() && param.room() < self.iv_len {
+                    return Err(Reason::IvLength);
+                }
+                param.octets(&self.iv[..self.iv_len])
+            }
+            b"tag" => self.get_tag(param),
+            _ => M::get(self, param),
+        }
+    }
+
+    fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
+        match param.name() {
+            b"keylen" if M::RULES.checks_key_len => {
+                if param.size()? != self.algorithm.key_len {
+                    return Err(Reason::KeyLength);
+                }
+            }
+            b"tag" => M::set_tag(self, param)?,
+            b"ivlen" if M::RULES.has_iv_params => {
+                let len = param.size()?;
+                if !M::RULES.iv_lengths.is_some_and(|lengths| lengths.contains(len)) {
+                    return Err(Reason::IvLength);
+                }
+                if len != self.iv_len {
+                    self.iv_len = len;
+                    self.iv_state = M::iv_len_changed(self);
+                }
+            }
+            _ => M::set(self, param)?,
+        }
+        Ok(())
+    }
+}
+
+impl<M: AeadMode> AeadContext<M> {
+    fn get_tag(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
+        if !self.encrypts || !self.tag_is_made {
+            return Err(Reason::NoTag);
+        }
+        let (is_query, room) = (param.is_size_query(), param.room());
+        let len = match M::RULES.tag_may_be_cut {
+            true if is_query => 16,
+            true if (1..=16).contains(&room) => room,
+            false if !is_query && room == self.tag_len => room,
+            _ => return Err(Reason::TagLength),
+        };
+        param.octets(&self.tag[..len])?;
+        M::after_tag(self);
+        Ok(())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn tag(&self) -> Block {
+        self.tag
+    }
+
+    pub(super) fn direction(&self) -> Direction {
+        if self.encrypts { Direction::Encrypt } else { Direction::Decrypt }
+    }
+
+    /// Sets the tag to compare with.
+    pub(super) fn expect_tag(&mut self, tag: &[u8]) {
+        self.tag[..tag.len()].copy_from_slice(tag);
+        (self.tag_is_set, self.tag_is_made) = (true, false);
+    }
+
+    /// Sets the additional data of a record: the length field contains the length of the record. It is authenticated with the
+    /// length of the plaintext.
+    pub(super) fn set_record_aad(&mut self, aad: &[u8], tag: usize) -> Outcome<()> {
+        let mut aad: [u8; TLS_AAD] = aad.try_into().map_err(|_| Reason::TlsAad)?;
+        let len = usize::from(u16::from_be_bytes([aad[11], aad[12]]));
+        let extra = if self.encrypts { TLS_EXPLICIT_IV } else { TLS_EXPLICIT_IV + tag };
+        let len = len.checked_sub(extra).ok_or(Reason::TlsAad)? as u16;
+        aad[11..].copy_from_slice(&len.to_be_bytes());
+        (self.record_aad, self.record_growth) = (Some(aad), tag);
+        Ok(())
+    }
+}
+
+/// The parts of a TLS 1.2 record, which is processed in place: explicit IV, data, tag.
+pub(super) fn record_parts<'d>(
+    data: &'d mut Buffers<'_>,
+    tag_len: usize,
+) -> Outcome<(&'d mut [u8], &'d mut [u8], &'d mut [u8])> {
+    let len = data.len();
+    let inner = len.checked_sub(TLS_EXPLICIT_IV + tag_len).ok_or(Reason::TlsRecord)?;
+    let (explicit_iv, rest) = data.as_in_place(len)?.split_at_mut(TLS_EXPLICIT_IV);
+    let (text, tag) = rest.split_at_mut(inner);
+    Ok((explicit_iv, text, tag))
+}

@@ -1,0 +1,13 @@
+//! The types and functions that a provider and libcrypto share.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `types` | the structures and numbers of `openssl/core.h` and `core_dispatch.h` |
+//! | `param` | `OSSL_PARAM`: reading and setting parameters |
+//! | `buffers` | input and output of one call, which may be the same memory |
+//! | `core` | functions of libcrypto: error stack, configuration |
+
+pub(crate) mod buffers;
+pub(crate) mod core;
+pub(crate) mod param;
+pub(crate) mod types;

@@ -1,0 +1,230 @@
+//! What all contexts of an instance of the provider share: the settings, the kernel for small calls, the devices for large
+//! ones, and the trace.
+//!
+//! Loading the provider only reads the settings and queries the processor. It starts no thread, opens no device and
+//! draws no random bytes, because programs load providers early, fork later, and may run their random generator on this
+//! provider. Devices are opened by the first large call. Exception: a device or kernel that is named in the settings is
+//! opened when the provider is loaded, because its absence must be reported.
+
+use std::ffi::OsString;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, Weak};
+use std::thread::available_parallelism;
+
+use lockstep::Engine;
+use lockstep::hazmat::backend::Counter;
+use lockstep::hazmat::inline::{self, InlineKernel};
+use lockstep_provider_settings::{Ahead, Settings};
+
+use crate::libcrypto::core::Core;
+use crate::reason::{Outcome, Reason};
+use crate::settings::Found;
+use crate::system::process::{self, PerProcess};
+use crate::system::standard::write_message;
+use crate::trace::Trace;
+
+/// Default threshold with CPUs: calls of at least this number of bytes use the planner. For smaller calls, a second
+/// thread costs more than it saves (docs/provider.md has the measurement).
+const CPU_THRESHOLD: usize = 2 << 20;
+
+/// Default threshold with a device chosen by name. The threshold is low because a user who names a device expects the
+/// device to be used.
+const DEVICE_THRESHOLD: usize = 64 << 10;
+
+/// The resources of an instance of the provider.
+pub(crate) struct Resources {
+    pub(crate) core: Core,
+    pub(crate) trace: Option<Trace>,
+    settings: Settings,
+    kernel: InlineKernel,
+    threshold: usize,
+    /// True if the settings name a device other than the CPU.
+    pub(crate) device_is_named: bool,
+    /// The devices that each process has opened: a child process must not use the devices of its parent.
+    engines: PerProcess<Engine>,
+    /// Number of device incidents that have been written to the trace.
+    reported: AtomicUsize,
+}
+
+impl Resources {
+    /// Reads the settings and chooses a kernel.
+    ///
+    /// # Errors
+    /// A message about the settings of the configuration file.
+    pub(crate) fn new(
+        core: Core,
+        environment: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Arc<Resources>, String> {
+        let (settings, engine, warnings) = choose(Found::read(&core, environment)?)?;
+        warn_once(&warnings);
+        let named = settings.kernel.as_deref().and_then(InlineKernel::by_name);
+        let kernel = named.unwrap_or_else(InlineKernel::best);
+        let device_is_named = engine
+            .as_ref()
+            .is_some_and(|engine| engine.devices_so_far().iter().any(|device| device.id().backend != "cpu"));
+        let threshold =
+            settings.threshold.unwrap_or(if device_is_named { DEVICE_THRESHOLD } else { CPU_THRESHOLD });
+        let trace = settings.trace.as_ref().and_then(Trace::open);
+        if let Some(trace) = &trace {
+            warnings.iter().for_each(|warning| trace.write_failure(warning));
+        }
+        let engines = PerProcess::new();
+        if let Some(engine) = engine {
+            let _ = engines.get_or_make(|| Ok::<_, ()>(engine), drop);
+        }
+        let traced = trace.is_some();
+        let resources = Arc::new(Resources {
+            core,
+            trace,
+            settings,
+            kernel,
+            threshold,
+            device_is_named,
+            engines,
+            reported: AtomicUsize::new(0),
+        });
+        if traced {
+            write_totals_at_exit(&resources);
+        }
+        Ok(resources)
+    }
+
+    /// The kernel for calls on the caller's thread, after its self-test.
+    ///
+    /// # Errors
+    /// [`Reason::SelfTest`]
+    pub(crate) fn kernel(&self) -> Outcome<InlineKernel> {
+        if inline::is_proven(self.kernel) { Ok(self.kernel) } else { Err(Reason::SelfTest) }
+    }
+
+    /// True if a call with this number of bytes is passed to the planner.
+    #[inline(always)]
+    pub(crate) fn is_large(&self, bytes: usize) -> bool {
+        bytes >= self.threshold && bytes > 0
+    }
+
+    /// True if keystream is computed ahead.
+    pub(crate) fn computes_ahead(&self) -> bool {
+        match self.settings.ahead {
+            Ahead::On => true,
+            Ahead::Off => false,
+            // On CPUs, computing keystream ahead is only useful if the kernel has no AES instructions and a second CPU
+            // can run the worker.
+            Ahead::Auto => {
+                let processors = || available_parallelism().map_or(1, NonZero::get);
+                self.device_is_named || !self.kernel.has_aes_instructions() && processors() > 1
+            }
+        }
+    }
+
+    /// Writes the totals of the trace, if there is a trace.
+    pub(crate) fn write_totals(&self) {
+        if let Some(trace) = &self.trace {
+            trace.write_totals(&self.device_totals());
+        }
+    }
+
+    /// Writes to the trace all device incidents that it does not contain yet.
+    pub(crate) fn trace_incidents(&self, engine: &Engine) {
+        if let Some(trace) = &self.trace {
+            let incidents = engine.planner().incidents();
+            let reported = self.reported.fetch_max(incidents.len(), Relaxed);
+            incidents.iter().skip(reported).for_each(|incident| trace.write_failure(&incident.to_string()));
+        }
+    }
+
+    /// The totals of the devices of this process, self-tests included: one line for each device and kernel.
+    fn device_totals(&self) -> Vec<String> {
+        let devices = self.engines.get().into_iter().flat_map(Engine::devices_so_far);
+        let lines = devices.flat_map(|device| {
+            let id = device.id();
+            let line = move |counter: Counter| {
+                let Counter { name, launches, bytes } = counter;
+                format!("{id} {name}: {bytes} bytes in {launches} launches")
+            };
+            device.counters().into_iter().map(line)
+        });
+        lines.collect()
+    }
+
+    /// The devices of this process.
+    ///
+    /// # Errors
+    /// A message that says why there are no devices.
+    pub(crate) fn engine(&self) -> Result<&Engine, String> {
+        self.engines.get_or_make(|| engine(&self.settings), drop)
+    }
+}
+
+/// Resources with a trace. When the process ends, the totals of those that still exist are written.
+static TRACED: Mutex<Vec<Weak<Resources>>> = Mutex::new(Vec::new());
+
+fn write_totals_at_exit(resources: &Arc<Resources>) {
+    if let Ok(mut traced) = TRACED.lock() {
+        traced.retain(|resources| resources.strong_count() > 0);
+        traced.push(Arc::downgrade(resources));
+    }
+    process::at_exit(|| {
+        // After a fork, a thread that does not exist in this process may hold the lock.
+        let Ok(traced) = TRACED.try_lock() else { return };
+        traced.iter().filter_map(Weak::upgrade).for_each(|resources| resources.write_totals());
+    });
+}
+
+/// The settings, the engine if a device or kernel is named, and warnings about the environment.
+///
+/// # Errors
+/// A message about the settings of the configuration file.
+fn choose(found: Found) -> Result<(Settings, Option<Engine>, Vec<String>), String> {
+    let Found { settings, fallback, mut warnings } = found;
+    let why = match named(&settings) {
+        Ok(engine) => return Ok((settings, engine, warnings)),
+        Err(why) => why,
+    };
+    let Some(fallback) = fallback else { return Err(why) };
+    let engine = named(&fallback)?;
+    let ignored = match (settings.device != fallback.device, settings.kernel != fallback.kernel) {
+        (true, true) => "LOCKSTEP_DEVICE and LOCKSTEP_KERNEL are",
+        (true, false) => "LOCKSTEP_DEVICE is",
+        _ => "LOCKSTEP_KERNEL is",
+    };
+    warnings.push(format!("{ignored} ignored: {why}"));
+    Ok((fallback, engine, warnings))
+}
+
+/// Opens the device or kernel that is named, if any: its absence must be reported now, not during later work.
+fn named(settings: &Settings) -> Result<Option<Engine>, String> {
+    match (settings.device.as_deref(), &settings.kernel) {
+        (None | Some("auto"), None) => Ok(None),
+        _ => engine(settings).map(Some),
+    }
+}
+
+/// The backends that this module was built with: `make provider` uses the default features, `make provider-lab` adds
+/// the emulator and the simulators.
+const BACKENDS: &[&str] = &[
+    "cpu",
+    #[cfg(feature = "cuda")]
+    "cuda",
+    #[cfg(feature = "wgpu")]
+    "wgpu",
+    #[cfg(feature = "opengl")]
+    "opengl",
+    #[cfg(feature = "lab")]
+    "spu",
+    #[cfg(any(feature = "qpu", feature = "lab"))]
+    "qpu",
+];
+
+fn engine(settings: &Settings) -> Result<Engine, String> {
+    settings.engine(BACKENDS).map_err(|error| error.to_string())
+}
+
+/// Reports warnings about the environment, the first time that the provider is loaded into a process.
+fn warn_once(warnings: &[String]) {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+    if !warnings.is_empty() && !WARNED.swap(true, Relaxed) {
+        warnings.iter().for_each(|warning| write_message(warning));
+    }
+}

@@ -1,0 +1,14 @@
+//! The operating system, used without side effects on the program that has loaded this module.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `descriptor` | writing the trace and messages |
+//! | `standard` | the files of standard output and standard error; messages |
+//! | `process`, `thread` | forks, the provider's threads |
+//! | `heap` | wiping of memory on the heap |
+
+pub(crate) mod descriptor;
+pub(crate) mod heap;
+pub(crate) mod process;
+pub(crate) mod standard;
+pub(crate) mod thread;

@@ -1,0 +1,105 @@
+//! Messages in pieces.
+
+use lockstep_core::Result;
+use lockstep_modes::Direction;
+use lockstep_modes::aead::{Aead, AeadKey};
+use lockstep_modes::stream::{AeadStream, MessageLengths};
+
+use crate::Engine;
+
+/// Encrypts a message in pieces: associated data first, then data, in any split, then the tag. GCM does not need to know the
+/// lengths in advance; CCM does. The other modes process a message in one call.
+///
+/// ```
+/// use lockstep::Engine;
+/// use lockstep::aead::{Aead, Key, Opener, Sealer};
+///
+/// # fn main() -> lockstep::aead::Result<()> {
+/// # let engine = Engine::new().unwrap();
+/// let key = Key::new(Aead::Gcm, &[7; 16])?;
+/// let (mut sealed, mut plain, mut tag) = ([0; 5], [0; 5], [0; 16]);
+/// let mut sealer = Sealer::new(&engine, &key, &[1; 12], None)?;
+/// sealer.aad(b"header")?;
+/// sealer.update(b"he", &mut sealed[..2])?;
+/// sealer.update(b"llo", &mut sealed[2..])?;
+/// sealer.finish(&mut tag)?;
+/// let mut opener = Opener::new(&engine, &key, &[1; 12], None)?;
+/// opener.aad(b"header")?;
+/// opener.update(&sealed, &mut plain)?;
+/// opener.finish(&tag)?;
+/// assert_eq!(&plain, b"hello");
+/// # Ok(())
+/// # }
+/// ```
+pub type Sealer = Pieces<true>;
+
+/// Decrypts a message in pieces.
+///
+/// **The output of [`update`](Pieces::update) is not authenticated.** Use no part of it before `finish` has succeeded, and discard it
+/// if `finish` fails: an attacker may have chosen it.
+pub type Opener = Pieces<false>;
+
+/// A message in pieces: [`Sealer`] or [`Opener`].
+pub struct Pieces<const SEALS: bool>(AeadStream<Aead>);
+
+impl<const SEALS: bool> Pieces<SEALS> {
+    /// Starts a message. CCM needs the lengths of the message.
+    ///
+    /// # Errors
+    /// [`Error::IvLength`](super::Error::IvLength), [`Error::TagLength`](super::Error::TagLength),
+    /// [`Error::TooLong`](super::Error::TooLong); [`Error::Order`](super::Error::Order) for CCM without lengths and for modes
+    /// that process a message in one call; errors of devices.
+    pub fn new(
+        engine: &Engine,
+        key: &AeadKey,
+        nonce: &[u8],
+        lengths: Option<MessageLengths>,
+    ) -> Result<Self> {
+        let direction = if SEALS { Direction::Encrypt } else { Direction::Decrypt };
+        AeadStream::<Aead>::new(engine.planner().clone(), direction, key, nonce, lengths).map(Pieces)
+    }
+
+    /// Adds associated data.
+    ///
+    /// # Errors
+    /// The errors of [`AeadStream::aad`].
+    pub fn aad(&mut self, aad: &[u8]) -> Result<()> {
+        self.0.aad(aad)
+    }
+
+    /// Processes the next bytes; the output has the same length.
+    ///
+    /// # Errors
+    /// The errors of [`AeadStream::update`].
+    pub fn update(&mut self, input: &[u8], output: &mut [u8]) -> Result<()> {
+        self.0.update(input, output)
+    }
+
+    /// Processes the next bytes in place.
+    ///
+    /// # Errors
+    /// The errors of [`AeadStream::update`].
+    pub fn update_in_place(&mut self, data: &mut [u8]) -> Result<()> {
+        self.0.update_in_place(data)
+    }
+}
+
+impl Sealer {
+    /// Ends the message, and writes its tag.
+    ///
+    /// # Errors
+    /// The errors of [`AeadStream::finish`].
+    pub fn finish(self, tag: &mut [u8]) -> Result<()> {
+        self.0.finish(tag)
+    }
+}
+
+impl Opener {
+    /// Ends the message, and compares its tag in constant time.
+    ///
+    /// # Errors
+    /// The errors of [`AeadStream::verify`].
+    pub fn finish(self, tag: &[u8]) -> Result<()> {
+        self.0.verify(tag)
+    }
+}
