@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 
+use lockstep::hazmat::data::Data;
 use lockstep::hazmat::mode::aead::{Aead, AeadKey, Message as AeadMessage};
 use lockstep::hazmat::work::{Status, Tag};
 
@@ -75,18 +76,7 @@ pub struct Message {
 
 /// The mode that a number LOCKSTEP_AEAD_ stands for.
 pub(crate) fn mode(number: c_int) -> Outcome<Aead> {
-    Ok(match number {
-        LOCKSTEP_AEAD_GCM => Aead::Gcm,
-        LOCKSTEP_AEAD_GCM_SIV => Aead::GcmSiv,
-        LOCKSTEP_AEAD_OCB => Aead::Ocb,
-        LOCKSTEP_AEAD_SIV => Aead::Siv,
-        LOCKSTEP_AEAD_CCM => Aead::Ccm,
-        LOCKSTEP_AEAD_XAES_256_GCM => Aead::Xaes,
-        _ => {
-            let message = format!("{number} is not an authenticated mode: use a number LOCKSTEP_AEAD_");
-            return Err(Failure::argument(message));
-        }
-    })
+    ffi::numbered(&Aead::ALL, 1, number, "an authenticated mode", "a number LOCKSTEP_AEAD_")
 }
 
 /// Makes a key for an authenticated mode (a number LOCKSTEP_AEAD_) from its bytes, which are copied.
@@ -99,21 +89,15 @@ pub unsafe extern "C" fn lockstep_key_new(
     len: usize,
     key: *mut *mut Key,
 ) -> c_int {
-    ffi::guarded_key(|| {
-        // SAFETY: the pointers are valid, as the header demands.
-        unsafe {
-            ffi::produce(key, || {
-                Ok(Key { key: AeadKey::new(mode(aead)?, ffi::input(bytes, len, "the key")?)? })
-            })
-        }
+    ffi::new_object(key, |call| {
+        Ok(Key { key: AeadKey::new(mode(aead)?, call.input(bytes, len, "the key")?)? })
     })
 }
 
 /// Wipes and frees a key. No call may be using it. NULL is permitted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_key_free(key: *mut Key) {
-    // SAFETY: the pointer is null or a key that is not used again, as the header demands.
-    unsafe { ffi::free(key) }
+    ffi::free(key)
 }
 
 /// Encrypts and authenticates a message. `output` has `len` bytes and is `input` or separate memory. A nonce must never be
@@ -135,30 +119,14 @@ pub unsafe extern "C" fn lockstep_aead_seal(
     tag: *mut u8,
     tag_len: usize,
 ) -> c_int {
-    ffi::guarded(|| {
-        ffi::check_data(input, output, len)?;
-        let mut ranges = [
-            MemoryRange::read(nonce, nonce_len),
-            MemoryRange::read(aad, aad_len),
-            MemoryRange::input(input, output, len),
-            MemoryRange::written(output, len),
-            MemoryRange::written(tag, tag_len),
-        ];
-        ffi::check_overlap(&mut ranges)?;
-        // SAFETY: the pointers are valid, as the header demands, and written memory overlaps nothing else.
-        let (engine, key, nonce, aad, data, tag) = unsafe {
-            (
-                ffi::object(engine, "the engine")?,
-                &ffi::object(key, "the key")?.key,
-                ffi::input(nonce, nonce_len, "the nonce")?,
-                ffi::input(aad, aad_len, "the associated data")?,
-                ffi::data(input, output, len)?,
-                ffi::output(tag, tag_len, "the tag")?,
-            )
-        };
-        let strings = [aad];
-        let aad = &strings[..usize::from(aad_len > 0)];
-        let message = AeadMessage { key, nonce, aad, data, tag: Tag::Write(tag), status: Status::Pending };
+    ffi::call(|call| {
+        let (engine, key) = (ffi::object(engine, "the engine")?, &ffi::object(key, "the key")?.key);
+        let nonce = call.input(nonce, nonce_len, "the nonce")?;
+        let aad = [call.input(aad, aad_len, "the associated data")?];
+        let aad = &aad[..usize::from(aad_len > 0)];
+        let data = Data::Host(call.data(input, output, len)?);
+        let tag = Tag::Write(call.output(tag, tag_len, "the tag")?);
+        let message = AeadMessage { key, nonce, aad, data, tag, status: Status::Pending };
         engine.run_mode(|executor| key.mode().seal(executor, &mut [message]))
     })
 }
@@ -181,30 +149,14 @@ pub unsafe extern "C" fn lockstep_aead_open(
     tag_len: usize,
     output: *mut u8,
 ) -> c_int {
-    ffi::guarded(|| {
-        ffi::check_data(input, output, len)?;
-        let mut ranges = [
-            MemoryRange::read(nonce, nonce_len),
-            MemoryRange::read(aad, aad_len),
-            MemoryRange::input(input, output, len),
-            MemoryRange::written(output, len),
-            MemoryRange::read(tag, tag_len),
-        ];
-        ffi::check_overlap(&mut ranges)?;
-        // SAFETY: the pointers are valid, as the header demands, and written memory overlaps nothing else.
-        let (engine, key, nonce, aad, data, tag) = unsafe {
-            (
-                ffi::object(engine, "the engine")?,
-                &ffi::object(key, "the key")?.key,
-                ffi::input(nonce, nonce_len, "the nonce")?,
-                ffi::input(aad, aad_len, "the associated data")?,
-                ffi::data(input, output, len)?,
-                ffi::input(tag, tag_len, "the tag")?,
-            )
-        };
-        let strings = [aad];
-        let aad = &strings[..usize::from(aad_len > 0)];
-        let message = AeadMessage { key, nonce, aad, data, tag: Tag::Expect(tag), status: Status::Pending };
+    ffi::call(|call| {
+        let (engine, key) = (ffi::object(engine, "the engine")?, &ffi::object(key, "the key")?.key);
+        let nonce = call.input(nonce, nonce_len, "the nonce")?;
+        let aad = [call.input(aad, aad_len, "the associated data")?];
+        let aad = &aad[..usize::from(aad_len > 0)];
+        let data = Data::Host(call.data(input, output, len)?);
+        let tag = Tag::Expect(call.input(tag, tag_len, "the tag")?);
+        let message = AeadMessage { key, nonce, aad, data, tag, status: Status::Pending };
         engine.run_mode(|executor| key.mode().open(executor, &mut [message]))
     })
 }
@@ -219,8 +171,7 @@ pub unsafe extern "C" fn lockstep_aead_seal_batch(
     messages: *mut Message,
     count: usize,
 ) -> c_int {
-    // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded(|| unsafe { batch(engine, messages, count, true) })
+    ffi::call(|_| batch(engine, messages, count, true))
 }
 
 /// Checks and decrypts the messages of a batch, whose keys are of one mode. The output of each message with a wrong tag is
@@ -233,23 +184,14 @@ pub unsafe extern "C" fn lockstep_aead_open_batch(
     messages: *mut Message,
     count: usize,
 ) -> c_int {
-    // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded(|| unsafe { batch(engine, messages, count, false) })
+    ffi::call(|_| batch(engine, messages, count, false))
 }
 
-/// # Safety
-/// The pointers are valid, as the header demands.
 unsafe fn batch(engine: *const Engine, messages: *mut Message, count: usize, seals: bool) -> Outcome<()> {
-    // SAFETY: the caller guarantees that the pointers are valid. The copies of the structures are not affected by writes of the
-    // call.
-    let (engine, list) = unsafe {
-        ffi::check_memory(messages, count, "the array of messages")?;
-        // A status of an earlier call must not look like an outcome of this call.
-        set_statuses(messages, (0..count).map(|_| Status::Pending));
-        (ffi::object(engine, "the engine")?, ffi::input(messages, count, "the array of messages")?.to_vec())
-    };
-    let mut ranges = Vec::with_capacity(5 * count + 1);
-    ranges.push(MemoryRange::written(messages, count));
+    let list = pending(messages, count, "the array of messages", |message| &mut message.status)?;
+    let engine = ffi::object(engine, "the engine")?;
+    let mut ranges = vec![MemoryRange::written(messages, count)];
+    let mut strings = Vec::with_capacity(count);
     for message in &list {
         ffi::check_data(message.input, message.output, message.len)?;
         ranges.push(MemoryRange::written(message.output, message.len));
@@ -259,14 +201,13 @@ unsafe fn batch(engine: *const Engine, messages: *mut Message, count: usize, sea
             true => MemoryRange::written(message.tag, message.tag_len),
             false => MemoryRange::read(message.tag, message.tag_len),
         });
+        let bytes = ffi::input(message.aad, message.aad_count, "the array of associated data")?;
+        ranges.extend(bytes.iter().map(|bytes| MemoryRange::read(bytes.data, bytes.len)));
+        let bytes = bytes.iter().map(|bytes| ffi::input(bytes.data, bytes.len, "the associated data"));
+        strings.push(bytes.collect::<Outcome<Vec<&[u8]>>>()?);
     }
-    // SAFETY: the caller guarantees that the pointers are valid.
-    let strings = list.iter().map(|message| unsafe { strings(message) }).collect::<Outcome<Vec<_>>>()?;
-    let of_aad = strings.iter().flatten().map(|string| MemoryRange::read(string.as_ptr(), string.len()));
-    ranges.extend(of_aad);
     ffi::check_overlap(&mut ranges)?;
-    // SAFETY: the caller guarantees that the pointers are valid, and that written memory overlaps nothing else.
-    let converted = list.iter().zip(&strings).map(|(message, aad)| unsafe { convert(message, aad, seals) });
+    let converted = list.iter().zip(&strings).map(|(message, aad)| convert(message, aad, seals));
     let mut converted = converted.collect::<Outcome<Vec<_>>>()?;
     let Some(mode) = converted.first().map(|message| message.key.mode()) else { return Ok(()) };
     if mode != Aead::Siv && converted.iter().any(|message| message.aad.len() > 1) {
@@ -284,50 +225,50 @@ unsafe fn batch(engine: *const Engine, messages: *mut Message, count: usize, sea
     let are_known =
         outcome.as_ref().err().is_none_or(|failure| failure.code() == LOCKSTEP_ERROR_AUTHENTICATION);
     if are_known {
-        // SAFETY: the array is valid for writes and overlaps nothing else.
-        unsafe { set_statuses(messages, converted.iter().map(|message| message.status)) };
+        set_statuses(messages, converted.iter().map(|message| message.status), |message| &mut message.status);
     }
     outcome
 }
 
-/// # Safety
-/// The pointer is valid for writes of as many messages as there are statuses.
-unsafe fn set_statuses(messages: *mut Message, statuses: impl Iterator<Item = Status>) {
-    for (index, status) in statuses.enumerate() {
-        // SAFETY: the caller guarantees that the index is inside the array.
-        unsafe { (*messages.add(index)).status = status as c_int };
+/// Copies an array of messages, so that writes of the call do not affect them, and sets their statuses to LOCKSTEP_STATUS_PENDING: a
+/// status of an earlier call must not look like an outcome of this call.
+pub(crate) unsafe fn pending<T: Copy>(
+    messages: *mut T,
+    count: usize,
+    name: &str,
+    status: fn(&mut T) -> &mut c_int,
+) -> Outcome<Vec<T>> {
+    let messages = ffi::output(messages, count, name)?;
+    messages.iter_mut().for_each(|message| *status(message) = LOCKSTEP_STATUS_PENDING);
+    Ok(messages.to_vec())
+}
+
+/// Stores the outcomes of messages, whose array overlaps nothing else.
+pub(crate) unsafe fn set_statuses<T>(
+    messages: *mut T,
+    outcomes: impl Iterator<Item = Status>,
+    status: fn(&mut T) -> &mut c_int,
+) {
+    for (index, outcome) in outcomes.enumerate() {
+        *status(&mut *messages.add(index)) = outcome as c_int;
     }
 }
 
-/// # Safety
-/// The pointers of the message are valid, as the header demands.
-unsafe fn strings<'a>(message: &Message) -> Outcome<Vec<&'a [u8]>> {
-    // SAFETY: the caller guarantees that the pointers are valid.
-    unsafe {
-        let strings = ffi::input(message.aad, message.aad_count, "the array of associated data")?;
-        strings.iter().map(|bytes| ffi::input(bytes.data, bytes.len, "the associated data")).collect()
-    }
-}
-
-/// # Safety
-/// The pointers of the message are valid, as the header demands, and memory that is written overlaps nothing else.
+/// Converts a message whose memory overlaps nothing that it must not overlap.
 unsafe fn convert<'a>(message: &Message, aad: &'a [&'a [u8]], seals: bool) -> Outcome<AeadMessage<'a>> {
-    // SAFETY: the conditions are those of the caller.
-    unsafe {
-        let key: &'a AeadKey = &ffi::object(message.key, "the key")?.key;
-        let tag = match seals {
-            true => Tag::Write(ffi::output(message.tag, message.tag_len, "the tag")?),
-            false => Tag::Expect(ffi::input(message.tag.cast_const(), message.tag_len, "the tag")?),
-        };
-        Ok(AeadMessage {
-            key,
-            nonce: ffi::input(message.nonce, message.nonce_len, "the nonce")?,
-            aad,
-            data: ffi::data(message.input, message.output, message.len)?,
-            tag,
-            status: Status::Pending,
-        })
-    }
+    let key: &'a Key = ffi::object(message.key, "the key")?;
+    let tag = match seals {
+        true => Tag::Write(ffi::output(message.tag, message.tag_len, "the tag")?),
+        false => Tag::Expect(ffi::input(message.tag.cast_const(), message.tag_len, "the tag")?),
+    };
+    Ok(AeadMessage {
+        key: &key.key,
+        nonce: ffi::input(message.nonce, message.nonce_len, "the nonce")?,
+        aad,
+        data: Data::Host(ffi::data(message.input, message.output, message.len)?),
+        tag,
+        status: Status::Pending,
+    })
 }
 
 impl Key {

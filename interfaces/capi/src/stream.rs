@@ -48,10 +48,7 @@ unsafe impl ffi::Options for StreamOptions {
     const NAME: &'static str = "lockstep_stream_options";
     const ENDS: &'static [usize] =
         ffi::member_ends!(StreamOptions: size progress progress_user threads reserved);
-
-    fn reserved(&self) -> u32 {
-        self.reserved
-    }
+    const RESERVED: fn(&Self) -> u32 = |options| options.reserved;
 }
 
 /// The result of an encryption or decryption.
@@ -89,12 +86,7 @@ pub unsafe extern "C" fn lockstep_encrypt_stream(
     summary: *mut Summary,
 ) -> c_int {
     let (reader, writer) = (Reader { read, user: read_user }, Writer { write, user: write_user });
-    let call = Call { engine, key, context, context_len, options, summary };
-    let run = |parts: Parts<'_>, options: Options<'_>| {
-        Ok(lockstep::encrypt(parts.engine, parts.key, parts.context, reader, writer, options)?)
-    };
-    // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded(|| unsafe { call.run(check_callbacks(read, write), run) })
+    run(engine, key, (context, context_len), (reader, writer), options, summary, lockstep::encrypt)
 }
 
 /// Decrypts a stream of the file format. Bytes that are written are verified, but after an error they are only a part of the
@@ -116,61 +108,44 @@ pub unsafe extern "C" fn lockstep_decrypt_stream(
     summary: *mut Summary,
 ) -> c_int {
     let (reader, writer) = (Reader { read, user: read_user }, Writer { write, user: write_user });
-    let call = Call { engine, key, context, context_len, options, summary };
-    let run = |parts: Parts<'_>, options: Options<'_>| {
-        Ok(lockstep::decrypt(parts.engine, parts.key, parts.context, reader, writer, options)?)
-    };
-    // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded(|| unsafe { call.run(check_callbacks(read, write), run) })
+    run(engine, key, (context, context_len), (reader, writer), options, summary, lockstep::decrypt)
 }
 
-fn check_callbacks(read: ReadFn, write: WriteFn) -> Outcome<()> {
-    ffi::check_pointer(read.map_or(std::ptr::null(), |read| read as *const c_void), "the read callback")?;
-    ffi::check_pointer(write.map_or(std::ptr::null(), |write| write as *const c_void), "the write callback")
-}
+/// A function of the Rust library that processes a stream.
+type Process = fn(
+    &lockstep::Engine,
+    &lockstep::FileKey,
+    &[u8],
+    Reader,
+    Writer,
+    Options<'_>,
+) -> lockstep::Result<StreamSummary>;
 
-/// The arguments that both directions share.
-struct Call {
+unsafe fn run(
     engine: *const Engine,
     key: *const FileKey,
-    context: *const u8,
-    context_len: usize,
+    (context, context_len): (*const u8, usize),
+    (reader, writer): (Reader, Writer),
     options: *const StreamOptions,
     summary: *mut Summary,
-}
-
-/// The arguments of a call as references.
-struct Parts<'a> {
-    engine: &'a lockstep::Engine,
-    key: &'a lockstep::FileKey,
-    context: &'a [u8],
-}
-
-impl Call {
-    /// # Safety
-    /// The pointers are valid, as the header demands.
-    unsafe fn run(
-        &self,
-        callbacks: Outcome<()>,
-        process: impl FnOnce(Parts<'_>, Options<'_>) -> Outcome<StreamSummary>,
-    ) -> Outcome<()> {
-        callbacks?;
-        // SAFETY: the caller guarantees that the pointers are valid.
-        let (engine, key, context, options) = unsafe {
-            (
-                ffi::object(self.engine, "the engine")?,
-                file_key(self.key)?,
-                ffi::input(self.context, self.context_len, "the context")?,
-                ffi::options(self.options)?,
-            )
-        };
+    process: Process,
+) -> c_int {
+    ffi::call(|call| {
+        ffi::check_callback(reader.read.is_some(), "the read callback")?;
+        ffi::check_callback(writer.write.is_some(), "the write callback")?;
+        let summary = call.optional_result(summary)?;
+        let context = call.input(context, context_len, "the context")?;
+        let (engine, key, options) =
+            (ffi::object(engine, "the engine")?, file_key(key)?, ffi::options(options)?);
         let control = Control::new(options.progress, options.progress_user, options.threads);
-        let done =
-            engine.run(|engine| control.run(|options| process(Parts { engine, key, context }, options)))?;
-        // SAFETY: the caller guarantees that the pointer is null or valid.
-        unsafe { ffi::store_if_wanted(self.summary, done.into()) };
+        let done = engine.run(|engine| {
+            control.run(|options| Ok(process(engine, key, context, reader, writer, options)?))
+        })?;
+        if let Some(summary) = summary {
+            summary.write(done.into());
+        }
         Ok(())
-    }
+    })
 }
 
 /// Progress and cancellation of a call.
@@ -209,7 +184,7 @@ impl Control {
 
     fn report(&self, bytes: u64) {
         let Some(callback) = self.progress.callback else { return };
-        // SAFETY: the callback takes its own argument, as the header demands.
+        // SAFETY: the callback takes its own argument: the contract of `ffi`.
         if unsafe { callback(self.progress.user, bytes) } != 0 {
             self.is_cancelled.store(true, Ordering::Relaxed);
         }
