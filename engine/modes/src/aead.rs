@@ -1,15 +1,19 @@
-//! The authenticated modes behind one type, for callers that choose the mode at run time.
+//! The authenticated modes behind one type, for callers that choose the mode at run time, and the table of their properties.
+
+use std::ops::Range;
 
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
-use lockstep_core::key::Key;
-use lockstep_core::work::{AeadMessage, Status, Tag};
+use lockstep_core::key::{Key, KeySize};
+use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Status, Tag};
 
 use crate::executor::Executor;
 use crate::siv::{SivKey, SivMessage};
 use crate::{Direction, ccm, gcm, gcm_siv, ocb, siv, xaes};
 
-/// An authenticated mode.
+pub use crate::lengths::Lengths;
+
+/// An authenticated mode. [`Aead::row`] has its properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Aead {
     /// GCM (SP 800-38D): [`gcm`].
@@ -26,30 +30,203 @@ pub enum Aead {
     Xaes,
 }
 
+/// The properties of an authenticated mode.
+#[derive(Debug)]
+pub struct Row {
+    /// The mode.
+    pub mode: Aead,
+    /// The name, as standards write it.
+    pub name: &'static str,
+    /// The lengths of keys in bytes, in ascending order.
+    pub key_lengths: &'static [usize],
+    /// The lengths of keys in words, for error messages.
+    key_words: &'static str,
+    /// The lengths of nonces.
+    pub nonces: Lengths,
+    /// The lengths of tags.
+    pub tags: Lengths,
+    /// True if the tag stands before the ciphertext when both are one string. Otherwise it follows the ciphertext.
+    pub has_tag_first: bool,
+    /// True if a message can be processed in pieces whose total length is not known at its start.
+    pub streams: bool,
+    /// The maximum number of strings of associated data of a message. In SIV, a nonce is one of them.
+    pub max_strings: usize,
+    /// The maximum length of a message in bytes. In CCM a nonce of more than 7 bytes lowers it.
+    pub max_data: u64,
+    /// The fused AEADs that a device may have for the mode: sealing and opening.
+    fused: Option<[FusedAead; 2]>,
+    /// The passes of which the mode is composed, and those of opening if they differ.
+    passes: [&'static [Pass]; 2],
+    run: Run,
+}
+
+/// The functions of a mode.
+#[derive(Debug)]
+enum Run {
+    /// Sealing and opening, in a mode with one AES key.
+    OneKey([fn(&dyn Executor, &mut [AeadMessage<'_>]) -> Result<()>; 2]),
+    /// SIV, which has two AES keys.
+    Siv,
+}
+
+const GCM_FUSED: Option<[FusedAead; 2]> = Some([FusedAead::GcmSeal, FusedAead::GcmOpen]);
+
+/// The authenticated modes, in the order of [`Aead`].
+static TABLE: [Row; 6] = [
+    Row {
+        mode: Aead::Gcm,
+        name: "GCM",
+        key_lengths: &[16, 24, 32],
+        key_words: "a key of 16, 24 or 32 bytes",
+        nonces: gcm::NONCES,
+        tags: gcm::TAGS,
+        has_tag_first: false,
+        streams: true,
+        max_strings: 1,
+        max_data: gcm::MAX_DATA,
+        fused: GCM_FUSED,
+        passes: [&[Pass::Ctr32, Pass::Ghash]; 2],
+        run: Run::OneKey([gcm::seal, gcm::open]),
+    },
+    Row {
+        mode: Aead::GcmSiv,
+        name: "GCM-SIV",
+        key_lengths: &[16, 32],
+        key_words: "a key of 16 or 32 bytes",
+        nonces: Lengths { ranges: &[12..=12], words: "12" },
+        tags: FULL_TAGS,
+        has_tag_first: false,
+        streams: false,
+        max_strings: 1,
+        max_data: gcm_siv::MAX_DATA,
+        fused: Some([FusedAead::GcmSivSeal, FusedAead::GcmSivOpen]),
+        passes: [&[Pass::EcbEncrypt, Pass::CtrLittle32, Pass::Polyval]; 2],
+        run: Run::OneKey([gcm_siv::seal, gcm_siv::open]),
+    },
+    Row {
+        mode: Aead::Ocb,
+        name: "OCB3",
+        key_lengths: &[16, 24, 32],
+        key_words: "a key of 16, 24 or 32 bytes",
+        nonces: Lengths { ranges: &[1..=15], words: "1 to 15" },
+        tags: Lengths { ranges: &[1..=16], words: "1 to 16" },
+        has_tag_first: false,
+        streams: true,
+        max_strings: 1,
+        max_data: ocb::MAX_DATA,
+        fused: Some([FusedAead::OcbSeal, FusedAead::OcbOpen]),
+        passes: [&[Pass::EcbEncrypt], &[Pass::EcbEncrypt, Pass::EcbDecrypt]],
+        run: Run::OneKey([ocb::seal, ocb::open]),
+    },
+    Row {
+        mode: Aead::Siv,
+        name: "SIV",
+        key_lengths: &[32, 48, 64],
+        key_words: "a key of 32, 48 or 64 bytes",
+        nonces: Lengths { ranges: &[0..=usize::MAX], words: "any number of" },
+        tags: FULL_TAGS,
+        // RFC 5297, section 2.6.
+        has_tag_first: true,
+        streams: false,
+        max_strings: siv::MAX_STRINGS,
+        max_data: u64::MAX,
+        fused: None,
+        passes: [&[Pass::CbcMac, Pass::Ctr, Pass::EcbEncrypt]; 2],
+        run: Run::Siv,
+    },
+    Row {
+        mode: Aead::Ccm,
+        name: "CCM",
+        key_lengths: &[16, 24, 32],
+        key_words: "a key of 16, 24 or 32 bytes",
+        nonces: ccm::NONCES,
+        tags: ccm::TAGS,
+        has_tag_first: false,
+        streams: false,
+        max_strings: 1,
+        max_data: u64::MAX,
+        fused: None,
+        passes: [&[Pass::Ctr, Pass::CbcMac]; 2],
+        run: Run::OneKey([ccm::seal, ccm::open]),
+    },
+    Row {
+        mode: Aead::Xaes,
+        name: "XAES-256-GCM",
+        key_lengths: &[32],
+        key_words: "a key of 32 bytes",
+        nonces: xaes::NONCES,
+        tags: FULL_TAGS,
+        has_tag_first: false,
+        streams: true,
+        max_strings: 1,
+        max_data: gcm::MAX_DATA,
+        fused: GCM_FUSED,
+        passes: [&[Pass::EcbEncrypt, Pass::Ctr32, Pass::Ghash]; 2],
+        run: Run::OneKey([xaes::seal, xaes::open]),
+    },
+];
+
 impl Aead {
     /// All authenticated modes.
     pub const ALL: [Aead; 6] = [Aead::Gcm, Aead::GcmSiv, Aead::Ocb, Aead::Siv, Aead::Ccm, Aead::Xaes];
 
+    /// The properties of the mode.
+    #[inline]
+    pub const fn row(self) -> &'static Row {
+        &TABLE[self as usize]
+    }
+
     /// The name of the mode, as standards write it.
     pub const fn name(self) -> &'static str {
-        match self {
-            Aead::Gcm => "GCM",
-            Aead::GcmSiv => "GCM-SIV",
-            Aead::Ocb => "OCB3",
-            Aead::Siv => "SIV",
-            Aead::Ccm => "CCM",
-            Aead::Xaes => "XAES-256-GCM",
-        }
+        self.row().name
     }
 
     /// The lengths of keys in bytes.
     pub const fn key_lengths(self) -> &'static [usize] {
-        match self {
-            Aead::Gcm | Aead::Ocb | Aead::Ccm => &[16, 24, 32],
-            Aead::GcmSiv => &[16, 32],
-            Aead::Siv => &[32, 48, 64],
-            Aead::Xaes => &[32],
-        }
+        self.row().key_lengths
+    }
+
+    /// The places of the body and of the tag in a string that has both, for a body and a tag of these lengths. This is the one
+    /// definition of the layout: [`Aead::split`] and [`Aead::split_mut`] use it.
+    ///
+    /// # Panics
+    /// If the sum of the lengths overflows.
+    #[inline]
+    pub fn layout(self, body: usize, tag: usize) -> (Range<usize>, Range<usize>) {
+        let len = body.checked_add(tag).expect("a string in memory has less than 2^64 bytes");
+        if self.row().has_tag_first { (tag..len, 0..tag) } else { (0..body, body..len) }
+    }
+
+    /// Body and tag of a sealed message; `None` if it is shorter than a tag.
+    #[inline]
+    pub fn split(self, sealed: &[u8], tag: usize) -> Option<(&[u8], &[u8])> {
+        let (body, tag) = self.layout(sealed.len().checked_sub(tag)?, tag);
+        Some((&sealed[body], &sealed[tag]))
+    }
+
+    /// Does the same as [`Aead::split`], for memory that is written to.
+    #[inline]
+    pub fn split_mut(self, sealed: &mut [u8], tag: usize) -> Option<(&mut [u8], &mut [u8])> {
+        let (body, tag) = self.layout(sealed.len().checked_sub(tag)?, tag);
+        let (first, second) = sealed.split_at_mut(body.start.max(tag.start));
+        Some(if self.row().has_tag_first { (second, first) } else { (first, second) })
+    }
+
+    /// True if the mode can run, by its fused AEAD or by its passes, on an executor that supports the operations for which
+    /// `supports` returns true. `size` is the size of the AES key.
+    pub fn is_supported(
+        self,
+        direction: Direction,
+        size: KeySize,
+        supports: impl Fn(Operation, KeySize) -> bool,
+    ) -> bool {
+        let which = direction as usize;
+        let row = self.row();
+        let composed = || {
+            let of_pass = |pass: &Pass| if pass.takes_key(size) { size } else { KeySize::Aes128 };
+            row.passes[which].iter().all(|pass| supports(Operation::Pass(*pass), of_pass(pass)))
+        };
+        row.fused.is_some_and(|fused| supports(Operation::Fused(fused[which]), size)) || composed()
     }
 
     /// Encrypts and authenticates each message. All messages have keys of this mode.
@@ -81,42 +258,31 @@ impl Aead {
                 what: "a key of another mode: make the key for the mode that uses it",
             });
         }
-        match self {
-            Aead::Siv => run_siv(executor, direction, messages),
-            _ => self.run_with_one_key(executor, direction, messages),
+        match &self.row().run {
+            Run::Siv => run_siv(executor, direction, messages),
+            Run::OneKey(functions) => with_one_key(executor, messages, functions[direction as usize]),
         }
     }
+}
 
-    fn run_with_one_key(
-        self,
-        executor: &dyn Executor,
-        direction: Direction,
-        messages: &mut [Message<'_>],
-    ) -> Result<()> {
-        type Run = fn(&dyn Executor, &mut [AeadMessage<'_>]) -> Result<()>;
-        let (seal, open): (Run, Run) = match self {
-            Aead::Gcm => (gcm::seal, gcm::open),
-            Aead::GcmSiv => (gcm_siv::seal, gcm_siv::open),
-            Aead::Ocb => (ocb::seal, ocb::open),
-            Aead::Ccm => (ccm::seal, ccm::open),
-            Aead::Xaes => (xaes::seal, xaes::open),
-            Aead::Siv => unreachable!("SIV has keys of its own"),
-        };
-        let run = if direction == Direction::Encrypt { seal } else { open };
-        // A single message is the common case. It needs no allocation.
-        if let [message] = messages {
-            let mut single = [message.as_aead_message()?];
-            let outcome = run(executor, &mut single);
-            let status = single[0].status;
-            message.status = status;
-            return outcome;
-        }
-        let mut converted = messages.iter_mut().map(Message::as_aead_message).collect::<Result<Vec<_>>>()?;
-        let outcome = run(executor, &mut converted);
-        let statuses: Vec<_> = converted.iter().map(|message| message.status).collect();
-        set_statuses(messages, &statuses);
-        outcome
+fn with_one_key(
+    executor: &dyn Executor,
+    messages: &mut [Message<'_>],
+    run: fn(&dyn Executor, &mut [AeadMessage<'_>]) -> Result<()>,
+) -> Result<()> {
+    // A single message is the common case. It needs no allocation.
+    if let [message] = messages {
+        let mut single = [message.as_aead_message()?];
+        let outcome = run(executor, &mut single);
+        let status = single[0].status;
+        message.status = status;
+        return outcome;
     }
+    let mut converted = messages.iter_mut().map(Message::as_aead_message).collect::<Result<Vec<_>>>()?;
+    let outcome = run(executor, &mut converted);
+    let statuses: Vec<_> = converted.iter().map(|message| message.status).collect();
+    set_statuses(messages, &statuses);
+    outcome
 }
 
 impl std::fmt::Display for Aead {
@@ -124,6 +290,9 @@ impl std::fmt::Display for Aead {
         f.write_str(self.name())
     }
 }
+
+/// The tags of modes that have only tags of 16 bytes.
+const FULL_TAGS: Lengths = Lengths { ranges: &[16..=16], words: "16" };
 
 /// A key of an authenticated mode. It is wiped on drop.
 #[derive(Debug, Clone)]
@@ -144,28 +313,33 @@ impl AeadKey {
     /// # Errors
     /// [`Error::ModeKey`] if the mode does not have keys of this length: see [`Aead::key_lengths`].
     pub fn new(mode: Aead, bytes: &[u8]) -> Result<AeadKey> {
-        if !mode.key_lengths().contains(&bytes.len()) {
-            let expected = match mode {
-                Aead::Gcm | Aead::Ocb | Aead::Ccm => "a key of 16, 24 or 32 bytes",
-                Aead::GcmSiv => "a key of 16 or 32 bytes",
-                Aead::Siv => "a key of 32, 48 or 64 bytes",
-                Aead::Xaes => "a key of 32 bytes",
-            };
-            return Err(Error::ModeKey { mode: mode.name(), expected, got: bytes.len() });
+        let Row { name, key_lengths, key_words, .. } = *mode.row();
+        if !key_lengths.contains(&bytes.len()) {
+            return Err(Error::ModeKey { mode: name, expected: key_words, got: bytes.len() });
         }
-        let keys = match mode {
-            Aead::Siv => Keys::Siv(SivKey::new(bytes)?),
-            _ => Keys::One(Key::new(bytes)?),
+        let keys = match mode.row().run {
+            Run::Siv => Keys::Siv(SivKey::new(bytes)?),
+            Run::OneKey(_) => Keys::One(Key::new(bytes)?),
         };
         Ok(AeadKey { mode, keys })
     }
 
     /// The mode.
+    #[inline]
     pub fn mode(&self) -> Aead {
         self.mode
     }
 
+    /// The size of the AES key, or of each of the two AES keys.
+    pub fn size(&self) -> KeySize {
+        match &self.keys {
+            Keys::One(key) => key.size(),
+            Keys::Siv(keys) => keys.size(),
+        }
+    }
+
     /// The AES key; `None` for SIV, which has two keys.
+    #[inline]
     pub fn key(&self) -> Option<&Key> {
         match &self.keys {
             Keys::One(key) => Some(key),

@@ -7,12 +7,21 @@ use zeroize::Zeroizing;
 use crate::absorb::{self, Absorbed, Side};
 use crate::executor::Executor;
 use crate::gcm::{all_sealed, zero_failed};
+use crate::lengths::Lengths;
 use crate::{Direction, by_key_size, check_tags, invalidate};
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
 use lockstep_core::gcm::settle;
 use lockstep_core::key::Block;
 use lockstep_core::work::{AeadMessage, Pass, Segment, Status};
+
+/// The lengths of nonces (SP 800-38C, A.1).
+pub const NONCES: Lengths = Lengths { ranges: &[7..=13], words: "7 to 13" };
+/// The lengths of tags (SP 800-38C, A.1).
+pub const TAGS: Lengths = Lengths {
+    ranges: &[4..=4, 6..=6, 8..=8, 10..=10, 12..=12, 14..=14, 16..=16],
+    words: "4, 6, 8, 10, 12, 14 or 16",
+};
 
 /// Encrypts and authenticates each message. Tags have 4, 6, 8, 10, 12, 14 or 16 bytes.
 ///
@@ -66,12 +75,8 @@ fn check_all(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<(
 
 /// Checks the lengths that SP 800-38C, A.1, allows.
 pub(crate) fn check(nonce: usize, tag: usize, data: u64) -> Result<()> {
-    if !(7..=13).contains(&nonce) {
-        return Err(Error::IvLength { mode: "CCM", expected: "7 to 13", got: nonce });
-    }
-    if !(4..=16).contains(&tag) || !tag.is_multiple_of(2) {
-        return Err(Error::TagLength { mode: "CCM", expected: "4, 6, 8, 10, 12, 14 or 16", got: tag });
-    }
+    NONCES.check_nonce("CCM", nonce)?;
+    TAGS.check_tag("CCM", tag)?;
     // With a nonce of n bytes, the length field has 15 - n bytes.
     let limit = 1u64.checked_shl(8 * (15 - nonce as u32)).map_or(u64::MAX, |size| size - 1);
     if data > limit {

@@ -7,6 +7,7 @@ use zeroize::Zeroizing;
 
 use crate::absorb::{self, Absorbed, Side};
 use crate::executor::Executor;
+use crate::lengths::Lengths;
 use crate::transfer;
 use crate::{Direction, by_key_size, check_tags, invalidate, run_fused};
 use lockstep_core::chaining::counter_after;
@@ -15,6 +16,16 @@ use lockstep_core::error::{Error, Result};
 pub use lockstep_core::gcm::{MAX_AAD_OR_IV, MAX_DATA, lengths_block, settle};
 use lockstep_core::key::{Block, Key};
 use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status, Tag};
+
+/// The lengths of tags (SP 800-38D, 5.2.1.2).
+pub const TAGS: Lengths = Lengths { ranges: &[4..=4, 8..=8, 12..=16], words: "4, 8 or 12 to 16" };
+/// The lengths of nonces (SP 800-38D, 5.2.1.1).
+pub const NONCES: Lengths = Lengths { ranges: &[1..=max_nonce()], words: "12 (or 1 to 2^61 - 1)" };
+
+/// The maximum length of a nonce that fits into the address space.
+const fn max_nonce() -> usize {
+    if MAX_AAD_OR_IV > usize::MAX as u64 { usize::MAX } else { MAX_AAD_OR_IV as usize }
+}
 
 /// Encrypts and authenticates each message. Tags have 4, 8 or 12 to 16 bytes. Nonces have any length except 0; 12 bytes are
 /// recommended.
@@ -95,12 +106,8 @@ pub fn seal_or_open(
 
 /// Checks the lengths that SP 800-38D, 5.2.1, allows, except that of the associated data.
 pub(crate) fn check(nonce: usize, tag: usize, data: u64) -> Result<()> {
-    if !matches!(tag, 4 | 8 | 12..=16) {
-        return Err(Error::TagLength { mode: "GCM", expected: "4, 8 or 12 to 16", got: tag });
-    }
-    if nonce == 0 || nonce as u64 > MAX_AAD_OR_IV {
-        return Err(Error::IvLength { mode: "GCM", expected: "12 (or 1 to 2^61 - 1)", got: nonce });
-    }
+    TAGS.check_tag("GCM", tag)?;
+    NONCES.check_nonce("GCM", nonce)?;
     if data > MAX_DATA {
         return Err(Error::TooLong { mode: "GCM", what: "data", limit: MAX_DATA });
     }

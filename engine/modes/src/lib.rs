@@ -19,6 +19,7 @@ pub mod gcm_siv;
 pub mod hctr2;
 pub mod incremental;
 pub mod key_wrap;
+mod lengths;
 mod message;
 pub mod ocb;
 pub mod padding;

@@ -6,10 +6,16 @@ use zeroize::Zeroizing;
 
 use crate::cmac::double;
 use crate::executor::Executor;
+use crate::lengths::Lengths;
 use crate::{Direction, check_tags, encrypt_blocks, gcm};
 use lockstep_core::error::{Error, Result};
 use lockstep_core::key::{Key, KeySize};
 use lockstep_core::work::AeadMessage;
+
+/// The length of nonces.
+pub const NONCES: Lengths = Lengths { ranges: &[24..=24], words: "24" };
+/// The length of tags.
+const TAGS: Lengths = Lengths { ranges: &[16..=16], words: "16" };
 
 /// Encrypts and authenticates each message. Keys have 32 bytes, nonces have 24 bytes, and tags have 16 bytes.
 ///
@@ -41,14 +47,8 @@ fn check_all(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<(
             let got = message.key.size().bytes();
             return Err(Error::ModeKey { mode: "XAES-256-GCM", expected: "a key of 32 bytes", got });
         }
-        if message.nonce.len() != 24 {
-            let got = message.nonce.len();
-            return Err(Error::IvLength { mode: "XAES-256-GCM", expected: "24", got });
-        }
-        if message.tag.len() != 16 {
-            let got = message.tag.len();
-            return Err(Error::TagLength { mode: "XAES-256-GCM", expected: "16", got });
-        }
+        NONCES.check_nonce("XAES-256-GCM", message.nonce.len())?;
+        TAGS.check_tag("XAES-256-GCM", message.tag.len())?;
         gcm::check(12, 16, message.data.len() as u64)?;
         gcm::check_aad(message.aad.len() as u64)?;
     }

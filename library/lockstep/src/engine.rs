@@ -6,6 +6,7 @@ use lockstep_cache::environment::variable;
 use lockstep_core::backend::{Backend, Device, DeviceSelector, Missing};
 use lockstep_core::shown;
 use lockstep_core::work::AeadMessage;
+use lockstep_cpu::inline::{InlineKernel, is_proven};
 use lockstep_cpu::{CpuBackend, CpuOptions};
 use lockstep_planner::calibrate::Calibrator;
 pub use lockstep_planner::verify::Verify;
@@ -139,6 +140,8 @@ struct Inner {
     planner: Arc<Planner>,
     threads: usize,
     missing: Arc<OnceLock<MissingBackends>>,
+    /// True if neither a device nor a kernel is named, and no choices are recorded.
+    is_automatic: bool,
 }
 
 impl Engine {
@@ -184,6 +187,11 @@ impl Engine {
     /// Failures and wrong results of devices. In each case the CPU has done the work instead.
     pub fn incidents(&self) -> Vec<lockstep_core::Error> {
         self.inner.planner.incidents()
+    }
+
+    /// The kernel for small messages on the calling thread, if the planner need not choose.
+    pub(crate) fn inline_kernel(&self) -> Option<InlineKernel> {
+        self.inner.is_automatic.then(InlineKernel::best).filter(|kernel| is_proven(*kernel))
     }
 
     pub(crate) fn gcm_seal(&self, messages: &mut [AeadMessage<'_>]) -> lockstep_core::Result<()> {
@@ -307,6 +315,7 @@ impl EngineBuilder {
         };
         let mut all = backends(&BackendOptions { threads });
         all.retain(|backend| self.backends.is_none_or(|names| names.contains(&backend.name())));
+        let is_automatic = selection.is_auto() && !self.records_decisions;
         let (planner, missing) = if selection.is_auto() {
             planner_with_lazy_discovery(all)
         } else {
@@ -320,7 +329,7 @@ impl EngineBuilder {
             .with_calibrator(Calibrator::of_user())
             .calibrate_automatically(self.calibrates_automatically);
         let planner = Arc::new(if self.records_decisions { planner.with_decisions() } else { planner });
-        Ok(Engine { inner: Arc::new(Inner { planner, threads, missing }) })
+        Ok(Engine { inner: Arc::new(Inner { planner, threads, missing, is_automatic }) })
     }
 }
 

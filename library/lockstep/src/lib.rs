@@ -21,10 +21,11 @@
 //! ```
 //!
 //! No plaintext is released before its chunk has been verified, keys are wiped on drop and never printed, and errors
-//! say what to do. Raw AES modes are in [`hazmat`]. They do not give these guarantees: the caller is responsible for
-//! safe use.
+//! say what to do. [`aead`] has authenticated encryption of messages with the caller's nonces. Raw AES modes are in [`hazmat`].
+//! They do not give these guarantees: the caller is responsible for safe use.
 #![forbid(unsafe_code)]
 
+pub mod aead;
 pub mod cobblestone;
 mod creator;
 pub mod engine;

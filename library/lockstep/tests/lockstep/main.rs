@@ -1,6 +1,7 @@
 //! The library: streams, files, parts of messages, damaged messages and other implementations of the formats.
 
 mod adaptors;
+mod aead;
 mod common;
 mod files;
 mod foreign;

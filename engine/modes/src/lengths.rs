@@ -1,0 +1,37 @@
+//! The lengths that a mode allows for its nonces and tags.
+
+use std::ops::RangeInclusive;
+
+use lockstep_core::error::{Error, Result};
+
+/// Permitted lengths in bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Lengths {
+    /// The lengths: at least one range, in ascending order.
+    pub ranges: &'static [RangeInclusive<usize>],
+    /// The lengths in words, for error messages.
+    pub words: &'static str,
+}
+
+impl Lengths {
+    /// True if the length is permitted.
+    pub fn contains(&self, len: usize) -> bool {
+        self.ranges.iter().any(|range| range.contains(&len))
+    }
+
+    /// Checks the length of a nonce.
+    ///
+    /// # Errors
+    /// [`Error::IvLength`].
+    pub fn check_nonce(&self, mode: &'static str, got: usize) -> Result<()> {
+        if self.contains(got) { Ok(()) } else { Err(Error::IvLength { mode, expected: self.words, got }) }
+    }
+
+    /// Checks the length of a tag.
+    ///
+    /// # Errors
+    /// [`Error::TagLength`].
+    pub fn check_tag(&self, mode: &'static str, got: usize) -> Result<()> {
+        if self.contains(got) { Ok(()) } else { Err(Error::TagLength { mode, expected: self.words, got }) }
+    }
+}

@@ -1,0 +1,119 @@
+//! Batches of messages.
+
+use std::sync::{Mutex, PoisonError};
+
+use lockstep_core::data::{Data, HostData};
+use lockstep_core::work::{Status, Tag};
+use lockstep_core::{Error, Result};
+use lockstep_cpu::inline::{InlineGcm, InlineKernel};
+use lockstep_modes::Direction;
+use lockstep_modes::aead::{Aead, AeadKey, Message};
+
+use super::caller::Caller;
+use super::small;
+
+/// Work of fewer bytes is done by one thread, because starting another thread takes as long as the work.
+const THREAD: usize = 256 << 10;
+/// The number of messages that a thread takes at once.
+const TAKE: usize = 32;
+/// The number of bytes that a message counts in addition to its data, for the preparation of its key.
+const PREPARATION: usize = 512;
+
+/// Encrypts and authenticates each message. All keys are of one mode.
+///
+/// # Errors
+/// Those of [`Aead::seal`] and of [`Caller::engine`].
+pub fn seal(caller: &impl Caller, messages: &mut [Message<'_>]) -> Result<()> {
+    run(caller, Direction::Encrypt, messages)
+}
+
+/// Checks and decrypts each message. The output of a message whose tag is wrong is zeroed; the other outputs are valid. The
+/// field `status` of each message has its result. All keys are of one mode.
+///
+/// # Errors
+/// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise those of [`seal`].
+pub fn open(caller: &impl Caller, messages: &mut [Message<'_>]) -> Result<()> {
+    run(caller, Direction::Decrypt, messages)
+}
+
+fn run(caller: &impl Caller, direction: Direction, messages: &mut [Message<'_>]) -> Result<()> {
+    let Some(mode) = messages.first().map(|message| message.key.mode()) else { return Ok(()) };
+    let engine = caller.engine()?;
+    let bytes: usize = messages.iter().map(|message| message.data.len()).sum();
+    let is_short = bytes / messages.len() <= caller.batch_limit();
+    let kernel = if is_short { caller.inline_kernel() } else { None };
+    let kernel = kernel.filter(|_| messages.iter().all(|message| is_inline(message, direction)));
+    caller.run_long(|| match (kernel, direction) {
+        (Some(kernel), _) => run_inline(kernel, engine.threads(), messages),
+        (None, Direction::Encrypt) => mode.seal(engine.planner(), messages),
+        (None, Direction::Decrypt) => mode.open(engine.planner(), messages),
+    })
+}
+
+/// True for a message that [`small::run`] processes.
+fn is_inline(message: &Message<'_>, direction: Direction) -> bool {
+    let row = Aead::Gcm.row();
+    message.key.mode() == Aead::Gcm
+        && message.aad.len() <= 1
+        && matches!(&message.data, Data::Host(HostData::InPlace(_) | HostData::Copy { .. }))
+        && matches!(message.tag, Tag::Write(_)) == (direction == Direction::Encrypt)
+        && row.nonces.contains(message.nonce.len())
+        && row.tags.contains(message.tag.len())
+        && message.data.len() as u64 <= row.max_data
+}
+
+/// Runs GCM on threads of the CPU. Each has one context, and sets the key of each message.
+fn run_inline(kernel: InlineKernel, threads: usize, messages: &mut [Message<'_>]) -> Result<()> {
+    messages.iter_mut().for_each(|message| message.status = Status::Pending);
+    let size: usize = messages.iter().map(|message| message.data.len() + PREPARATION).sum();
+    let threads = threads.min(size / THREAD).max(1);
+    let pieces = Mutex::new(messages.chunks_mut(TAKE));
+    let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || -> Result<()> {
+        let mut context: Option<(Box<InlineGcm>, &AeadKey)> = None;
+        while let Some(piece) = next() {
+            for message in piece {
+                small::run_message(keyed(&mut context, kernel, message.key)?, message)?;
+            }
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let others: Vec<_> =
+            (1..threads).map_while(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok()).collect();
+        let mut outcome = work();
+        for other in others {
+            let done = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            outcome = outcome.and(done);
+        }
+        outcome
+    })?;
+    match messages.iter().all(|message| message.status == Status::Done) {
+        true => Ok(()),
+        false => Err(Error::AuthenticationFailed),
+    }
+}
+
+/// The context of a thread, with the key of a message.
+fn keyed<'c, 'k>(
+    context: &'c mut Option<(Box<InlineGcm>, &'k AeadKey)>,
+    kernel: InlineKernel,
+    key: &'k AeadKey,
+) -> Result<&'c mut InlineGcm> {
+    let no_memory = || {
+        let operation = "a batch, because memory is exhausted".into();
+        Error::Unsupported { kernel: "GCM", operation }
+    };
+    let bytes = key.key().map_or(&[][..], lockstep_core::Key::bytes);
+    match context {
+        Some((_, last)) if std::ptr::eq(*last, key) => {}
+        Some((gcm, last)) => {
+            if !gcm.set_key(bytes) {
+                return Err(no_memory());
+            }
+            *last = key;
+        }
+        None => *context = Some((small::new_in_own_frame(kernel, bytes).ok_or_else(no_memory)?, key)),
+    }
+    context.as_mut().map(|(gcm, _)| &mut **gcm).ok_or_else(no_memory)
+}

@@ -1,0 +1,243 @@
+//! Keys, and calls on one message.
+
+use std::ops::Deref;
+
+use lockstep_core::data::{Data, HostData, check_lengths};
+use lockstep_core::work::{Status, Tag};
+use lockstep_core::{Error, Result};
+use lockstep_modes::aead::{Aead, AeadKey, Message};
+use zeroize::Zeroize;
+
+use super::caller::{self, Caller};
+use super::small::{self, Context};
+
+/// The length of tags in bytes, unless [`Key::with_tag_len`] has set another.
+const TAG: usize = 16;
+
+/// A key of an authenticated mode. It is wiped on drop. Threads may use a key at the same time.
+///
+/// `nonce` and `aad` of the calls below have these meanings: the nonce must have a length that the mode allows; in SIV it is
+/// optional. `aad` are strings of associated data, at most [`Row::max_strings`](super::Row::max_strings).
+///
+/// The errors of all calls are:
+/// [`Error::IvLength`], [`Error::TooLong`] and [`Error::Order`] for arguments that the mode does not allow;
+/// [`Error::OutputLength`] for an output of a wrong length; [`Error::TagLength`]; [`Error::NotSealed`] and errors of devices.
+/// Opening also returns [`Error::AuthenticationFailed`] if the message is not authentic; the output of a failed `open` is zeroed.
+pub struct Key {
+    key: AeadKey,
+    /// Bytes of a tag in a string of ciphertext and tag.
+    tag: usize,
+    /// Context for small messages of GCM.
+    small: Context,
+}
+
+impl Key {
+    /// A key for a mode, from its bytes.
+    ///
+    /// # Errors
+    /// [`Error::ModeKey`] if the mode does not have keys of this length: see [`Aead::key_lengths`].
+    pub fn new(mode: Aead, bytes: &[u8]) -> Result<Key> {
+        Ok(AeadKey::new(mode, bytes)?.into())
+    }
+
+    /// Sets the number of bytes of the tag in strings that have both ciphertext and tag. Default: 16.
+    ///
+    /// # Errors
+    /// [`Error::TagLength`] if the mode has no tags of this length.
+    pub fn with_tag_len(mut self, tag: usize) -> Result<Key> {
+        let row = self.mode().row();
+        row.tags.check_tag(row.name, tag)?;
+        self.tag = tag;
+        Ok(self)
+    }
+
+    /// The number of bytes of the tag in strings that have both ciphertext and tag.
+    #[inline]
+    pub fn tag_len(&self) -> usize {
+        self.tag
+    }
+
+    /// Encrypts and authenticates a message; returns ciphertext and tag as one string, in the order of the mode.
+    ///
+    /// # Errors
+    /// See [`Key`].
+    pub fn seal(&self, caller: &impl Caller, nonce: &[u8], aad: &[&[u8]], plain: &[u8]) -> Result<Vec<u8>> {
+        let mut sealed = vec![0; plain.len() + self.tag];
+        self.seal_into(caller, nonce, aad, plain, &mut sealed)?;
+        Ok(sealed)
+    }
+
+    /// Checks and decrypts a string of ciphertext and tag; returns the plaintext.
+    ///
+    /// # Errors
+    /// See [`Key`].
+    pub fn open(&self, caller: &impl Caller, nonce: &[u8], aad: &[&[u8]], sealed: &[u8]) -> Result<Vec<u8>> {
+        let len = sealed.len().checked_sub(self.tag).ok_or(Error::AuthenticationFailed)?;
+        let mut plain = vec![0; len];
+        self.open_into(caller, nonce, aad, sealed, &mut plain)?;
+        Ok(plain)
+    }
+
+    /// Does the same as [`Key::seal`], but writes to `sealed`, which has the length of plaintext and tag.
+    ///
+    /// # Errors
+    /// See [`Key`].
+    #[inline]
+    pub fn seal_into(
+        &self,
+        caller: &impl Caller,
+        nonce: &[u8],
+        aad: &[&[u8]],
+        plain: &[u8],
+        sealed: &mut [u8],
+    ) -> Result<()> {
+        check_lengths(plain.len() + self.tag, sealed.len())?;
+        let (body, tag) = self.mode().split_mut(sealed, self.tag).expect("the length was checked");
+        self.seal_parts(caller, nonce, aad, HostData::copy(plain, body)?, tag)
+    }
+
+    /// Does the same as [`Key::open`], but writes to `plain`, which has the length of the plaintext.
+    ///
+    /// # Errors
+    /// See [`Key`].
+    #[inline]
+    pub fn open_into(
+        &self,
+        caller: &impl Caller,
+        nonce: &[u8],
+        aad: &[&[u8]],
+        sealed: &[u8],
+        plain: &mut [u8],
+    ) -> Result<()> {
+        let (body, tag) = self.mode().split(sealed, self.tag).ok_or(Error::AuthenticationFailed)?;
+        self.open_parts(caller, nonce, aad, HostData::copy(body, plain)?, tag)
+    }
+
+    /// Encrypts data in place, and writes the tag, which may have any length that the mode allows.
+    ///
+    /// # Errors
+    /// See [`Key`].
+    pub fn seal_in_place(
+        &self,
+        caller: &impl Caller,
+        nonce: &[u8],
+        aad: &[&[u8]],
+        data: &mut [u8],
+        tag: &mut [u8],
+    ) -> Result<()> {
+        self.seal_parts(caller, nonce, aad, HostData::InPlace(data), tag)
+    }
+
+    /// Checks the tag and decrypts data in place.
+    ///
+    /// # Errors
+    /// See [`Key`].
+    pub fn open_in_place(
+        &self,
+        caller: &impl Caller,
+        nonce: &[u8],
+        aad: &[&[u8]],
+        data: &mut [u8],
+        tag: &[u8],
+    ) -> Result<()> {
+        self.open_parts(caller, nonce, aad, HostData::InPlace(data), tag)
+    }
+
+    /// Encrypts data, in place or not, with the tag in separate memory. The other forms of `seal` call this function.
+    ///
+    /// # Errors
+    /// See [`Key`].
+    #[inline]
+    pub fn seal_parts(
+        &self,
+        caller: &impl Caller,
+        nonce: &[u8],
+        aad: &[&[u8]],
+        data: HostData<'_>,
+        tag: &mut [u8],
+    ) -> Result<()> {
+        self.run(caller, nonce, aad, data, Tag::Write(tag))
+    }
+
+    /// Checks the tag and decrypts data, in place or not. The other forms of `open` call this function.
+    ///
+    /// # Errors
+    /// See [`Key`].
+    #[inline]
+    pub fn open_parts(
+        &self,
+        caller: &impl Caller,
+        nonce: &[u8],
+        aad: &[&[u8]],
+        mut data: HostData<'_>,
+        tag: &[u8],
+    ) -> Result<()> {
+        let outcome = self.run(caller, nonce, aad, data.reborrow(), Tag::Expect(tag));
+        if outcome.is_err() {
+            data.output().zeroize();
+        }
+        outcome
+    }
+
+    #[inline]
+    fn run(
+        &self,
+        caller: &impl Caller,
+        nonce: &[u8],
+        aad: &[&[u8]],
+        mut data: HostData<'_>,
+        mut tag: Tag<'_>,
+    ) -> Result<()> {
+        let bytes = data.len() + aad.iter().map(|aad| aad.len()).sum::<usize>();
+        if let (Aead::Gcm, Some(key), [] | [_]) = (self.mode(), self.key.key(), aad)
+            && bytes <= caller.inline_limit()
+            && let Some(kernel) = caller.inline_kernel()
+        {
+            let aad = aad.first().copied().unwrap_or_default();
+            let message = |gcm: &mut _| small::run(gcm, nonce, aad, data.reborrow(), &mut tag);
+            match self.small.run(kernel, key.bytes(), message) {
+                Some(Status::Done) => return Ok(()),
+                Some(_) => return Err(Error::AuthenticationFailed),
+                // The mode reports what is wrong with the message.
+                None => {}
+            }
+        }
+        caller::run(caller, bytes, move |executor| {
+            let seals = matches!(tag, Tag::Write(_));
+            let (key, data) = (&self.key, Data::Host(data));
+            let mut messages = [Message { key, nonce, aad, data, tag, status: Status::Pending }];
+            let run = if seals { Aead::seal } else { Aead::open };
+            run(self.mode(), executor, &mut messages)
+        })
+    }
+}
+
+impl From<AeadKey> for Key {
+    fn from(key: AeadKey) -> Key {
+        Key { key, tag: TAG, small: Context::new() }
+    }
+}
+
+impl Clone for Key {
+    /// A copy, which shares no memory with the key.
+    fn clone(&self) -> Key {
+        Key { tag: self.tag, ..self.key.clone().into() }
+    }
+}
+
+impl Deref for Key {
+    type Target = AeadKey;
+
+    /// The key as messages of a batch refer to it.
+    #[inline]
+    fn deref(&self) -> &AeadKey {
+        &self.key
+    }
+}
+
+impl std::fmt::Debug for Key {
+    /// Prints no byte of the key.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Key").field("mode", &self.mode()).field("tag", &self.tag).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,74 @@
+//! Authenticated encryption of messages: the modes of [`Aead`], for one message or for a batch.
+//!
+//! This is the one way from a program, or from an interface in another language, to the authenticated modes. [`Aead::row`] has
+//! the properties of a mode: lengths of keys, nonces and tags, and the place of the tag. Nonces are the caller's
+//! responsibility: with most modes a nonce must never be used twice with one key (see [`crate::hazmat`]). For files and
+//! streams, [`crate::encrypt`] and related functions generate what they need.
+//!
+//! ```
+//! use lockstep::Engine;
+//! use lockstep::aead::{Aead, Key};
+//!
+//! # fn main() -> lockstep::aead::Result<()> {
+//! # let engine = Engine::new().unwrap();
+//! let key = Key::new(Aead::GcmSiv, &[7; 32])?;
+//! let sealed = key.seal(&engine, &[1; 12], &[b"header"], b"hello")?;
+//! assert_eq!(sealed.len(), 5 + 16);
+//! assert_eq!(key.open(&engine, &[1; 12], &[b"header"], &sealed)?, b"hello");
+//!
+//! // In place, with the tag in separate memory.
+//! let (mut data, mut tag) = (*b"hello", [0; 16]);
+//! key.seal_in_place(&engine, &[2; 12], &[], &mut data, &mut tag)?;
+//! key.open_in_place(&engine, &[2; 12], &[], &mut data, &tag)?;
+//! assert_eq!(&data, b"hello");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A batch has a key, a nonce and a status for each message:
+//!
+//! ```
+//! use lockstep::Engine;
+//! use lockstep::aead::{self, Aead, Data, Key, Message, Status, Tag};
+//!
+//! # fn main() -> lockstep::aead::Result<()> {
+//! # let engine = Engine::new().unwrap();
+//! let keys = [Key::new(Aead::Gcm, &[1; 16])?, Key::new(Aead::Gcm, &[2; 16])?];
+//! let mut data = [[0; 100]; 2];
+//! let mut tags = [[0; 16]; 2];
+//! let messages = keys.iter().zip(&mut data).zip(&mut tags).map(|((key, data), tag)| Message {
+//!     key,
+//!     nonce: &[3; 12],
+//!     aad: &[],
+//!     data: Data::in_place(data),
+//!     tag: Tag::Write(tag),
+//!     status: Status::Pending,
+//! });
+//! aead::seal(&engine, &mut messages.collect::<Vec<_>>())?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Where the work runs.** A [`Caller`] supplies the engine, and decides between the calling thread and the planner: a message
+//! up to [`Caller::inline_limit`] is computed on the calling thread, in GCM without any allocation. Longer messages, and all
+//! messages if the user has chosen a device or a kernel, are passed to the planner by [`Caller::run_long`]. An [`Engine`]
+//! is a caller with the default rules.
+//!
+//! **Errors.** No plaintext of a message whose tag is wrong is left in an output: it is zeroed. Sealing reports
+//! [`Error::NotSealed`], and zeroes the output, if a device has left a message unprocessed.
+//!
+//! [`Engine`]: crate::Engine
+
+mod batch;
+mod caller;
+mod key;
+mod small;
+
+pub use batch::{open, seal};
+pub use caller::{Caller, CallingThread, INLINE_LIMIT};
+pub use key::Key;
+pub use lockstep_core::data::{Data, HostData};
+pub use lockstep_core::work::{Status, Tag};
+pub use lockstep_core::{Error, Result};
+pub use lockstep_modes::Direction;
+pub use lockstep_modes::aead::{Aead, AeadKey, Lengths, Message, Row};

@@ -1,0 +1,92 @@
+//! GCM without planner and executor: contexts with an expanded key and the powers of the hash key.
+
+use std::sync::{Mutex, PoisonError, TryLockError};
+
+use lockstep_core::data::{Data, HostData};
+use lockstep_core::stack;
+use lockstep_core::work::{Status, Tag};
+use lockstep_core::{Error, Result};
+use lockstep_cpu::inline::{InlineGcm, InlineKernel};
+use lockstep_modes::aead::{Aead, Message};
+use zeroize::Zeroize;
+
+/// The context of a key, made at first use.
+pub(super) struct Context(Mutex<Option<Box<InlineGcm>>>);
+
+impl Context {
+    pub(super) const fn new() -> Context {
+        Context(Mutex::new(None))
+    }
+
+    /// Runs a message with the context of the key. `None` if another thread is using the context, or if memory cannot be
+    /// allocated.
+    #[inline]
+    pub(super) fn run<T>(
+        &self,
+        kernel: InlineKernel,
+        key: &[u8],
+        message: impl FnOnce(&mut InlineGcm) -> Option<T>,
+    ) -> Option<T> {
+        let mut context = match self.0.try_lock() {
+            Ok(context) => context,
+            Err(TryLockError::Poisoned(poisoned)) => PoisonError::into_inner(poisoned),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        if context.is_none() {
+            *context = Some(new_in_own_frame(kernel, key)?);
+            if !kernel.expands_in_place() {
+                stack::wipe_below();
+            }
+        }
+        message(context.as_mut()?)
+    }
+}
+
+/// A separate function, so that its stack frame can be wiped.
+#[inline(never)]
+pub(super) fn new_in_own_frame(kernel: InlineKernel, key: &[u8]) -> Option<Box<InlineGcm>> {
+    InlineGcm::new(kernel, key).map(Box::new)
+}
+
+/// Runs a message. `None`, with the message unchanged, if its lengths are not those of GCM. The output of a message whose tag is
+/// wrong is zeroed.
+#[inline]
+pub(super) fn run(
+    gcm: &mut InlineGcm,
+    nonce: &[u8],
+    aad: &[u8],
+    mut data: HostData<'_>,
+    tag: &mut Tag<'_>,
+) -> Option<Status> {
+    let encrypts = matches!(tag, Tag::Write(_));
+    if !Aead::Gcm.row().tags.contains(tag.len())
+        || !(gcm.start(encrypts, nonce) && gcm.aad(aad) && gcm.update(data.reborrow().into_span()))
+    {
+        return None;
+    }
+    let is_done = match tag {
+        Tag::Write(tag) => {
+            let computed = gcm.finish_seal()?;
+            tag.copy_from_slice(&computed[..tag.len()]);
+            true
+        }
+        Tag::Expect(tag) => gcm.finish_open(tag),
+    };
+    if is_done {
+        return Some(Status::Done);
+    }
+    data.output().zeroize();
+    Some(Status::AuthenticationFailed)
+}
+
+/// Runs a message of a batch, whose lengths have been checked.
+///
+/// # Errors
+/// [`Error::NotSealed`] if the message was not processed.
+pub(super) fn run_message(gcm: &mut InlineGcm, message: &mut Message<'_>) -> Result<()> {
+    let aad = message.aad.first().copied().unwrap_or_default();
+    let Data::Host(data) = &mut message.data else { return Err(Error::NotSealed) };
+    let status = run(gcm, message.nonce, aad, data.reborrow(), &mut message.tag);
+    message.status = status.ok_or(Error::NotSealed)?;
+    Ok(())
+}
