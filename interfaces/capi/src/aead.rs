@@ -1,10 +1,9 @@
 //! Authenticated modes: keys, one message, batches.
 
 use std::ffi::c_int;
+use std::slice;
 
-use lockstep::hazmat::data::Data;
-use lockstep::hazmat::mode::aead::{Aead, AeadKey, Message as AeadMessage};
-use lockstep::hazmat::work::{Status, Tag};
+use lockstep::aead::{self, Aead, Data, Message as AeadMessage, Status, Tag};
 
 use crate::engine::Engine;
 use crate::error::{Failure, LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_KEY, Outcome};
@@ -32,7 +31,7 @@ pub const LOCKSTEP_STATUS_AUTHENTICATION_FAILED: c_int = 2;
 
 /// A key of an authenticated mode. It is wiped when it is freed. All threads may use it at the same time.
 pub struct Key {
-    pub(crate) key: AeadKey,
+    pub(crate) key: aead::Key,
 }
 
 /// Bytes that are read.
@@ -90,7 +89,7 @@ pub unsafe extern "C" fn lockstep_key_new(
     key: *mut *mut Key,
 ) -> c_int {
     ffi::new_object(key, |call| {
-        Ok(Key { key: AeadKey::new(mode(aead)?, call.input(bytes, len, "the key")?)? })
+        Ok(Key { key: aead::Key::new(mode(aead)?, call.input(bytes, len, "the key")?)? })
     })
 }
 
@@ -122,12 +121,10 @@ pub unsafe extern "C" fn lockstep_aead_seal(
     ffi::call(|call| {
         let (engine, key) = (ffi::object(engine, "the engine")?, &ffi::object(key, "the key")?.key);
         let nonce = call.input(nonce, nonce_len, "the nonce")?;
-        let aad = [call.input(aad, aad_len, "the associated data")?];
-        let aad = &aad[..usize::from(aad_len > 0)];
-        let data = Data::Host(call.data(input, output, len)?);
-        let tag = Tag::Write(call.output(tag, tag_len, "the tag")?);
-        let message = AeadMessage { key, nonce, aad, data, tag, status: Status::Pending };
-        engine.run_mode(|executor| key.mode().seal(executor, &mut [message]))
+        let aad = call.input(aad, aad_len, "the associated data")?;
+        let data = call.data(input, output, len)?;
+        let tag = call.output(tag, tag_len, "the tag")?;
+        engine.run(|engine| Ok(key.seal_parts(engine, nonce, strings(&aad), data, tag)?))
     })
 }
 
@@ -152,12 +149,14 @@ pub unsafe extern "C" fn lockstep_aead_open(
     ffi::call(|call| {
         let (engine, key) = (ffi::object(engine, "the engine")?, &ffi::object(key, "the key")?.key);
         let nonce = call.input(nonce, nonce_len, "the nonce")?;
-        let aad = [call.input(aad, aad_len, "the associated data")?];
-        let aad = &aad[..usize::from(aad_len > 0)];
-        let data = Data::Host(call.data(input, output, len)?);
-        let tag = Tag::Expect(call.input(tag, tag_len, "the tag")?);
-        let message = AeadMessage { key, nonce, aad, data, tag, status: Status::Pending };
-        engine.run_mode(|executor| key.mode().open(executor, &mut [message]))
+        let aad = call.input(aad, aad_len, "the associated data")?;
+        let data = call.data(input, output, len)?;
+        let tag = call.input(tag, tag_len, "the tag")?;
+        // A call with wrong lengths does not change the output; any other failure of the library zeroes it.
+        let row = key.mode().row();
+        row.nonces.check_nonce(row.name, nonce_len)?;
+        row.tags.check_tag(row.name, tag_len)?;
+        engine.run(|engine| Ok(key.open_parts(engine, nonce, strings(&aad), data, tag)?))
     })
 }
 
@@ -171,7 +170,7 @@ pub unsafe extern "C" fn lockstep_aead_seal_batch(
     messages: *mut Message,
     count: usize,
 ) -> c_int {
-    ffi::call(|_| batch(engine, messages, count, true))
+    batch(engine, messages, count, true)
 }
 
 /// Checks and decrypts the messages of a batch, whose keys are of one mode. The output of each message with a wrong tag is
@@ -184,74 +183,96 @@ pub unsafe extern "C" fn lockstep_aead_open_batch(
     messages: *mut Message,
     count: usize,
 ) -> c_int {
-    ffi::call(|_| batch(engine, messages, count, false))
+    batch(engine, messages, count, false)
 }
 
-unsafe fn batch(engine: *const Engine, messages: *mut Message, count: usize, seals: bool) -> Outcome<()> {
-    let list = pending(messages, count, "the array of messages", |message| &mut message.status)?;
-    let engine = ffi::object(engine, "the engine")?;
-    let mut ranges = vec![MemoryRange::written(messages, count)];
-    let mut strings = Vec::with_capacity(count);
-    for message in &list {
-        ffi::check_data(message.input, message.output, message.len)?;
-        ranges.push(MemoryRange::written(message.output, message.len));
-        ranges.push(MemoryRange::input(message.input, message.output, message.len));
-        ranges.push(MemoryRange::read(message.nonce, message.nonce_len));
-        ranges.push(match seals {
-            true => MemoryRange::written(message.tag, message.tag_len),
-            false => MemoryRange::read(message.tag, message.tag_len),
+unsafe fn batch(engine: *const Engine, messages: *mut Message, count: usize, seals: bool) -> c_int {
+    with_statuses(messages, count, |list, outcomes| {
+        let engine = ffi::object(engine, "the engine")?;
+        let mut ranges = vec![MemoryRange::written(messages, count)];
+        let mut strings = Vec::with_capacity(count);
+        for message in list {
+            ffi::check_data(message.input, message.output, message.len)?;
+            ranges.push(MemoryRange::written(message.output, message.len));
+            ranges.push(MemoryRange::input(message.input, message.output, message.len));
+            ranges.push(MemoryRange::read(message.nonce, message.nonce_len));
+            ranges.push(match seals {
+                true => MemoryRange::written(message.tag, message.tag_len),
+                false => MemoryRange::read(message.tag, message.tag_len),
+            });
+            let aad = ffi::input(message.aad, message.aad_count, "the array of associated data")?;
+            ranges.extend(aad.iter().map(|string| MemoryRange::read(string.data, string.len)));
+            let aad = aad.iter().map(|string| ffi::input(string.data, string.len, "the associated data"));
+            strings.push(aad.collect::<Outcome<Vec<&[u8]>>>()?);
+        }
+        ffi::check_overlap(&mut ranges)?;
+        let converted = list.iter().zip(&strings).map(|(message, aad)| convert(message, aad, seals));
+        let mut converted = converted.collect::<Outcome<Vec<_>>>()?;
+        check_modes(&converted)?;
+        let outcome = engine.run(|engine| match seals {
+            true => Ok(aead::seal(engine, &mut converted)?),
+            false => Ok(aead::open(engine, &mut converted)?),
         });
-        let bytes = ffi::input(message.aad, message.aad_count, "the array of associated data")?;
-        ranges.extend(bytes.iter().map(|bytes| MemoryRange::read(bytes.data, bytes.len)));
-        let bytes = bytes.iter().map(|bytes| ffi::input(bytes.data, bytes.len, "the associated data"));
-        strings.push(bytes.collect::<Outcome<Vec<&[u8]>>>()?);
-    }
-    ffi::check_overlap(&mut ranges)?;
-    let converted = list.iter().zip(&strings).map(|(message, aad)| convert(message, aad, seals));
-    let mut converted = converted.collect::<Outcome<Vec<_>>>()?;
-    let Some(mode) = converted.first().map(|message| message.key.mode()) else { return Ok(()) };
-    if mode != Aead::Siv && converted.iter().any(|message| message.aad.len() > 1) {
+        let failure = outcome.as_ref().err().map(Failure::code);
+        if failure.is_none_or(|code| code == LOCKSTEP_ERROR_AUTHENTICATION) {
+            outcomes.extend(converted.iter().map(|message| message.status));
+        }
+        outcome
+    })
+}
+
+/// Checks that the keys are of one mode, which accepts the number of strings of associated data.
+fn check_modes(messages: &[AeadMessage<'_>]) -> Outcome<()> {
+    let Some(mode) = messages.first().map(|message| message.key.mode()) else { return Ok(()) };
+    if mode.row().max_strings == 1 && messages.iter().any(|message| message.aad.len() > 1) {
         let message = format!("{mode} has one string of associated data at most: set `aad_count` to 0 or 1");
         return Err(Failure::argument(message));
     }
-    if let Some(other) = converted.iter().map(|message| message.key.mode()).find(|other| *other != mode) {
+    if let Some(other) = messages.iter().map(|message| message.key.mode()).find(|other| *other != mode) {
         let message = format!("the batch has keys of {mode} and {other}: use keys of one mode in a batch");
         return Err(Failure::new(LOCKSTEP_ERROR_KEY, message));
     }
-    let outcome = engine.run_mode(|executor| match seals {
-        true => mode.seal(executor, &mut converted),
-        false => mode.open(executor, &mut converted),
-    });
-    let are_known =
-        outcome.as_ref().err().is_none_or(|failure| failure.code() == LOCKSTEP_ERROR_AUTHENTICATION);
-    if are_known {
-        set_statuses(messages, converted.iter().map(|message| message.status), |message| &mut message.status);
-    }
-    outcome
+    Ok(())
 }
 
-/// Copies an array of messages, so that writes of the call do not affect them, and sets their statuses to LOCKSTEP_STATUS_PENDING: a
-/// status of an earlier call must not look like an outcome of this call.
-pub(crate) unsafe fn pending<T: Copy>(
+/// Associated data as the library takes it: an empty string is no string.
+pub(crate) fn strings<'a>(aad: &'a &'a [u8]) -> &'a [&'a [u8]] {
+    if aad.is_empty() { &[] } else { slice::from_ref(aad) }
+}
+
+/// A message of C whose outcome the call writes.
+pub(crate) trait HasStatus: Copy {
+    /// The array of such messages, in error messages.
+    const ARRAY: &'static str;
+
+    fn status(&mut self) -> &mut c_int;
+}
+
+impl HasStatus for Message {
+    const ARRAY: &'static str = "the array of messages";
+
+    fn status(&mut self) -> &mut c_int {
+        &mut self.status
+    }
+}
+
+/// Runs a call on an array of messages. `work` gets a copy of the array, so that writes of the call do not affect the messages, and adds
+/// their outcomes. Before, the statuses are set to LOCKSTEP_STATUS_PENDING: a status of an earlier call must not look like an
+/// outcome of this call.
+pub(crate) unsafe fn with_statuses<T: HasStatus>(
     messages: *mut T,
     count: usize,
-    name: &str,
-    status: fn(&mut T) -> &mut c_int,
-) -> Outcome<Vec<T>> {
-    let messages = ffi::output(messages, count, name)?;
-    messages.iter_mut().for_each(|message| *status(message) = LOCKSTEP_STATUS_PENDING);
-    Ok(messages.to_vec())
-}
-
-/// Stores the outcomes of messages, whose array overlaps nothing else.
-pub(crate) unsafe fn set_statuses<T>(
-    messages: *mut T,
-    outcomes: impl Iterator<Item = Status>,
-    status: fn(&mut T) -> &mut c_int,
-) {
-    for (index, outcome) in outcomes.enumerate() {
-        *status(&mut *messages.add(index)) = outcome as c_int;
-    }
+    work: impl FnOnce(&[T], &mut Vec<Status>) -> Outcome<()>,
+) -> c_int {
+    ffi::call(|_| {
+        let array = ffi::output(messages, count, T::ARRAY)?;
+        array.iter_mut().for_each(|message| *message.status() = LOCKSTEP_STATUS_PENDING);
+        let mut outcomes = Vec::new();
+        let outcome = work(&array.to_vec(), &mut outcomes);
+        let array = ffi::output(messages, outcomes.len(), T::ARRAY)?;
+        array.iter_mut().zip(outcomes).for_each(|(message, outcome)| *message.status() = outcome as c_int);
+        outcome
+    })
 }
 
 /// Converts a message whose memory overlaps nothing that it must not overlap.

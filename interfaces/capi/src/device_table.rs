@@ -3,10 +3,10 @@
 use std::ffi::{c_int, c_void};
 use std::thread::{self, ThreadId};
 
+use lockstep::aead::Aead;
 use lockstep::hazmat::KeySize;
 use lockstep::hazmat::backend::Completion as WorkCompletion;
 use lockstep::hazmat::mode::Direction;
-use lockstep::hazmat::mode::aead::Aead;
 use lockstep::hazmat::planner::Planner;
 use lockstep::hazmat::timing::Shape;
 use lockstep::hazmat::work::{FusedAead, Operation, Table, Task, Work};
@@ -135,18 +135,16 @@ pub unsafe extern "C" fn lockstep_completion_wait(completion: *mut Completion) -
 
 /// The operation of a mode, for all messages at once.
 fn fused(aead: Aead, direction: Direction) -> Outcome<FusedAead> {
-    Ok(match (aead, direction) {
-        (Aead::Gcm, Direction::Encrypt) => FusedAead::GcmSeal,
-        (Aead::Gcm, Direction::Decrypt) => FusedAead::GcmOpen,
-        (Aead::Ocb, Direction::Encrypt) => FusedAead::OcbSeal,
-        (Aead::Ocb, Direction::Decrypt) => FusedAead::OcbOpen,
-        (Aead::GcmSiv, Direction::Encrypt) => FusedAead::GcmSivSeal,
-        (Aead::GcmSiv, Direction::Decrypt) => FusedAead::GcmSivOpen,
-        (other, _) => {
+    let [seal, open] = match aead {
+        Aead::Gcm => [FusedAead::GcmSeal, FusedAead::GcmOpen],
+        Aead::Ocb => [FusedAead::OcbSeal, FusedAead::OcbOpen],
+        Aead::GcmSiv => [FusedAead::GcmSivSeal, FusedAead::GcmSivOpen],
+        other => {
             let message = format!("{other} has no tables in device memory: use GCM, or lockstep_device_seal");
             return Err(Failure::new(LOCKSTEP_ERROR_UNSUPPORTED, message));
         }
-    })
+    };
+    Ok(if direction == Direction::Encrypt { seal } else { open })
 }
 
 unsafe fn start(

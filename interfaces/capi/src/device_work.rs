@@ -2,14 +2,12 @@
 
 use std::ffi::{c_int, c_void};
 
+use lockstep::aead::{Aead, AeadKey, Data, Message, Status, Tag};
 use lockstep::hazmat::Block;
-use lockstep::hazmat::data::Data;
 use lockstep::hazmat::mode::Executor;
-use lockstep::hazmat::mode::aead::{AeadKey, Message as AeadMessage};
 use lockstep::hazmat::planner::OnStream;
-use lockstep::hazmat::work::{Status, Tag};
 
-use crate::aead::Key;
+use crate::aead::{Key, strings};
 use crate::cipher::{self, CipherKey};
 use crate::device::{DeviceRange, handle};
 use crate::engine::Engine;
@@ -101,15 +99,11 @@ unsafe fn run(
     tag: Tag<'_>,
     stream: *mut c_void,
 ) -> Outcome<()> {
-    let strings = [aad];
-    let aad = &strings[..usize::from(!aad.is_empty())];
-    let seals = matches!(tag, Tag::Write(_));
+    let (mode, aad) = (key.mode(), strings(&aad));
+    let run = if matches!(tag, Tag::Write(_)) { Aead::seal } else { Aead::open };
     on_stream(engine, data, stream, |executor, data| {
-        let mut messages = [AeadMessage { key, nonce, aad, data, tag, status: Status::Pending }];
-        match seals {
-            true => key.mode().seal(executor, &mut messages),
-            false => key.mode().open(executor, &mut messages),
-        }
+        let message = Message { key, nonce, aad, data, tag, status: Status::Pending };
+        run(mode, executor, &mut [message])
     })
 }
 

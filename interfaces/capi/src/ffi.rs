@@ -15,7 +15,7 @@
 //! make its code and its message, and catch panics.
 #![deny(unsafe_op_in_unsafe_fn, reason = "here the contract is used, not passed on")]
 
-use std::ffi::{CStr, OsStr, c_char, c_int};
+use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
@@ -73,6 +73,23 @@ pub(crate) unsafe fn new_object<T: 'static>(
         let result = unsafe { call.result(result, "the place for the new object")? };
         result.write(ptr::null_mut());
         result.write(Box::into_raw(Box::new(make(call)?)));
+        Ok(())
+    })
+}
+
+/// Reads to a buffer of C by `work`, and stores the number of bytes.
+pub(crate) unsafe fn read(
+    (buffer, len): (*mut u8, usize),
+    read: *mut usize,
+    work: impl FnOnce(&mut [u8]) -> Outcome<usize>,
+) -> c_int {
+    call(|call| {
+        // SAFETY: the contract of the module.
+        let (read, buffer) = unsafe {
+            let read = call.result(read, "the place for the number of bytes")?;
+            (read, call.output(buffer, len, "the buffer")?)
+        };
+        read.write(work(buffer)?);
         Ok(())
     })
 }
@@ -288,6 +305,15 @@ pub(crate) unsafe fn text<'a>(text: *const c_char, name: &str) -> Outcome<Option
     let text = unsafe { CStr::from_ptr(text) }.to_str();
     text.map(Some).map_err(|_| Failure::argument(format!("{name} is not UTF-8: pass a text in UTF-8")))
 }
+
+/// The first argument of a callback.
+#[derive(Clone, Copy)]
+pub(crate) struct User(pub(crate) *mut c_void);
+
+// SAFETY: the pointer is only passed to its callback. The header states on which threads and at which times callbacks run.
+unsafe impl Send for User {}
+// SAFETY: as above.
+unsafe impl Sync for User {}
 
 /// The value that a number of C stands for: the values of a list are numbered from `first` on.
 pub(crate) fn numbered<T: Copy>(

@@ -65,7 +65,7 @@ const _: () = {
 
 #[cfg(test)]
 mod tests {
-    use lockstep::hazmat::mode::aead::Aead;
+    use lockstep::aead::Aead;
     use lockstep::hazmat::mode::cbc_cts::Variant;
     use lockstep::hazmat::mode::{Cipher, Direction};
 
@@ -82,7 +82,9 @@ mod tests {
             (aead::LOCKSTEP_AEAD_CCM, Aead::Ccm),
             (aead::LOCKSTEP_AEAD_XAES_256_GCM, Aead::Xaes),
         ];
-        aeads.map(|(number, mode)| assert_eq!(aead::mode(number).unwrap(), mode));
+        for (number, mode) in aeads {
+            assert_eq!(aead::mode(number).unwrap(), mode);
+        }
         let ciphers = [
             (cipher::LOCKSTEP_CIPHER_ECB, Cipher::Ecb),
             (cipher::LOCKSTEP_CIPHER_CBC, Cipher::Cbc),
@@ -94,7 +96,9 @@ mod tests {
             (cipher::LOCKSTEP_CIPHER_CTR, Cipher::Ctr),
             (cipher::LOCKSTEP_CIPHER_XTS, Cipher::Xts),
         ];
-        ciphers.map(|(number, mode)| assert_eq!(cipher::mode(number).unwrap(), mode));
+        for (number, mode) in ciphers {
+            assert_eq!(cipher::mode(number).unwrap(), mode);
+        }
         assert_eq!(cipher::direction(cipher::LOCKSTEP_ENCRYPT).unwrap(), Direction::Encrypt);
         assert_eq!(cipher::direction(cipher::LOCKSTEP_DECRYPT).unwrap(), Direction::Decrypt);
         let variants = [
@@ -102,7 +106,9 @@ mod tests {
             (cbc_cts::LOCKSTEP_CTS_CS2, Variant::Cs2),
             (cbc_cts::LOCKSTEP_CTS_CS3, Variant::Cs3),
         ];
-        variants.map(|(number, variant)| assert_eq!(cbc_cts::variant(number).unwrap(), variant));
+        for (number, variant) in variants {
+            assert_eq!(cbc_cts::variant(number).unwrap(), variant);
+        }
         for wrong in [i32::MIN, -1, 0, 4] {
             assert!(ffi::numbered(&Variant::ALL, 1, wrong, "", "").is_err());
         }

@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 
 use crate::engine::{Engine, free_with_engine};
 use crate::error::{Failure, Outcome};
-use crate::ffi;
+use crate::ffi::{self, User};
 use crate::file::FileOptions;
 use crate::reader::{ReadAtFn, Source};
 
@@ -158,17 +158,14 @@ pub struct ParquetReader {
 /// Where keys come from.
 enum KeyFinder {
     Keys(Keys),
-    Callback { find: ParquetKeyFn, user: *mut c_void },
+    Callback { find: ParquetKeyFn, user: User },
 }
-
-// SAFETY: the keys are found on the thread of the call.
-unsafe impl Sync for KeyFinder {}
 
 /// The result of looking for a key.
 type Found = lockstep_parquet::Result<Option<Zeroizing<Vec<u8>>>>;
 
 /// Looks for a key by a callback.
-fn find_key(find: ParquetKeyFn, user: *mut c_void, column: Option<&str>, metadata: Option<&[u8]>) -> Found {
+fn find_key(find: ParquetKeyFn, user: User, column: Option<&str>, metadata: Option<&[u8]>) -> Found {
     let failed = |what: String| Error::KeySource(io::Error::other(what));
     let Some(find) = find else { return Ok(None) };
     let column = column.map(CString::new).transpose();
@@ -178,7 +175,7 @@ fn find_key(find: ParquetKeyFn, user: *mut c_void, column: Option<&str>, metadat
     let mut key = Zeroizing::new(vec![0; MAX_KEY]);
     let mut len = 0;
     // SAFETY: the callback takes its own argument, and writes at most 32 bytes and a length: the contract of `ffi`.
-    let code = unsafe { find(user, name, metadata, metadata_len, key.as_mut_ptr(), &mut len) };
+    let code = unsafe { find(user.0, name, metadata, metadata_len, key.as_mut_ptr(), &mut len) };
     if code != 0 {
         return Err(failed(format!("the key callback returned {code}")));
     }
@@ -227,7 +224,7 @@ unsafe fn read_options<'a>(options: *const ParquetReadOptions) -> Outcome<(KeyFi
     };
     let has_keys = footer_key.is_some() || !columns.is_empty();
     let keys = match given.find_key {
-        Some(_) if !has_keys => KeyFinder::Callback { find: given.find_key, user: given.find_key_user },
+        Some(_) if !has_keys => KeyFinder::Callback { find: given.find_key, user: User(given.find_key_user) },
         None if has_keys || options.allows_unauthenticated_footer => {
             let mut keys = Keys::new();
             if let Some(key) = footer_key {
@@ -359,12 +356,9 @@ pub unsafe extern "C" fn lockstep_parquet_read(
     len: usize,
     read: *mut usize,
 ) -> c_int {
-    ffi::call(|call| {
-        let read = call.result(read, "the place for the number of bytes")?;
-        let buffer = call.output(buffer, len, "the buffer")?;
+    ffi::read((buffer, len), read, |buffer| {
         let reader = ffi::object(reader, "the reader")?;
-        read.write(reader.engine.run(|_| Ok(reader.view.read_at(offset, buffer)?))?);
-        Ok(())
+        reader.engine.run(|_| Ok(reader.view.read_at(offset, buffer)?))
     })
 }
 

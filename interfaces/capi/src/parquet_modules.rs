@@ -11,7 +11,7 @@ use lockstep_parquet::{
     module_aad,
 };
 
-use crate::aead::{self, Key};
+use crate::aead::{HasStatus, Key, with_statuses};
 use crate::device::{DeviceRange, handle};
 use crate::engine::Engine;
 use crate::error::{Failure, LOCKSTEP_ERROR_LENGTH, Outcome};
@@ -101,6 +101,22 @@ pub struct ParquetDeviceModule {
     pub status: c_int,
 }
 
+impl HasStatus for ParquetModule {
+    const ARRAY: &'static str = "the array of modules";
+
+    fn status(&mut self) -> &mut c_int {
+        &mut self.status
+    }
+}
+
+impl HasStatus for ParquetDeviceModule {
+    const ARRAY: &'static str = ParquetModule::ARRAY;
+
+    fn status(&mut self) -> &mut c_int {
+        &mut self.status
+    }
+}
+
 /// A protection in Rust's form.
 struct Checked<'a> {
     key: &'a AesKey,
@@ -128,8 +144,7 @@ pub unsafe extern "C" fn lockstep_parquet_decrypt_modules(
     modules: *mut ParquetModule,
     count: usize,
 ) -> c_int {
-    ffi::call(|_| {
-        let list = aead::pending(modules, count, "the array of modules", |module| &mut module.status)?;
+    with_statuses(modules, count, |list, outcomes| {
         let engine = ffi::object(engine, "the engine")?;
         let checked = list.iter().map(|module| check(&module.protection)).collect::<Outcome<Vec<_>>>()?;
         let mut ranges = vec![MemoryRange::written(modules, count)];
@@ -155,8 +170,7 @@ pub unsafe extern "C" fn lockstep_parquet_decrypt_modules(
         });
         let mut converted = converted.collect::<Outcome<Vec<_>>>()?;
         let outcome = engine.run(|engine| Ok(decrypt_modules(&**engine.planner(), &mut converted)?));
-        let statuses = converted.iter().map(EncryptedModule::status);
-        aead::set_statuses(modules, statuses, |module| &mut module.status);
+        outcomes.extend(converted.iter().map(EncryptedModule::status));
         outcome
     })
 }
@@ -173,8 +187,7 @@ pub unsafe extern "C" fn lockstep_parquet_device_decrypt_modules(
     count: usize,
     stream: *mut c_void,
 ) -> c_int {
-    ffi::call(|_| {
-        let list = aead::pending(modules, count, "the array of modules", |module| &mut module.status)?;
+    with_statuses(modules, count, |list, outcomes| {
         let engine = ffi::object(engine, "the engine")?;
         let checked = list.iter().map(|module| check(&module.protection)).collect::<Outcome<Vec<_>>>()?;
         let described = list.iter().zip(&checked).map(|(module, checked)| {
@@ -199,8 +212,7 @@ pub unsafe extern "C" fn lockstep_parquet_device_decrypt_modules(
             converted = device_modules(executor.stream_memory(), handle(stream), &described)?;
             Ok(decrypt_modules(&executor, &mut converted)?)
         });
-        let statuses = converted.iter().map(EncryptedModule::status);
-        aead::set_statuses(modules, statuses, |module| &mut module.status);
+        outcomes.extend(converted.iter().map(EncryptedModule::status));
         outcome
     })
 }

@@ -8,7 +8,7 @@ use lockstep::{ReadAt, file};
 
 use crate::engine::{Engine, free_with_engine};
 use crate::error::Outcome;
-use crate::ffi;
+use crate::ffi::{self, User};
 use crate::file_key::{FileKey, file_key};
 
 /// Fills a buffer with `len` bytes of the encrypted message or file from an offset. Returns 0, or another number for an error.
@@ -25,19 +25,14 @@ pub struct Reader {
 /// The encrypted message or file.
 pub(crate) enum Source {
     File(File),
-    Callback { read_at: ReadAtFn, user: *mut c_void, size: u64 },
+    Callback { read_at: ReadAtFn, user: User, size: u64 },
 }
-
-// SAFETY: the header states that the callback runs on any thread.
-unsafe impl Send for Source {}
-// SAFETY: the header states that calls of the callback run at the same time.
-unsafe impl Sync for Source {}
 
 impl Source {
     /// A source that a callback reads.
     pub(crate) fn callback(read_at: ReadAtFn, user: *mut c_void, size: u64) -> Outcome<Source> {
         ffi::check_callback(read_at.is_some(), "the read callback")?;
-        Ok(Source::Callback { read_at, user, size })
+        Ok(Source::Callback { read_at, user: User(user), size })
     }
 }
 
@@ -50,7 +45,7 @@ impl ReadAt for Source {
             }
             Source::Callback { read_at: Some(read_at), user, .. } if !buffer.is_empty() => {
                 // SAFETY: the callback takes its own argument and writes at most as many bytes as the buffer has.
-                match unsafe { read_at(*user, offset, buffer.as_mut_ptr(), buffer.len()) } {
+                match unsafe { read_at(user.0, offset, buffer.as_mut_ptr(), buffer.len()) } {
                     0 => Ok(()),
                     code => Err(io::Error::other(format!("the read callback returned {code}"))),
                 }
@@ -138,12 +133,9 @@ pub unsafe extern "C" fn lockstep_reader_read(
     len: usize,
     read: *mut usize,
 ) -> c_int {
-    ffi::call(|call| {
-        let read = call.result(read, "the place for the number of bytes")?;
-        let buffer = call.output(buffer, len, "the buffer")?;
+    ffi::read((buffer, len), read, |buffer| {
         let reader = ffi::object(reader, "the reader")?;
-        read.write(reader.engine.run(|_| Ok(reader.inner.read_at(offset, buffer)?))?);
-        Ok(())
+        reader.engine.run(|_| Ok(reader.inner.read_at(offset, buffer)?))
     })
 }
 

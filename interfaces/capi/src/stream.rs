@@ -8,7 +8,7 @@ use lockstep::{Options, Summary as StreamSummary};
 
 use crate::engine::Engine;
 use crate::error::Outcome;
-use crate::ffi;
+use crate::ffi::{self, User};
 use crate::file_key::{FileKey, file_key};
 
 /// Reads up to `len` bytes to `buffer`. Returns the number of bytes, 0 at the end, or a negative number for an error. The
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn lockstep_encrypt_stream(
     options: *const StreamOptions,
     summary: *mut Summary,
 ) -> c_int {
-    let (reader, writer) = (Reader { read, user: read_user }, Writer { write, user: write_user });
+    let (reader, writer) = (ReadCallback(read, User(read_user)), WriteCallback(write, User(write_user)));
     run(engine, key, (context, context_len), (reader, writer), options, summary, lockstep::encrypt)
 }
 
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn lockstep_decrypt_stream(
     options: *const StreamOptions,
     summary: *mut Summary,
 ) -> c_int {
-    let (reader, writer) = (Reader { read, user: read_user }, Writer { write, user: write_user });
+    let (reader, writer) = (ReadCallback(read, User(read_user)), WriteCallback(write, User(write_user)));
     run(engine, key, (context, context_len), (reader, writer), options, summary, lockstep::decrypt)
 }
 
@@ -116,8 +116,8 @@ type Process = fn(
     &lockstep::Engine,
     &lockstep::FileKey,
     &[u8],
-    Reader,
-    Writer,
+    ReadCallback,
+    WriteCallback,
     Options<'_>,
 ) -> lockstep::Result<StreamSummary>;
 
@@ -125,14 +125,14 @@ unsafe fn run(
     engine: *const Engine,
     key: *const FileKey,
     (context, context_len): (*const u8, usize),
-    (reader, writer): (Reader, Writer),
+    (reader, writer): (ReadCallback, WriteCallback),
     options: *const StreamOptions,
     summary: *mut Summary,
     process: Process,
 ) -> c_int {
     ffi::call(|call| {
-        ffi::check_callback(reader.read.is_some(), "the read callback")?;
-        ffi::check_callback(writer.write.is_some(), "the write callback")?;
+        ffi::check_callback(reader.0.is_some(), "the read callback")?;
+        ffi::check_callback(writer.0.is_some(), "the write callback")?;
         let summary = call.optional_result(summary)?;
         let context = call.input(context, context_len, "the context")?;
         let (engine, key, options) =
@@ -150,30 +150,22 @@ unsafe fn run(
 
 /// Progress and cancellation of a call.
 pub(crate) struct Control {
-    progress: Progress,
+    progress: ProgressFn,
+    user: User,
     threads: u32,
     is_cancelled: AtomicBool,
 }
 
-/// A progress callback with its argument.
-struct Progress {
-    callback: ProgressFn,
-    user: *mut c_void,
-}
-
-// SAFETY: the header states that the callback runs on any thread, and that its calls do not run at the same time.
-unsafe impl Sync for Progress {}
-
 impl Control {
-    pub(crate) fn new(callback: ProgressFn, user: *mut c_void, threads: u32) -> Control {
-        Control { progress: Progress { callback, user }, threads, is_cancelled: AtomicBool::new(false) }
+    pub(crate) fn new(progress: ProgressFn, user: *mut c_void, threads: u32) -> Control {
+        Control { progress, user: User(user), threads, is_cancelled: AtomicBool::new(false) }
     }
 
     /// Runs work with the options of the Rust library.
     pub(crate) fn run<T>(&self, work: impl FnOnce(Options<'_>) -> Outcome<T>) -> Outcome<T> {
         let report = |bytes| self.report(bytes);
         let mut options = Options::new().interrupt(&self.is_cancelled);
-        if self.progress.callback.is_some() {
+        if self.progress.is_some() {
             options = options.progress(&report);
         }
         if self.threads != 0 {
@@ -183,46 +175,34 @@ impl Control {
     }
 
     fn report(&self, bytes: u64) {
-        let Some(callback) = self.progress.callback else { return };
+        let Some(callback) = self.progress else { return };
         // SAFETY: the callback takes its own argument: the contract of `ffi`.
-        if unsafe { callback(self.progress.user, bytes) } != 0 {
+        if unsafe { callback(self.user.0, bytes) } != 0 {
             self.is_cancelled.store(true, Ordering::Relaxed);
         }
     }
 }
 
-/// A callback that reads.
-struct Reader {
-    read: ReadFn,
-    user: *mut c_void,
-}
+/// A callback that reads, with its argument.
+struct ReadCallback(ReadFn, User);
 
-// SAFETY: the header states that the callback runs on any thread.
-unsafe impl Send for Reader {}
-
-impl Read for Reader {
+impl Read for ReadCallback {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let Some(read) = self.read.filter(|_| !buffer.is_empty()) else { return Ok(0) };
+        let Some(read) = self.0.filter(|_| !buffer.is_empty()) else { return Ok(0) };
         // SAFETY: the callback takes its own argument and writes at most as many bytes as the buffer has.
-        let got = unsafe { read(self.user, buffer.as_mut_ptr(), buffer.len()) };
+        let got = unsafe { read(self.1.0, buffer.as_mut_ptr(), buffer.len()) };
         check_count("read", got, buffer.len())
     }
 }
 
-/// A callback that writes.
-struct Writer {
-    write: WriteFn,
-    user: *mut c_void,
-}
+/// A callback that writes, with its argument.
+struct WriteCallback(WriteFn, User);
 
-// SAFETY: the header states that the callback runs on any thread.
-unsafe impl Send for Writer {}
-
-impl Write for Writer {
+impl Write for WriteCallback {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        let Some(write) = self.write.filter(|_| !buffer.is_empty()) else { return Ok(0) };
+        let Some(write) = self.0.filter(|_| !buffer.is_empty()) else { return Ok(0) };
         // SAFETY: the callback takes its own argument and reads at most as many bytes as the buffer has.
-        let got = unsafe { write(self.user, buffer.as_ptr(), buffer.len()) };
+        let got = unsafe { write(self.1.0, buffer.as_ptr(), buffer.len()) };
         check_count("write", got, buffer.len())
     }
 
