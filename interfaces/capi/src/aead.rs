@@ -1,9 +1,9 @@
 //! Authenticated modes: keys, one message, batches.
 
 use std::ffi::c_int;
+use std::slice;
 
-use lockstep::hazmat::mode::aead::{Aead, AeadKey, Message as AeadMessage};
-use lockstep::hazmat::work::{Status, Tag};
+use lockstep::aead::{self, Aead, Data, Message as AeadMessage, Status, Tag};
 
 use crate::engine::Engine;
 use crate::error::{Failure, LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_KEY, Outcome};
@@ -31,7 +31,7 @@ pub const LOCKSTEP_STATUS_AUTHENTICATION_FAILED: c_int = 2;
 
 /// A key of an authenticated mode. It is wiped when it is freed. All threads may use it at the same time.
 pub struct Key {
-    pub(crate) key: AeadKey,
+    pub(crate) key: aead::Key,
 }
 
 /// Bytes that are read.
@@ -75,18 +75,7 @@ pub struct Message {
 
 /// The mode that a number LOCKSTEP_AEAD_ stands for.
 pub(crate) fn mode(number: c_int) -> Outcome<Aead> {
-    Ok(match number {
-        LOCKSTEP_AEAD_GCM => Aead::Gcm,
-        LOCKSTEP_AEAD_GCM_SIV => Aead::GcmSiv,
-        LOCKSTEP_AEAD_OCB => Aead::Ocb,
-        LOCKSTEP_AEAD_SIV => Aead::Siv,
-        LOCKSTEP_AEAD_CCM => Aead::Ccm,
-        LOCKSTEP_AEAD_XAES_256_GCM => Aead::Xaes,
-        _ => {
-            let message = format!("{number} is not an authenticated mode: use a number LOCKSTEP_AEAD_");
-            return Err(Failure::argument(message));
-        }
-    })
+    ffi::numbered(&Aead::ALL, 1, number, "an authenticated mode", "a number LOCKSTEP_AEAD_")
 }
 
 /// Makes a key for an authenticated mode (a number LOCKSTEP_AEAD_) from its bytes, which are copied.
@@ -99,21 +88,15 @@ pub unsafe extern "C" fn lockstep_key_new(
     len: usize,
     key: *mut *mut Key,
 ) -> c_int {
-    ffi::guarded_key(|| {
-        // SAFETY: the pointers are valid, as the header demands.
-        unsafe {
-            ffi::produce(key, || {
-                Ok(Key { key: AeadKey::new(mode(aead)?, ffi::input(bytes, len, "the key")?)? })
-            })
-        }
+    ffi::new_object(key, |call| {
+        Ok(Key { key: aead::Key::new(mode(aead)?, call.input(bytes, len, "the key")?)? })
     })
 }
 
 /// Wipes and frees a key. No call may be using it. NULL is permitted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_key_free(key: *mut Key) {
-    // SAFETY: the pointer is null or a key that is not used again, as the header demands.
-    unsafe { ffi::free(key) }
+    ffi::free(key)
 }
 
 /// Encrypts and authenticates a message. `output` has `len` bytes and is `input` or separate memory. A nonce must never be
@@ -135,31 +118,13 @@ pub unsafe extern "C" fn lockstep_aead_seal(
     tag: *mut u8,
     tag_len: usize,
 ) -> c_int {
-    ffi::guarded(|| {
-        ffi::check_data(input, output, len)?;
-        let mut ranges = [
-            MemoryRange::read(nonce, nonce_len),
-            MemoryRange::read(aad, aad_len),
-            MemoryRange::input(input, output, len),
-            MemoryRange::written(output, len),
-            MemoryRange::written(tag, tag_len),
-        ];
-        ffi::check_overlap(&mut ranges)?;
-        // SAFETY: the pointers are valid, as the header demands, and written memory overlaps nothing else.
-        let (engine, key, nonce, aad, data, tag) = unsafe {
-            (
-                ffi::object(engine, "the engine")?,
-                &ffi::object(key, "the key")?.key,
-                ffi::input(nonce, nonce_len, "the nonce")?,
-                ffi::input(aad, aad_len, "the associated data")?,
-                ffi::data(input, output, len)?,
-                ffi::output(tag, tag_len, "the tag")?,
-            )
-        };
-        let strings = [aad];
-        let aad = &strings[..usize::from(aad_len > 0)];
-        let message = AeadMessage { key, nonce, aad, data, tag: Tag::Write(tag), status: Status::Pending };
-        engine.run_mode(|executor| key.mode().seal(executor, &mut [message]))
+    ffi::call(|call| {
+        let (engine, key) = (ffi::object(engine, "the engine")?, &ffi::object(key, "the key")?.key);
+        let nonce = call.input(nonce, nonce_len, "the nonce")?;
+        let aad = call.input(aad, aad_len, "the associated data")?;
+        let data = call.data(input, output, len)?;
+        let tag = call.output(tag, tag_len, "the tag")?;
+        engine.run(|engine| Ok(key.seal_parts(engine, nonce, strings(&aad), data, tag)?))
     })
 }
 
@@ -181,31 +146,17 @@ pub unsafe extern "C" fn lockstep_aead_open(
     tag_len: usize,
     output: *mut u8,
 ) -> c_int {
-    ffi::guarded(|| {
-        ffi::check_data(input, output, len)?;
-        let mut ranges = [
-            MemoryRange::read(nonce, nonce_len),
-            MemoryRange::read(aad, aad_len),
-            MemoryRange::input(input, output, len),
-            MemoryRange::written(output, len),
-            MemoryRange::read(tag, tag_len),
-        ];
-        ffi::check_overlap(&mut ranges)?;
-        // SAFETY: the pointers are valid, as the header demands, and written memory overlaps nothing else.
-        let (engine, key, nonce, aad, data, tag) = unsafe {
-            (
-                ffi::object(engine, "the engine")?,
-                &ffi::object(key, "the key")?.key,
-                ffi::input(nonce, nonce_len, "the nonce")?,
-                ffi::input(aad, aad_len, "the associated data")?,
-                ffi::data(input, output, len)?,
-                ffi::input(tag, tag_len, "the tag")?,
-            )
-        };
-        let strings = [aad];
-        let aad = &strings[..usize::from(aad_len > 0)];
-        let message = AeadMessage { key, nonce, aad, data, tag: Tag::Expect(tag), status: Status::Pending };
-        engine.run_mode(|executor| key.mode().open(executor, &mut [message]))
+    ffi::call(|call| {
+        let (engine, key) = (ffi::object(engine, "the engine")?, &ffi::object(key, "the key")?.key);
+        let nonce = call.input(nonce, nonce_len, "the nonce")?;
+        let aad = call.input(aad, aad_len, "the associated data")?;
+        let data = call.data(input, output, len)?;
+        let tag = call.input(tag, tag_len, "the tag")?;
+        // A call with wrong lengths does not change the output; any other failure of the library zeroes it.
+        let row = key.mode().row();
+        row.nonces.check_nonce(row.name, nonce_len)?;
+        row.tags.check_tag(row.name, tag_len)?;
+        engine.run(|engine| Ok(key.open_parts(engine, nonce, strings(&aad), data, tag)?))
     })
 }
 
@@ -219,8 +170,7 @@ pub unsafe extern "C" fn lockstep_aead_seal_batch(
     messages: *mut Message,
     count: usize,
 ) -> c_int {
-    // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded(|| unsafe { batch(engine, messages, count, true) })
+    batch(engine, messages, count, true)
 }
 
 /// Checks and decrypts the messages of a batch, whose keys are of one mode. The output of each message with a wrong tag is
@@ -233,101 +183,113 @@ pub unsafe extern "C" fn lockstep_aead_open_batch(
     messages: *mut Message,
     count: usize,
 ) -> c_int {
-    // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded(|| unsafe { batch(engine, messages, count, false) })
+    batch(engine, messages, count, false)
 }
 
-/// # Safety
-/// The pointers are valid, as the header demands.
-unsafe fn batch(engine: *const Engine, messages: *mut Message, count: usize, seals: bool) -> Outcome<()> {
-    // SAFETY: the caller guarantees that the pointers are valid. The copies of the structures are not affected by writes of the
-    // call.
-    let (engine, list) = unsafe {
-        ffi::check_memory(messages, count, "the array of messages")?;
-        // A status of an earlier call must not look like an outcome of this call.
-        set_statuses(messages, (0..count).map(|_| Status::Pending));
-        (ffi::object(engine, "the engine")?, ffi::input(messages, count, "the array of messages")?.to_vec())
-    };
-    let mut ranges = Vec::with_capacity(5 * count + 1);
-    ranges.push(MemoryRange::written(messages, count));
-    for message in &list {
-        ffi::check_data(message.input, message.output, message.len)?;
-        ranges.push(MemoryRange::written(message.output, message.len));
-        ranges.push(MemoryRange::input(message.input, message.output, message.len));
-        ranges.push(MemoryRange::read(message.nonce, message.nonce_len));
-        ranges.push(match seals {
-            true => MemoryRange::written(message.tag, message.tag_len),
-            false => MemoryRange::read(message.tag, message.tag_len),
+unsafe fn batch(engine: *const Engine, messages: *mut Message, count: usize, seals: bool) -> c_int {
+    with_statuses(messages, count, |list, outcomes| {
+        let engine = ffi::object(engine, "the engine")?;
+        let mut ranges = vec![MemoryRange::written(messages, count)];
+        let mut strings = Vec::with_capacity(count);
+        for message in list {
+            ffi::check_data(message.input, message.output, message.len)?;
+            ranges.push(MemoryRange::written(message.output, message.len));
+            ranges.push(MemoryRange::input(message.input, message.output, message.len));
+            ranges.push(MemoryRange::read(message.nonce, message.nonce_len));
+            ranges.push(match seals {
+                true => MemoryRange::written(message.tag, message.tag_len),
+                false => MemoryRange::read(message.tag, message.tag_len),
+            });
+            let aad = ffi::input(message.aad, message.aad_count, "the array of associated data")?;
+            ranges.extend(aad.iter().map(|string| MemoryRange::read(string.data, string.len)));
+            let aad = aad.iter().map(|string| ffi::input(string.data, string.len, "the associated data"));
+            strings.push(aad.collect::<Outcome<Vec<&[u8]>>>()?);
+        }
+        ffi::check_overlap(&mut ranges)?;
+        let converted = list.iter().zip(&strings).map(|(message, aad)| convert(message, aad, seals));
+        let mut converted = converted.collect::<Outcome<Vec<_>>>()?;
+        check_modes(&converted)?;
+        let outcome = engine.run(|engine| match seals {
+            true => Ok(aead::seal(engine, &mut converted)?),
+            false => Ok(aead::open(engine, &mut converted)?),
         });
-    }
-    // SAFETY: the caller guarantees that the pointers are valid.
-    let strings = list.iter().map(|message| unsafe { strings(message) }).collect::<Outcome<Vec<_>>>()?;
-    let of_aad = strings.iter().flatten().map(|string| MemoryRange::read(string.as_ptr(), string.len()));
-    ranges.extend(of_aad);
-    ffi::check_overlap(&mut ranges)?;
-    // SAFETY: the caller guarantees that the pointers are valid, and that written memory overlaps nothing else.
-    let converted = list.iter().zip(&strings).map(|(message, aad)| unsafe { convert(message, aad, seals) });
-    let mut converted = converted.collect::<Outcome<Vec<_>>>()?;
-    let Some(mode) = converted.first().map(|message| message.key.mode()) else { return Ok(()) };
-    if mode != Aead::Siv && converted.iter().any(|message| message.aad.len() > 1) {
+        let failure = outcome.as_ref().err().map(Failure::code);
+        if failure.is_none_or(|code| code == LOCKSTEP_ERROR_AUTHENTICATION) {
+            outcomes.extend(converted.iter().map(|message| message.status));
+        }
+        outcome
+    })
+}
+
+/// Checks that the keys are of one mode, which accepts the number of strings of associated data.
+fn check_modes(messages: &[AeadMessage<'_>]) -> Outcome<()> {
+    let Some(mode) = messages.first().map(|message| message.key.mode()) else { return Ok(()) };
+    if mode.row().max_strings == 1 && messages.iter().any(|message| message.aad.len() > 1) {
         let message = format!("{mode} has one string of associated data at most: set `aad_count` to 0 or 1");
         return Err(Failure::argument(message));
     }
-    if let Some(other) = converted.iter().map(|message| message.key.mode()).find(|other| *other != mode) {
+    if let Some(other) = messages.iter().map(|message| message.key.mode()).find(|other| *other != mode) {
         let message = format!("the batch has keys of {mode} and {other}: use keys of one mode in a batch");
         return Err(Failure::new(LOCKSTEP_ERROR_KEY, message));
     }
-    let outcome = engine.run_mode(|executor| match seals {
-        true => mode.seal(executor, &mut converted),
-        false => mode.open(executor, &mut converted),
-    });
-    let are_known =
-        outcome.as_ref().err().is_none_or(|failure| failure.code() == LOCKSTEP_ERROR_AUTHENTICATION);
-    if are_known {
-        // SAFETY: the array is valid for writes and overlaps nothing else.
-        unsafe { set_statuses(messages, converted.iter().map(|message| message.status)) };
-    }
-    outcome
+    Ok(())
 }
 
-/// # Safety
-/// The pointer is valid for writes of as many messages as there are statuses.
-unsafe fn set_statuses(messages: *mut Message, statuses: impl Iterator<Item = Status>) {
-    for (index, status) in statuses.enumerate() {
-        // SAFETY: the caller guarantees that the index is inside the array.
-        unsafe { (*messages.add(index)).status = status as c_int };
-    }
+/// Associated data as the library takes it: an empty string is no string.
+pub(crate) fn strings<'a>(aad: &'a &'a [u8]) -> &'a [&'a [u8]] {
+    if aad.is_empty() { &[] } else { slice::from_ref(aad) }
 }
 
-/// # Safety
-/// The pointers of the message are valid, as the header demands.
-unsafe fn strings<'a>(message: &Message) -> Outcome<Vec<&'a [u8]>> {
-    // SAFETY: the caller guarantees that the pointers are valid.
-    unsafe {
-        let strings = ffi::input(message.aad, message.aad_count, "the array of associated data")?;
-        strings.iter().map(|bytes| ffi::input(bytes.data, bytes.len, "the associated data")).collect()
+/// A message of C whose outcome the call writes.
+pub(crate) trait HasStatus: Copy {
+    /// The array of such messages, in error messages.
+    const ARRAY: &'static str;
+
+    fn status(&mut self) -> &mut c_int;
+}
+
+impl HasStatus for Message {
+    const ARRAY: &'static str = "the array of messages";
+
+    fn status(&mut self) -> &mut c_int {
+        &mut self.status
     }
 }
 
-/// # Safety
-/// The pointers of the message are valid, as the header demands, and memory that is written overlaps nothing else.
+/// Runs a call on an array of messages. `work` gets a copy of the array, so that writes of the call do not affect the messages, and adds
+/// their outcomes. Before, the statuses are set to LOCKSTEP_STATUS_PENDING: a status of an earlier call must not look like an
+/// outcome of this call.
+pub(crate) unsafe fn with_statuses<T: HasStatus>(
+    messages: *mut T,
+    count: usize,
+    work: impl FnOnce(&[T], &mut Vec<Status>) -> Outcome<()>,
+) -> c_int {
+    ffi::call(|_| {
+        let array = ffi::output(messages, count, T::ARRAY)?;
+        array.iter_mut().for_each(|message| *message.status() = LOCKSTEP_STATUS_PENDING);
+        let mut outcomes = Vec::new();
+        let outcome = work(&array.to_vec(), &mut outcomes);
+        let array = ffi::output(messages, outcomes.len(), T::ARRAY)?;
+        array.iter_mut().zip(outcomes).for_each(|(message, outcome)| *message.status() = outcome as c_int);
+        outcome
+    })
+}
+
+/// Converts a message whose memory overlaps nothing that it must not overlap.
 unsafe fn convert<'a>(message: &Message, aad: &'a [&'a [u8]], seals: bool) -> Outcome<AeadMessage<'a>> {
-    // SAFETY: the conditions are those of the caller.
-    unsafe {
-        let key: &'a AeadKey = &ffi::object(message.key, "the key")?.key;
-        let tag = match seals {
-            true => Tag::Write(ffi::output(message.tag, message.tag_len, "the tag")?),
-            false => Tag::Expect(ffi::input(message.tag.cast_const(), message.tag_len, "the tag")?),
-        };
-        Ok(AeadMessage {
-            key,
-            nonce: ffi::input(message.nonce, message.nonce_len, "the nonce")?,
-            aad,
-            data: ffi::data(message.input, message.output, message.len)?,
-            tag,
-            status: Status::Pending,
-        })
-    }
+    let key: &'a Key = ffi::object(message.key, "the key")?;
+    let tag = match seals {
+        true => Tag::Write(ffi::output(message.tag, message.tag_len, "the tag")?),
+        false => Tag::Expect(ffi::input(message.tag.cast_const(), message.tag_len, "the tag")?),
+    };
+    Ok(AeadMessage {
+        key: &key.key,
+        nonce: ffi::input(message.nonce, message.nonce_len, "the nonce")?,
+        aad,
+        data: Data::Host(ffi::data(message.input, message.output, message.len)?),
+        tag,
+        status: Status::Pending,
+    })
 }
 
 impl Key {

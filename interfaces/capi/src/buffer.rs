@@ -5,8 +5,7 @@ use std::ffi::c_int;
 use lockstep::hazmat::Error;
 
 use crate::engine::Engine;
-use crate::error::Outcome;
-use crate::ffi::{self, MemoryRange};
+use crate::ffi;
 use crate::file_key::{FileKey, file_key};
 
 /// Stores the length of the encrypted message for a plaintext of `len` bytes.
@@ -14,9 +13,9 @@ use crate::file_key::{FileKey, file_key};
 /// Errors: LOCKSTEP_ERROR_TOO_LONG.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_sealed_len(len: u64, sealed_len: *mut u64) -> c_int {
-    // SAFETY: the pointer is valid, as the header demands.
-    ffi::guarded(|| unsafe {
-        ffi::store(sealed_len, lockstep::ciphertext_len(len)?, "the place for the length")
+    ffi::call(|call| {
+        call.result(sealed_len, "the place for the length")?.write(lockstep::ciphertext_len(len)?);
+        Ok(())
     })
 }
 
@@ -25,9 +24,9 @@ pub unsafe extern "C" fn lockstep_sealed_len(len: u64, sealed_len: *mut u64) -> 
 /// Errors: LOCKSTEP_ERROR_TRUNCATED if no message has this length, LOCKSTEP_ERROR_TOO_LONG.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_opened_len(sealed_len: u64, len: *mut u64) -> c_int {
-    // SAFETY: the pointer is valid, as the header demands.
-    ffi::guarded(|| unsafe {
-        ffi::store(len, lockstep::plaintext_len(sealed_len)?, "the place for the length")
+    ffi::call(|call| {
+        call.result(len, "the place for the length")?.write(lockstep::plaintext_len(sealed_len)?);
+        Ok(())
     })
 }
 
@@ -49,11 +48,8 @@ pub unsafe extern "C" fn lockstep_seal(
     room: usize,
     output_len: *mut usize,
 ) -> c_int {
-    ffi::guarded(|| {
-        let call = Call { engine, key, context, context_len, input, len, output, room, output_len };
-        // SAFETY: the pointers are valid, as the header demands.
-        unsafe { call.run(lockstep::ciphertext_len(len as u64)?, lockstep::seal_into) }
-    })
+    let memory = ((context, context_len), (input, len), (output, room), output_len);
+    run(engine, key, memory, lockstep::ciphertext_len(len as u64), lockstep::seal_into)
 }
 
 /// Decrypts a message of the file format. `room` is the size of the output, which needs lockstep_opened_len bytes; the number
@@ -74,54 +70,35 @@ pub unsafe extern "C" fn lockstep_open(
     room: usize,
     output_len: *mut usize,
 ) -> c_int {
-    ffi::guarded(|| {
-        let call = Call { engine, key, context, context_len, input, len, output, room, output_len };
-        // SAFETY: the pointers are valid, as the header demands.
-        unsafe { call.run(lockstep::plaintext_len(len as u64)?, lockstep::open_into) }
-    })
+    let memory = ((context, context_len), (input, len), (output, room), output_len);
+    run(engine, key, memory, lockstep::plaintext_len(len as u64), lockstep::open_into)
 }
 
 /// A function of the Rust library that processes a buffer.
 type Process = fn(&lockstep::Engine, &lockstep::FileKey, &[u8], &[u8], &mut [u8]) -> lockstep::Result<usize>;
 
-/// The arguments of a call.
-struct Call {
+/// The arguments that both directions share: the context, the input, and the output with its length.
+type Memory = ((*const u8, usize), (*const u8, usize), (*mut u8, usize), *mut usize);
+
+unsafe fn run(
     engine: *const Engine,
     key: *const FileKey,
-    context: *const u8,
-    context_len: usize,
-    input: *const u8,
-    len: usize,
-    output: *mut u8,
-    room: usize,
-    output_len: *mut usize,
-}
-
-impl Call {
-    /// # Safety
-    /// The pointers are valid, as the header demands.
-    unsafe fn run(&self, needed: u64, process: Process) -> Outcome<()> {
-        ffi::check_pointer(self.output_len, "the place for the length")?;
-        let mut ranges = [
-            MemoryRange::read(self.context, self.context_len),
-            MemoryRange::read(self.input, self.len),
-            MemoryRange::written(self.output, self.room),
-            MemoryRange::written(self.output_len, 1),
-        ];
-        ffi::check_overlap(&mut ranges)?;
-        if needed > self.room as u64 {
-            // The size of the output is checked before the work, because the length of the result is known.
-            let needed = usize::try_from(needed).unwrap_or(usize::MAX);
-            return Err(Error::OutputLength { needed, got: self.room }.into());
+    (context, input, output, output_len): Memory,
+    needed: lockstep::Result<u64>,
+    process: Process,
+) -> c_int {
+    ffi::call(|call| {
+        let output_len = call.result(output_len, "the place for the length")?;
+        let context = call.input(context.0, context.1, "the context")?;
+        let input = call.input(input.0, input.1, "the input")?;
+        let output = call.output(output.0, output.1, "the output")?;
+        // The size of the output is checked before the work, because the length of the result is known.
+        let needed = usize::try_from(needed?).unwrap_or(usize::MAX);
+        if needed > output.len() {
+            return Err(Error::OutputLength { needed, got: output.len() }.into());
         }
-        // SAFETY: the caller guarantees that the pointers are valid, and that written memory overlaps nothing else.
-        unsafe {
-            let (engine, key) = (ffi::object(self.engine, "the engine")?, file_key(self.key)?);
-            let context = ffi::input(self.context, self.context_len, "the context")?;
-            let input = ffi::input(self.input, self.len, "the input")?;
-            let output = ffi::output(self.output, self.room, "the output")?;
-            let len = engine.run(|engine| Ok(process(engine, key, context, input, output)?))?;
-            ffi::store(self.output_len, len, "the place for the length")
-        }
-    }
+        let (engine, key) = (ffi::object(engine, "the engine")?, file_key(key)?);
+        output_len.write(engine.run(|engine| Ok(process(engine, key, context, input, output)?))?);
+        Ok(())
+    })
 }

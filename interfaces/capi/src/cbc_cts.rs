@@ -3,15 +3,15 @@
 use std::ffi::c_int;
 
 use lockstep::hazmat::Error;
+use lockstep::hazmat::data::HostData;
 use lockstep::hazmat::mode::Direction;
 use lockstep::hazmat::mode::cbc_cts::{self, Variant};
-
 use zeroize::Zeroize;
 
 use crate::cipher::CipherKey;
 use crate::engine::Engine;
-use crate::error::{Failure, Outcome};
-use crate::ffi::{self, MemoryRange};
+use crate::error::Outcome;
+use crate::ffi;
 
 /// CBC-CS1: the partial block comes before the last whole block.
 pub const LOCKSTEP_CTS_CS1: c_int = 1;
@@ -35,8 +35,7 @@ pub unsafe extern "C" fn lockstep_cbc_cts_encrypt(
     len: usize,
     output: *mut u8,
 ) -> c_int {
-    // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded(|| unsafe { run(Direction::Encrypt, engine, variant, key, iv, input, len, output) })
+    run(Direction::Encrypt, engine, variant, key, iv, (input, output, len))
 }
 
 /// Decrypts a message. The arguments and errors are those of lockstep_cbc_cts_encrypt.
@@ -50,61 +49,46 @@ pub unsafe extern "C" fn lockstep_cbc_cts_decrypt(
     len: usize,
     output: *mut u8,
 ) -> c_int {
-    // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded(|| unsafe { run(Direction::Decrypt, engine, variant, key, iv, input, len, output) })
+    run(Direction::Decrypt, engine, variant, key, iv, (input, output, len))
 }
 
-/// # Safety
-/// The pointers are valid, as the header demands.
+/// The variant that a number LOCKSTEP_CTS_ stands for.
+pub(crate) fn variant(number: c_int) -> Outcome<Variant> {
+    ffi::numbered(&Variant::ALL, 1, number, "a variant", "a number LOCKSTEP_CTS_")
+}
+
 unsafe fn run(
     direction: Direction,
     engine: *const Engine,
     variant: c_int,
     key: *const CipherKey,
     iv: *mut u8,
-    input: *const u8,
-    len: usize,
-    output: *mut u8,
-) -> Outcome<()> {
-    let variant = match variant {
-        LOCKSTEP_CTS_CS1 => Variant::Cs1,
-        LOCKSTEP_CTS_CS2 => Variant::Cs2,
-        LOCKSTEP_CTS_CS3 => Variant::Cs3,
-        _ => {
-            return Err(Failure::argument(format!("{variant} is not a variant: use a number LOCKSTEP_CTS_")));
+    (input, output, len): (*const u8, *mut u8, usize),
+) -> c_int {
+    ffi::call(|call| {
+        let variant = self::variant(variant)?;
+        let mut data = call.data(input, output, len)?;
+        let iv = call.block(iv, "the IV")?;
+        if len < 16 {
+            // A refused call does not change the output.
+            return Err(Error::DataLength { mode: "CBC-CTS", expected: "at least 16 bytes", got: len }.into());
         }
-    };
-    let mut ranges = [
-        MemoryRange::input(input, output, len),
-        MemoryRange::written(output, len),
-        MemoryRange::written(iv, 16),
-    ];
-    ffi::check_overlap(&mut ranges)?;
-    ffi::check_data(input, output, len)?;
-    if len < 16 {
-        // A refused call does not change the output.
-        return Err(Error::DataLength { mode: "CBC-CTS", expected: "at least 16 bytes", got: len }.into());
-    }
-    // SAFETY: the caller guarantees that the pointers are valid, and that written memory overlaps nothing else.
-    let (engine, key, iv) = unsafe {
         let (engine, key) = (ffi::object(engine, "the engine")?, ffi::object(key, "the key")?.single()?);
-        (engine, key, ffi::block(iv, "the IV")?)
-    };
-    engine.run_mode(|executor| {
-        // SAFETY: both pointers are valid for this length, and are the same or separate memory. The input is copied, because
-        // the mode works in place. The engine has been checked: a refused call does not change the output.
-        let data = unsafe {
-            std::ptr::copy(input, output, len);
-            std::slice::from_raw_parts_mut(output, len)
-        };
-        let outcome = match direction {
-            Direction::Encrypt => cbc_cts::encrypt(executor, key, variant, iv, data),
-            Direction::Decrypt => cbc_cts::decrypt(executor, key, variant, iv, data),
-        };
-        if outcome.is_err() {
-            // A copy of the input must not look like a result.
-            data.zeroize();
-        }
-        outcome
+        engine.run_mode(|executor| {
+            // The mode works in place. The engine has been checked: a refused call does not change the output.
+            if let HostData::Copy { from, to, .. } = &mut data {
+                to.copy_from_slice(from);
+            }
+            let data = data.output();
+            let outcome = match direction {
+                Direction::Encrypt => cbc_cts::encrypt(executor, key, variant, iv, data),
+                Direction::Decrypt => cbc_cts::decrypt(executor, key, variant, iv, data),
+            };
+            if outcome.is_err() {
+                // A copy of the input must not look like a result.
+                data.zeroize();
+            }
+            outcome
+        })
     })
 }

@@ -3,6 +3,7 @@
 use std::ffi::c_int;
 
 use lockstep::hazmat::Block;
+use lockstep::hazmat::data::Data;
 use lockstep::hazmat::mode::{Cipher, CipherKey as ModeKey, Direction, Message as ModeMessage};
 
 use crate::engine::Engine;
@@ -56,33 +57,13 @@ pub struct CipherMessage {
 
 /// The mode that a number LOCKSTEP_CIPHER_ stands for.
 pub(crate) fn mode(number: c_int) -> Outcome<Cipher> {
-    Ok(match number {
-        LOCKSTEP_CIPHER_ECB => Cipher::Ecb,
-        LOCKSTEP_CIPHER_CBC => Cipher::Cbc,
-        LOCKSTEP_CIPHER_PCBC => Cipher::Pcbc,
-        LOCKSTEP_CIPHER_CFB => Cipher::Cfb128,
-        LOCKSTEP_CIPHER_CFB8 => Cipher::Cfb8,
-        LOCKSTEP_CIPHER_CFB1 => Cipher::Cfb1,
-        LOCKSTEP_CIPHER_OFB => Cipher::Ofb,
-        LOCKSTEP_CIPHER_CTR => Cipher::Ctr,
-        LOCKSTEP_CIPHER_XTS => Cipher::Xts,
-        _ => {
-            let message =
-                format!("{number} is not a mode without authentication: use a number LOCKSTEP_CIPHER_");
-            return Err(Failure::argument(message));
-        }
-    })
+    ffi::numbered(&Cipher::ALL, 1, number, "a mode without authentication", "a number LOCKSTEP_CIPHER_")
 }
 
 /// The direction that LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT stands for.
 pub(crate) fn direction(number: c_int) -> Outcome<Direction> {
-    match number {
-        LOCKSTEP_ENCRYPT => Ok(Direction::Encrypt),
-        LOCKSTEP_DECRYPT => Ok(Direction::Decrypt),
-        _ => Err(Failure::argument(format!(
-            "{number} is not a direction: use LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT"
-        ))),
-    }
+    let directions = [Direction::Encrypt, Direction::Decrypt];
+    ffi::numbered(&directions, 1, number, "a direction", "LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT")
 }
 
 /// Makes a key for a mode (a number LOCKSTEP_CIPHER_) from its bytes, which are copied: 16, 24 or 32 bytes, or 32 or 64 for
@@ -97,21 +78,15 @@ pub unsafe extern "C" fn lockstep_cipher_key_new(
     len: usize,
     key: *mut *mut CipherKey,
 ) -> c_int {
-    ffi::guarded_key(|| {
-        // SAFETY: the pointers are valid, as the header demands.
-        unsafe {
-            ffi::produce(key, || {
-                Ok(CipherKey { key: ModeKey::new(mode(cipher)?, ffi::input(bytes, len, "the key")?)? })
-            })
-        }
+    ffi::new_object(key, |call| {
+        Ok(CipherKey { key: ModeKey::new(mode(cipher)?, call.input(bytes, len, "the key")?)? })
     })
 }
 
 /// Wipes and frees a key. No call may be using it. NULL is permitted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_cipher_key_free(key: *mut CipherKey) {
-    // SAFETY: the pointer is null or a key that is not used again, as the header demands.
-    unsafe { ffi::free(key) }
+    ffi::free(key)
 }
 
 /// Encrypts a message by a mode without authentication. If an attacker changes the ciphertext, the plaintext changes, and no
@@ -130,10 +105,7 @@ pub unsafe extern "C" fn lockstep_cipher_encrypt(
     len: usize,
     output: *mut u8,
 ) -> c_int {
-    // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded(|| unsafe {
-        one(engine, cipher, Direction::Encrypt, CipherMessage { key, iv, input, output, len })
-    })
+    one(engine, cipher, Direction::Encrypt, CipherMessage { key, iv, input, output, len })
 }
 
 /// Decrypts a message. The arguments and errors are those of lockstep_cipher_encrypt.
@@ -147,10 +119,7 @@ pub unsafe extern "C" fn lockstep_cipher_decrypt(
     len: usize,
     output: *mut u8,
 ) -> c_int {
-    // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded(|| unsafe {
-        one(engine, cipher, Direction::Decrypt, CipherMessage { key, iv, input, output, len })
-    })
+    one(engine, cipher, Direction::Decrypt, CipherMessage { key, iv, input, output, len })
 }
 
 /// Encrypts the messages of a batch. A batch is much faster than single calls.
@@ -163,8 +132,7 @@ pub unsafe extern "C" fn lockstep_cipher_encrypt_batch(
     messages: *const CipherMessage,
     count: usize,
 ) -> c_int {
-    // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded(|| unsafe { batch(engine, cipher, Direction::Encrypt, messages, count) })
+    batch(engine, cipher, Direction::Encrypt, messages, count)
 }
 
 /// Decrypts the messages of a batch. The errors are those of lockstep_cipher_encrypt_batch.
@@ -175,85 +143,69 @@ pub unsafe extern "C" fn lockstep_cipher_decrypt_batch(
     messages: *const CipherMessage,
     count: usize,
 ) -> c_int {
-    // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded(|| unsafe { batch(engine, cipher, Direction::Decrypt, messages, count) })
+    batch(engine, cipher, Direction::Decrypt, messages, count)
 }
 
-/// # Safety
-/// The pointers are valid, as the header demands.
-unsafe fn one(
-    engine: *const Engine,
-    cipher: c_int,
-    direction: Direction,
-    message: CipherMessage,
-) -> Outcome<()> {
-    let cipher = mode(cipher)?;
-    ffi::check_data(message.input, message.output, message.len)?;
-    ffi::check_overlap(&mut ranges(cipher, &message))?;
-    let mut unused = Block::default();
-    // SAFETY: the caller guarantees that the pointers are valid, and that written memory overlaps nothing else.
-    let (engine, message) =
-        unsafe { (ffi::object(engine, "the engine")?, convert(cipher, &message, &mut unused)?) };
-    let ModeMessage { key, iv, data } = message;
-    engine.run_mode(|executor| cipher.one(executor, direction, key, iv, data))
+unsafe fn one(engine: *const Engine, cipher: c_int, direction: Direction, message: CipherMessage) -> c_int {
+    ffi::call(|_| {
+        let cipher = mode(cipher)?;
+        ffi::check_overlap(&mut ranges(cipher, &message)?)?;
+        let mut unused = Block::default();
+        let ModeMessage { key, iv, data } = convert(cipher, &message, &mut unused)?;
+        let engine = ffi::object(engine, "the engine")?;
+        engine.run_mode(|executor| cipher.one(executor, direction, key, iv, data))
+    })
 }
 
-/// # Safety
-/// The pointers are valid, as the header demands.
 unsafe fn batch(
     engine: *const Engine,
     cipher: c_int,
     direction: Direction,
     messages: *const CipherMessage,
     count: usize,
-) -> Outcome<()> {
-    let cipher = mode(cipher)?;
-    // SAFETY: the caller guarantees that the pointers are valid.
-    let (engine, list) = unsafe {
-        (ffi::object(engine, "the engine")?, ffi::input(messages, count, "the array of messages")?)
-    };
-    for message in list {
-        ffi::check_data(message.input, message.output, message.len)?;
-    }
-    let mut all: Vec<MemoryRange> = list.iter().flat_map(|message| ranges(cipher, message)).collect();
-    all.push(MemoryRange::read(messages, count));
-    ffi::check_overlap(&mut all)?;
-    let mut unused = vec![Block::default(); count];
-    // SAFETY: the caller guarantees that the pointers are valid, and that written memory overlaps nothing else.
-    let converted =
-        list.iter().zip(&mut unused).map(|(message, unused)| unsafe { convert(cipher, message, unused) });
-    let mut converted = converted.collect::<Outcome<Vec<_>>>()?;
-    engine.run_mode(|executor| cipher.run(executor, direction, &mut converted))
+) -> c_int {
+    ffi::call(|_| {
+        let cipher = mode(cipher)?;
+        let engine = ffi::object(engine, "the engine")?;
+        let list = ffi::input(messages, count, "the array of messages")?;
+        let mut all = vec![MemoryRange::read(messages, count)];
+        for message in list {
+            all.extend(ranges(cipher, message)?);
+        }
+        ffi::check_overlap(&mut all)?;
+        let mut unused = vec![Block::default(); count];
+        let converted =
+            list.iter().zip(&mut unused).map(|(message, unused)| convert(cipher, message, unused));
+        let mut converted = converted.collect::<Outcome<Vec<_>>>()?;
+        engine.run_mode(|executor| cipher.run(executor, direction, &mut converted))
+    })
 }
 
-fn ranges(cipher: Cipher, message: &CipherMessage) -> [MemoryRange; 3] {
+fn ranges(cipher: Cipher, message: &CipherMessage) -> Outcome<[MemoryRange; 3]> {
     let CipherMessage { iv, input, output, len, .. } = *message;
-    [
+    ffi::check_data(input, output, len)?;
+    Ok([
         MemoryRange::input(input, output, len),
         MemoryRange::written(output, len),
         MemoryRange::written(iv, if has_iv(cipher) { 16 } else { 0 }),
-    ]
+    ])
 }
 
 pub(crate) fn has_iv(cipher: Cipher) -> bool {
     cipher != Cipher::Ecb
 }
 
-/// # Safety
-/// The pointers are valid, as the header demands, and memory that is written overlaps nothing else.
+/// Converts a message whose memory was checked by [`ranges`]. ECB takes a block that is not used as its IV.
 unsafe fn convert<'a>(
     cipher: Cipher,
     message: &CipherMessage,
     unused: &'a mut Block,
 ) -> Outcome<ModeMessage<'a>> {
-    // SAFETY: the conditions are those of the caller.
-    unsafe {
-        Ok(ModeMessage {
-            key: &ffi::object(message.key, "the key")?.key,
-            iv: if has_iv(cipher) { ffi::block(message.iv, "the IV")? } else { unused },
-            data: ffi::data(message.input, message.output, message.len)?,
-        })
-    }
+    Ok(ModeMessage {
+        key: &ffi::object(message.key, "the key")?.key,
+        iv: if has_iv(cipher) { ffi::block(message.iv, "the IV")? } else { unused },
+        data: Data::Host(ffi::data(message.input, message.output, message.len)?),
+    })
 }
 
 impl CipherKey {

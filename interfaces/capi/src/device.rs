@@ -51,12 +51,10 @@ pub unsafe extern "C" fn lockstep_device_allocate(
     len: usize,
     buffer: *mut *mut DeviceBuffer,
 ) -> c_int {
-    let allocate = |_: &Engine, memory: &dyn DeviceMemory, _| {
+    new_buffer(engine, device, buffer, |_, memory, _| {
         let owner = memory.allocate(len)?;
         Ok((owner.slice(), Some(Allocation(owner))))
-    };
-    // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded(|| unsafe { make(engine, device, buffer, allocate) })
+    })
 }
 
 /// Makes a buffer of `len` bytes of memory that the caller has allocated on a CUDA device of the engine, in the device's
@@ -75,7 +73,7 @@ pub unsafe extern "C" fn lockstep_device_wrap(
     len: usize,
     buffer: *mut *mut DeviceBuffer,
 ) -> c_int {
-    let wrap = |engine: &Engine, memory: &dyn DeviceMemory, id| {
+    new_buffer(engine, device, buffer, |engine, memory, id| {
         if len > 0 {
             ffi::check_pointer(pointer, "the device memory")?;
         }
@@ -89,33 +87,26 @@ pub unsafe extern "C" fn lockstep_device_wrap(
             let what = "memory at an address: allocate by lockstep_device_allocate".into();
             return Err(Error::OutOfReach { device: id, what }.into());
         }
-        // SAFETY: the caller guarantees that the memory is allocated on this device, as the header demands.
+        // SAFETY: the documentation of the function demands that the memory is allocated on this device.
         Ok((unsafe { DeviceSlice::from_raw(id, pointer as u64, len) }, None))
-    };
-    // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded(|| unsafe { make(engine, device, buffer, wrap) })
+    })
 }
 
-/// # Safety
-/// The pointers are valid, as the header demands.
-unsafe fn make(
+unsafe fn new_buffer(
     engine: *const Engine,
     device: *const c_char,
     buffer: *mut *mut DeviceBuffer,
     make: impl FnOnce(&Engine, &dyn DeviceMemory, DeviceId) -> Outcome<(DeviceSlice, Option<Allocation>)>,
-) -> Outcome<()> {
-    // SAFETY: the caller guarantees that the pointers are valid.
-    unsafe {
-        ffi::produce(buffer, || {
-            let name = ffi::text(device, "the device")?;
-            let engine = ffi::object(engine, "the engine")?;
-            let (slice, owner) = engine.run(|inner| {
-                let id = Engine::device(inner, name)?.id();
-                make(engine, inner.planner().memory(id)?, id)
-            })?;
-            Ok(DeviceBuffer { slice, _owner: owner, engine: engine.clone() })
-        })
-    }
+) -> c_int {
+    ffi::new_object(buffer, |_| {
+        let name = ffi::text(device, "the device")?;
+        let engine = ffi::object(engine, "the engine")?;
+        let (slice, owner) = engine.run(|inner| {
+            let id = Engine::device(inner, name)?.id();
+            make(engine, inner.planner().memory(id)?, id)
+        })?;
+        Ok(DeviceBuffer { slice, _owner: owner, engine: engine.clone() })
+    })
 }
 
 /// Frees a buffer. If lockstep_device_allocate has allocated its memory, the call waits for all work on the memory, wipes the
@@ -123,23 +114,20 @@ unsafe fn make(
 /// buffer. NULL is permitted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_device_buffer_free(buffer: *mut DeviceBuffer) {
-    // SAFETY: the pointer is null or a buffer that is not used again, as the header demands.
-    unsafe { free_with_engine(buffer, |buffer| &buffer.engine) }
+    free_with_engine(buffer, |buffer| &buffer.engine)
 }
 
 /// Returns the length of a buffer in bytes; 0 if it is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_device_buffer_len(buffer: *const DeviceBuffer) -> usize {
-    // SAFETY: the pointer is null or a buffer, as the header demands.
-    unsafe { buffer.as_ref() }.map_or(0, |buffer| buffer.slice.len())
+    buffer.as_ref().map_or(0, |buffer| buffer.slice.len())
 }
 
 /// Returns the address of a buffer on its device, for example for a kernel of CUDA; NULL if the memory of the device has no
 /// addresses. The host cannot read this address.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_device_buffer_pointer(buffer: *const DeviceBuffer) -> *mut c_void {
-    // SAFETY: the pointer is null or a buffer, as the header demands.
-    match unsafe { buffer.as_ref() } {
+    match buffer.as_ref() {
         Some(buffer) if buffer.slice.buffer() == BufferHandle::ADDRESS_SPACE => {
             buffer.slice.offset() as *mut c_void
         }
@@ -159,16 +147,10 @@ pub unsafe extern "C" fn lockstep_device_upload(
     len: usize,
     stream: *mut c_void,
 ) -> c_int {
-    ffi::guarded(|| {
-        // SAFETY: the pointers are valid, as the header demands.
-        let (to, from) = unsafe {
-            (
-                DeviceRange { buffer, offset, len }.slice("the buffer")?,
-                ffi::input(from, len, "the memory of the host")?,
-            )
-        };
-        // SAFETY: as above.
-        let engine = unsafe { &ffi::object(buffer, "the buffer")?.engine };
+    ffi::call(|call| {
+        let to = DeviceRange { buffer, offset, len }.slice("the buffer")?;
+        let from = call.input(from, len, "the memory of the host")?;
+        let engine = &ffi::object(buffer, "the buffer")?.engine;
         engine.run_mode(|executor| executor.memory(to.device())?.upload(from, &to, handle(stream)))
     })
 }
@@ -185,16 +167,10 @@ pub unsafe extern "C" fn lockstep_device_download(
     len: usize,
     stream: *mut c_void,
 ) -> c_int {
-    ffi::guarded(|| {
-        // SAFETY: the pointers are valid, as the header demands.
-        let (from, to) = unsafe {
-            (
-                DeviceRange { buffer, offset, len }.slice("the buffer")?,
-                ffi::output(to, len, "the memory of the host")?,
-            )
-        };
-        // SAFETY: as above.
-        let engine = unsafe { &ffi::object(buffer, "the buffer")?.engine };
+    ffi::call(|call| {
+        let from = DeviceRange { buffer, offset, len }.slice("the buffer")?;
+        let to = call.output(to, len, "the memory of the host")?;
+        let engine = &ffi::object(buffer, "the buffer")?.engine;
         engine.run_mode(|executor| executor.memory(from.device())?.download(&from, to, handle(stream)))
     })
 }
@@ -207,12 +183,8 @@ pub(crate) fn handle(stream: *mut c_void) -> Stream {
 
 impl DeviceRange {
     /// The part of the buffer.
-    ///
-    /// # Safety
-    /// The pointer to the buffer is null or valid.
     pub(crate) unsafe fn slice(&self, name: &str) -> Outcome<DeviceSlice> {
-        // SAFETY: the caller guarantees that the pointer is null or valid.
-        let buffer = unsafe { ffi::object(self.buffer, name)? };
+        let buffer = ffi::object(self.buffer, name)?;
         let end = self.offset.checked_add(self.len).filter(|end| *end <= buffer.slice.len());
         let Some(end) = end else {
             let needed = self.offset.saturating_add(self.len);

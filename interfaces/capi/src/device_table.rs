@@ -3,10 +3,10 @@
 use std::ffi::{c_int, c_void};
 use std::thread::{self, ThreadId};
 
+use lockstep::aead::Aead;
 use lockstep::hazmat::KeySize;
 use lockstep::hazmat::backend::Completion as WorkCompletion;
 use lockstep::hazmat::mode::Direction;
-use lockstep::hazmat::mode::aead::Aead;
 use lockstep::hazmat::planner::Planner;
 use lockstep::hazmat::timing::Shape;
 use lockstep::hazmat::work::{FusedAead, Operation, Table, Task, Work};
@@ -79,11 +79,8 @@ pub unsafe extern "C" fn lockstep_device_table_aead(
     stream: *mut c_void,
     completion: *mut *mut Completion,
 ) -> c_int {
-    ffi::guarded(|| {
-        let operation = || Ok(Operation::Fused(fused(aead::mode(aead)?, cipher::direction(direction)?)?));
-        // SAFETY: the pointers are valid, as the header demands.
-        unsafe { start(engine, operation, table, stream, completion) }
-    })
+    let operation = || Ok(Operation::Fused(fused(aead::mode(aead)?, cipher::direction(direction)?)?));
+    start(engine, operation, table, stream, completion)
 }
 
 /// Starts a mode without authentication on the messages of a table, on a stream of the device (NULL: the default stream). If
@@ -99,11 +96,8 @@ pub unsafe extern "C" fn lockstep_device_table_cipher(
     stream: *mut c_void,
     completion: *mut *mut Completion,
 ) -> c_int {
-    ffi::guarded(|| {
-        let operation = || Ok(Operation::Pass(cipher::mode(cipher)?.pass(cipher::direction(direction)?)));
-        // SAFETY: the pointers are valid, as the header demands.
-        unsafe { start(engine, operation, table, stream, completion) }
-    })
+    let operation = || Ok(Operation::Pass(cipher::mode(cipher)?.pass(cipher::direction(direction)?)));
+    start(engine, operation, table, stream, completion)
 }
 
 /// Returns 1 if lockstep_completion_wait would not block, otherwise 0. Returns 0 on a thread other than the one that started
@@ -112,9 +106,8 @@ pub unsafe extern "C" fn lockstep_device_table_cipher(
 pub unsafe extern "C" fn lockstep_completion_is_ready(completion: *const Completion) -> c_int {
     let mut is_ready = false;
     // After an error the work does not count as ready.
-    let _ = ffi::guarded(|| {
-        // SAFETY: the pointer is null or valid, as the header demands.
-        let completion = unsafe { ffi::object(completion, "the completion")? };
+    let _ = ffi::call(|_| {
+        let completion = ffi::object(completion, "the completion")?;
         completion.check_thread()?;
         completion.engine.check_process()?;
         is_ready = completion.work.as_ref().is_none_or(WorkCompletion::is_ready);
@@ -129,16 +122,12 @@ pub unsafe extern "C" fn lockstep_completion_is_ready(completion: *const Complet
 /// Errors: LOCKSTEP_ERROR_DEVICE; LOCKSTEP_ERROR_ORDER.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_completion_wait(completion: *mut Completion) -> c_int {
-    ffi::guarded(|| {
-        // SAFETY: the pointer is null or valid, as the header demands.
-        let engine = unsafe {
-            let completion = ffi::object(completion, "the completion")?;
-            completion.check_thread()?;
-            &completion.engine
-        };
+    ffi::call(|_| {
+        let started = ffi::object(completion, "the completion")?;
+        started.check_thread()?;
         // After a fork the completion is leaked: see `free_with_engine`.
-        engine.check_process()?;
-        // SAFETY: the pointer is valid and was made by `Box::into_raw`; it is not used again, as the header demands.
+        started.engine.check_process()?;
+        // SAFETY: `new_object` got the pointer from `Box::into_raw`, and it is not used again: the contract of `ffi`.
         let mut completion = unsafe { Box::from_raw(completion) };
         completion.wait()
     })
@@ -146,43 +135,35 @@ pub unsafe extern "C" fn lockstep_completion_wait(completion: *mut Completion) -
 
 /// The operation of a mode, for all messages at once.
 fn fused(aead: Aead, direction: Direction) -> Outcome<FusedAead> {
-    Ok(match (aead, direction) {
-        (Aead::Gcm, Direction::Encrypt) => FusedAead::GcmSeal,
-        (Aead::Gcm, Direction::Decrypt) => FusedAead::GcmOpen,
-        (Aead::Ocb, Direction::Encrypt) => FusedAead::OcbSeal,
-        (Aead::Ocb, Direction::Decrypt) => FusedAead::OcbOpen,
-        (Aead::GcmSiv, Direction::Encrypt) => FusedAead::GcmSivSeal,
-        (Aead::GcmSiv, Direction::Decrypt) => FusedAead::GcmSivOpen,
-        (other, _) => {
+    let [seal, open] = match aead {
+        Aead::Gcm => [FusedAead::GcmSeal, FusedAead::GcmOpen],
+        Aead::Ocb => [FusedAead::OcbSeal, FusedAead::OcbOpen],
+        Aead::GcmSiv => [FusedAead::GcmSivSeal, FusedAead::GcmSivOpen],
+        other => {
             let message = format!("{other} has no tables in device memory: use GCM, or lockstep_device_seal");
             return Err(Failure::new(LOCKSTEP_ERROR_UNSUPPORTED, message));
         }
-    })
+    };
+    Ok(if direction == Direction::Encrypt { seal } else { open })
 }
 
-/// # Safety
-/// The pointers are valid, as the header demands.
 unsafe fn start(
     engine: *const Engine,
     operation: impl FnOnce() -> Outcome<Operation>,
     table: *const DeviceTable,
     stream: *mut c_void,
     completion: *mut *mut Completion,
-) -> Outcome<()> {
+) -> c_int {
     let begin = || {
         let operation = operation()?;
-        // SAFETY: the caller guarantees that the pointers are valid.
-        let (engine, table) = unsafe {
-            ffi::check_pointer(table, "the table")?;
-            (ffi::object(engine, "the engine")?, convert(&ffi::options(table)?, operation)?)
-        };
-        begin(engine, operation, table, stream)
+        ffi::check_pointer(table, "the table")?;
+        let (engine, table) = (ffi::object(engine, "the engine")?, ffi::options(table)?);
+        begin(engine, operation, convert(&table, operation)?, stream)
     };
-    if completion.is_null() {
-        return begin()?.wait();
+    match completion.is_null() {
+        true => ffi::call(|_| begin()?.wait()),
+        false => ffi::new_object(completion, |_| begin()),
     }
-    // SAFETY: the caller guarantees that the pointer is valid for writes.
-    unsafe { ffi::produce(completion, begin) }
 }
 
 fn begin(engine: &Engine, operation: Operation, table: Table, stream: *mut c_void) -> Outcome<Completion> {
@@ -206,36 +187,27 @@ fn shape(table: &Table) -> Shape {
     Shape { messages: table.messages, bytes, longest: table.longest.min(table.from.len()) }
 }
 
-/// # Safety
-/// The pointers to buffers are null or valid.
 unsafe fn convert(table: &DeviceTable, operation: Operation) -> Outcome<Table> {
     let key_size = KeySize::ALL.into_iter().find(|size| size.bytes() == table.key_len);
-    let key_size = key_size.ok_or_else(|| {
-        Failure::argument(format!(
-            "`key_len` of the table is {}: AES keys have 16, 24 or 32 bytes",
-            table.key_len
-        ))
-    })?;
-    // SAFETY: the caller guarantees that the pointers are null or valid.
-    unsafe {
-        let tags = match operation {
-            Operation::Fused(_) => Some(table.tags.slice("the buffer of the tags")?),
-            Operation::Pass(_) => None,
-        };
-        Ok(Table {
-            messages: table.messages,
-            key_size,
-            keys: table.keys.slice("the buffer of the keys")?,
-            states: table.states.slice("the buffer of the states")?,
-            offsets: table.offsets.slice("the buffer of the offsets")?,
-            lengths: table.lengths.slice("the buffer of the lengths")?,
-            longest: table.longest,
-            from: table.from.slice("the buffer of the input")?,
-            to: table.to.slice("the buffer of the output")?,
-            tags,
-            status: table.status.slice("the buffer of the statuses")?,
-        })
-    }
+    let what = || format!("`key_len` of the table is {}: AES keys have 16, 24 or 32 bytes", table.key_len);
+    let key_size = key_size.ok_or_else(|| Failure::argument(what()))?;
+    let tags = match operation {
+        Operation::Fused(_) => Some(table.tags.slice("the buffer of the tags")?),
+        Operation::Pass(_) => None,
+    };
+    Ok(Table {
+        messages: table.messages,
+        key_size,
+        keys: table.keys.slice("the buffer of the keys")?,
+        states: table.states.slice("the buffer of the states")?,
+        offsets: table.offsets.slice("the buffer of the offsets")?,
+        lengths: table.lengths.slice("the buffer of the lengths")?,
+        longest: table.longest,
+        from: table.from.slice("the buffer of the input")?,
+        to: table.to.slice("the buffer of the output")?,
+        tags,
+        status: table.status.slice("the buffer of the statuses")?,
+    })
 }
 
 impl Completion {

@@ -2,19 +2,17 @@
 
 use std::ffi::{c_int, c_void};
 
+use lockstep::aead::{Aead, AeadKey, Data, Message, Status, Tag};
 use lockstep::hazmat::Block;
-use lockstep::hazmat::data::Data;
 use lockstep::hazmat::mode::Executor;
-use lockstep::hazmat::mode::aead::Message as AeadMessage;
 use lockstep::hazmat::planner::OnStream;
-use lockstep::hazmat::work::{Status, Tag};
 
-use crate::aead::Key;
+use crate::aead::{Key, strings};
 use crate::cipher::{self, CipherKey};
 use crate::device::{DeviceRange, handle};
 use crate::engine::Engine;
 use crate::error::Outcome;
-use crate::ffi::{self, MemoryRange};
+use crate::ffi;
 
 /// Runs a mode without authentication on memory of a device, on a stream of the device (NULL: the default stream), and waits.
 /// The direction is LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT. `iv` has 16 bytes on the host (NULL in ECB) and is updated. `from`
@@ -33,16 +31,12 @@ pub unsafe extern "C" fn lockstep_device_cipher(
     to: *const DeviceRange,
     stream: *mut c_void,
 ) -> c_int {
-    ffi::guarded(|| {
+    ffi::call(|call| {
         let (cipher, direction) = (cipher::mode(cipher)?, cipher::direction(direction)?);
         let mut unused = Block::default();
-        // SAFETY: the pointers are valid, as the header demands.
-        let (engine, key, iv, data) = unsafe {
-            let iv = if cipher::has_iv(cipher) { ffi::block(iv, "the IV")? } else { &mut unused };
-            let key = &ffi::object(key, "the key")?.key;
-            (ffi::object(engine, "the engine")?, key, iv, data(from, to)?)
-        };
-        on_stream(engine, data, stream, |executor, data| cipher.one(executor, direction, key, iv, data))
+        let iv = if cipher::has_iv(cipher) { call.block(iv, "the IV")? } else { &mut unused };
+        let key = &ffi::object(key, "the key")?.key;
+        on_stream(engine, (from, to), stream, |executor, data| cipher.one(executor, direction, key, iv, data))
     })
 }
 
@@ -65,18 +59,10 @@ pub unsafe extern "C" fn lockstep_device_seal(
     tag_len: usize,
     stream: *mut c_void,
 ) -> c_int {
-    ffi::guarded(|| {
-        let mut ranges = [
-            MemoryRange::read(nonce, nonce_len),
-            MemoryRange::read(aad, aad_len),
-            MemoryRange::written(tag, tag_len),
-        ];
-        ffi::check_overlap(&mut ranges)?;
-        // SAFETY: the pointers are valid, as the header demands, and written memory overlaps nothing else.
-        unsafe {
-            let tag = Tag::Write(ffi::output(tag, tag_len, "the tag")?);
-            run_aead(engine, key, (nonce, nonce_len), (aad, aad_len), from, to, tag, stream)
-        }
+    ffi::call(|call| {
+        let message = message(call, key, (nonce, nonce_len), (aad, aad_len))?;
+        let tag = Tag::Write(call.output(tag, tag_len, "the tag")?);
+        run(engine, message, (from, to), tag, stream)
     })
 }
 
@@ -98,68 +84,52 @@ pub unsafe extern "C" fn lockstep_device_open(
     tag_len: usize,
     stream: *mut c_void,
 ) -> c_int {
-    ffi::guarded(|| {
-        // SAFETY: the pointers are valid, as the header demands.
-        unsafe {
-            let tag = Tag::Expect(ffi::input(tag, tag_len, "the tag")?);
-            run_aead(engine, key, (nonce, nonce_len), (aad, aad_len), from, to, tag, stream)
-        }
+    ffi::call(|call| {
+        let message = message(call, key, (nonce, nonce_len), (aad, aad_len))?;
+        let tag = Tag::Expect(call.input(tag, tag_len, "the tag")?);
+        run(engine, message, (from, to), tag, stream)
     })
 }
 
-/// # Safety
-/// The pointers are valid, as the header demands, and memory that is written overlaps nothing else.
-unsafe fn run_aead(
+/// Runs an authenticated mode.
+unsafe fn run(
     engine: *const Engine,
-    key: *const Key,
-    nonce: (*const u8, usize),
-    aad: (*const u8, usize),
-    from: *const DeviceRange,
-    to: *const DeviceRange,
+    (key, nonce, aad): (&AeadKey, &[u8], &[u8]),
+    data: (*const DeviceRange, *const DeviceRange),
     tag: Tag<'_>,
     stream: *mut c_void,
 ) -> Outcome<()> {
-    // SAFETY: the caller guarantees that the pointers are valid, and that written memory overlaps nothing else.
-    let (engine, key, nonce, aad, data) = unsafe {
-        (
-            ffi::object(engine, "the engine")?,
-            &ffi::object(key, "the key")?.key,
-            ffi::input(nonce.0, nonce.1, "the nonce")?,
-            ffi::input(aad.0, aad.1, "the associated data")?,
-            data(from, to)?,
-        )
-    };
-    let strings = [aad];
-    let aad = &strings[..usize::from(!aad.is_empty())];
-    let seals = matches!(tag, Tag::Write(_));
+    let (mode, aad) = (key.mode(), strings(&aad));
+    let run = if matches!(tag, Tag::Write(_)) { Aead::seal } else { Aead::open };
     on_stream(engine, data, stream, |executor, data| {
-        let mut messages = [AeadMessage { key, nonce, aad, data, tag, status: Status::Pending }];
-        match seals {
-            true => key.mode().seal(executor, &mut messages),
-            false => key.mode().open(executor, &mut messages),
-        }
+        let message = Message { key, nonce, aad, data, tag, status: Status::Pending };
+        run(mode, executor, &mut [message])
     })
 }
 
-/// # Safety
-/// The pointers are null or valid.
-unsafe fn data<'a>(from: *const DeviceRange, to: *const DeviceRange) -> Outcome<Data<'a>> {
-    // SAFETY: the caller guarantees that the pointers are null or valid.
-    unsafe {
-        let from = ffi::object(from, "the input")?.slice("the buffer of the input")?;
-        let to = ffi::object(to, "the output")?.slice("the buffer of the output")?;
-        Ok(Data::on_device(from, to)?)
-    }
+/// The key, the nonce and the associated data of a message.
+unsafe fn message<'a>(
+    call: &mut ffi::Call<'a>,
+    key: *const Key,
+    (nonce, nonce_len): (*const u8, usize),
+    (aad, aad_len): (*const u8, usize),
+) -> Outcome<(&'a AeadKey, &'a [u8], &'a [u8])> {
+    let key: &'a Key = ffi::object(key, "the key")?;
+    let nonce = call.input(nonce, nonce_len, "the nonce")?;
+    Ok((&key.key, nonce, call.input(aad, aad_len, "the associated data")?))
 }
 
-fn on_stream(
-    engine: &Engine,
-    data: Data<'_>,
+/// Runs work on memory of a device, on one of its streams.
+unsafe fn on_stream(
+    engine: *const Engine,
+    (from, to): (*const DeviceRange, *const DeviceRange),
     stream: *mut c_void,
     work: impl FnOnce(&dyn Executor, Data<'_>) -> lockstep::hazmat::Result<()>,
 ) -> Outcome<()> {
-    engine.run(|engine| {
-        let Some(device) = data.device() else { unreachable!("the data are in device memory") };
-        Ok(work(&OnStream::new(engine.planner(), device, handle(stream))?, data)?)
-    })
+    let from = ffi::object(from, "the input")?.slice("the buffer of the input")?;
+    let to = ffi::object(to, "the output")?.slice("the buffer of the output")?;
+    let device = from.device();
+    let data = Data::on_device(from, to)?;
+    ffi::object(engine, "the engine")?
+        .run(|engine| Ok(work(&OnStream::new(engine.planner(), device, handle(stream))?, data)?))
 }

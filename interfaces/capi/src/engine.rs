@@ -63,18 +63,13 @@ pub unsafe extern "C" fn lockstep_engine_new(
     options: *const EngineOptions,
     engine: *mut *mut Engine,
 ) -> c_int {
-    ffi::guarded(|| {
-        // SAFETY: the pointers are valid, as the header demands.
-        unsafe {
-            ffi::produce(engine, || {
-                let options = ffi::options(options)?;
-                let device = ffi::text(options.device, "the device")?;
-                let kernel = ffi::text(options.kernel, "the kernel")?;
-                let engine = build(device, kernel, options.threads, options.verify)?;
-                engine.note_devices();
-                Ok(engine)
-            })
-        }
+    ffi::new_object(engine, |_| {
+        let options = ffi::options(options)?;
+        let device = ffi::text(options.device, "the device")?;
+        let kernel = ffi::text(options.kernel, "the kernel")?;
+        let engine = build(device, kernel, options.threads, options.verify)?;
+        engine.note_devices();
+        Ok(engine)
     })
 }
 
@@ -104,22 +99,14 @@ fn build(device: Option<&str>, kernel: Option<&str>, threads: u32, verify: c_int
 /// Frees an engine. No call may be using it. Objects that were made with the engine stay valid. NULL is permitted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_engine_free(engine: *mut Engine) {
-    // SAFETY: the pointer is null or an engine that is not used again, as the header demands.
-    unsafe { free_with_engine(engine, |engine| engine) }
+    free_with_engine(engine, |engine| engine)
 }
 
 /// Drops an object that uses an engine. If the devices of the engine were opened before a fork, the object is leaked: the drivers
 /// of devices do not support calls in the child.
-///
-/// # Safety
-/// The conditions of [`ffi::free`].
 pub(crate) unsafe fn free_with_engine<T>(object: *mut T, engine: impl FnOnce(&T) -> &Engine) {
-    // SAFETY: the caller guarantees that the pointer is null or valid.
-    let is_of_parent =
-        unsafe { object.as_ref() }.is_some_and(|object| engine(object).check_process().is_err());
-    if !is_of_parent {
-        // SAFETY: as for this function.
-        unsafe { ffi::free(object) }
+    if object.as_ref().is_some_and(|object| engine(object).check_process().is_ok()) {
+        ffi::free(object);
     }
 }
 
@@ -127,13 +114,11 @@ pub(crate) unsafe fn free_with_engine<T>(object: *mut T, engine: impl FnOnce(&T)
 /// GPUs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_engine_device_count(engine: *const Engine, count: *mut usize) -> c_int {
-    ffi::guarded(|| {
-        // SAFETY: the pointers are valid, as the header demands.
-        unsafe {
-            let engine = ffi::object(engine, "the engine")?;
-            let found = engine.run(|engine| Ok(engine.devices().len()))?;
-            ffi::store(count, found, "the place for the number")
-        }
+    ffi::call(|call| {
+        let engine = ffi::object(engine, "the engine")?;
+        let count = call.result(count, "the place for the number")?;
+        count.write(engine.run(|engine| Ok(engine.devices().len()))?);
+        Ok(())
     })
 }
 
@@ -148,35 +133,19 @@ pub unsafe extern "C" fn lockstep_engine_device_name(
     name: *mut c_char,
     room: usize,
 ) -> c_int {
-    ffi::guarded(|| {
-        // SAFETY: the pointers are valid, as the header demands.
-        unsafe {
-            let engine = ffi::object(engine, "the engine")?;
-            let place = ffi::output(name.cast::<u8>(), room, "the place for the name")?;
-            let name = engine.run(|engine| {
-                let device = engine.devices().get(index).ok_or_else(|| {
-                    let message = format!(
-                        "there is no device {index}: use an index below lockstep_engine_device_count"
-                    );
-                    Failure::new(LOCKSTEP_ERROR_UNKNOWN_DEVICE, message)
-                })?;
-                Ok(device.id().to_string())
-            })?;
-            write_text(&name, place)
-        }
+    ffi::call(|call| {
+        let engine = ffi::object(engine, "the engine")?;
+        let output = call.output(name.cast::<u8>(), room, "the place for the name")?;
+        let name = engine.run(|engine| match engine.devices().get(index) {
+            Some(device) => Ok(format!("{}\0", device.id())),
+            None => {
+                let message =
+                    format!("there is no device {index}: use an index below lockstep_engine_device_count");
+                Err(Failure::new(LOCKSTEP_ERROR_UNKNOWN_DEVICE, message))
+            }
+        })?;
+        ffi::copy_result(name.as_bytes(), output)
     })
-}
-
-/// Writes a text and a null byte.
-fn write_text(text: &str, place: &mut [u8]) -> Outcome<()> {
-    let needed = text.len() + 1;
-    let got = place.len();
-    let Some(place) = place.get_mut(..needed) else {
-        return Err(lockstep::hazmat::Error::OutputLength { needed, got }.into());
-    };
-    place[..text.len()].copy_from_slice(text.as_bytes());
-    place[text.len()] = 0;
-    Ok(())
 }
 
 impl Engine {
@@ -207,7 +176,7 @@ impl Engine {
     /// Runs work with the executor of the modes.
     pub(crate) fn run_mode<T>(
         &self,
-        work: impl FnOnce(&dyn Executor) -> Result<T, lockstep::hazmat::Error>,
+        work: impl FnOnce(&dyn Executor) -> lockstep::hazmat::Result<T>,
     ) -> Outcome<T> {
         self.run(|engine| Ok(work(&**engine.planner())?))
     }

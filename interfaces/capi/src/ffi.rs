@@ -1,14 +1,31 @@
-//! Pointers of C as references and slices, and panics as error codes.
+//! The contract between this library and its callers in C, and the code that relies on it.
+//!
+//! # Safety
+//! The text at the beginning of the header is the contract of every exported function. Every other function of this crate that is
+//! `unsafe` passes it on:
+//!
+//! - A pointer is null, or aligned and valid for its length during the call. A string ends with a null byte. A structure of
+//!   options has as many bytes as its first member states.
+//! - No other thread writes to the memory of a call, or reads what the call writes.
+//! - A pointer to an object is null, or was stored by [`new_object`] and has not been freed. A call that frees an object is the last
+//!   one that uses it.
+//! - A callback takes the argument `user` that was passed with it, and accesses only the memory that it is given.
+//!
+//! An exported function converts its arguments by [`Call`], calls the library, and stores the result. [`call`] and [`new_object`]
+//! make its code and its message, and catch panics.
+#![deny(unsafe_op_in_unsafe_fn, reason = "here the contract is used, not passed on")]
 
-use std::ffi::{CStr, OsStr, c_char, c_int};
+use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::{ptr, slice};
 
-use lockstep::hazmat::data::{Data, Span};
+use lockstep::hazmat::data::{HostData, Span};
 use lockstep::hazmat::{Block, Error, stack};
+use zeroize::Zeroizing;
 
 use crate::error::{
     Failure, LOCKSTEP_ERROR_INTERNAL, LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_NULL, LOCKSTEP_ERROR_OVERLAP,
@@ -21,8 +38,8 @@ use crate::error::{
 /// shared object is the list of devices of an engine, and caches inside of the library. They are behind locks, and change by
 /// single operations on collections. An object that the body makes, and a completion that it consumes, belong to the body,
 /// and unwinding drops them. The output of the call may be written in part.
-pub(crate) fn guarded(body: impl FnOnce() -> Outcome<()>) -> c_int {
-    match catch_unwind(AssertUnwindSafe(body)) {
+pub(crate) fn call(body: impl for<'a> FnOnce(&mut Call<'a>) -> Outcome<()>) -> c_int {
+    match catch_unwind(AssertUnwindSafe(|| body(&mut Call::default()))) {
         Ok(Ok(())) => LOCKSTEP_OK,
         Ok(Err(failure)) => failure.report(),
         Err(_) => Failure::new(
@@ -33,47 +50,171 @@ pub(crate) fn guarded(body: impl FnOnce() -> Outcome<()>) -> c_int {
     }
 }
 
-/// Runs the body of a function that makes or copies a key, as [`guarded`] does, and then wipes the part of the stack that the
+/// Runs the body of a function that handles the bytes of a key, as [`call`] does, and then wipes the part of the stack that the
 /// body has used: moving a value leaves copies of it there.
-pub(crate) fn guarded_key(body: impl FnOnce() -> Outcome<()>) -> c_int {
+pub(crate) fn call_with_key(body: impl for<'a> FnOnce(&mut Call<'a>) -> Outcome<()>) -> c_int {
     #[inline(never)]
-    fn run(body: impl FnOnce() -> Outcome<()>) -> c_int {
-        guarded(body)
+    fn run(body: impl for<'a> FnOnce(&mut Call<'a>) -> Outcome<()>) -> c_int {
+        call(body)
     }
     let code = run(body);
     stack::wipe_below();
     code
 }
 
+/// Makes an object for C and stores its pointer in `result`; stores a null pointer if this fails. Wipes the stack as
+/// [`call_with_key`] does, because most objects have keys.
+pub(crate) unsafe fn new_object<T: 'static>(
+    result: *mut *mut T,
+    make: impl for<'a> FnOnce(&mut Call<'a>) -> Outcome<T>,
+) -> c_int {
+    call_with_key(|call| {
+        // SAFETY: the contract of the module.
+        let result = unsafe { call.result(result, "the place for the new object")? };
+        result.write(ptr::null_mut());
+        result.write(Box::into_raw(Box::new(make(call)?)));
+        Ok(())
+    })
+}
+
+/// Reads to a buffer of C by `work`, and stores the number of bytes.
+pub(crate) unsafe fn read(
+    (buffer, len): (*mut u8, usize),
+    read: *mut usize,
+    work: impl FnOnce(&mut [u8]) -> Outcome<usize>,
+) -> c_int {
+    call(|call| {
+        // SAFETY: the contract of the module.
+        let (read, buffer) = unsafe {
+            let read = call.result(read, "the place for the number of bytes")?;
+            (read, call.output(buffer, len, "the buffer")?)
+        };
+        read.write(work(buffer)?);
+        Ok(())
+    })
+}
+
 /// Drops an object that C frees. Does nothing if the pointer is null. If the drop panics, the rest of the object is leaked, which
 /// is not reported.
-///
-/// # Safety
-/// The pointer is null, or [`produce`] has made it, and it is not used again.
 pub(crate) unsafe fn free<T>(object: *mut T) {
     if !object.is_null() {
-        // SAFETY: the caller guarantees that the pointer comes from `Box::into_raw` and is not used again.
+        // SAFETY: `new_object` got the pointer from `Box::into_raw`, and it is not used again: the contract of the module.
         let object = unsafe { Box::from_raw(object) };
         let _ = catch_unwind(AssertUnwindSafe(|| drop(object)));
     }
 }
 
-/// Makes an object for C and stores its pointer in `place`; stores a null pointer if this fails.
+/// Converts the arguments of a call, which takes the time `'a`. `name` is the argument in messages.
 ///
-/// # Safety
-/// `place` is null or valid for writes.
-pub(crate) unsafe fn produce<T>(place: *mut *mut T, make: impl FnOnce() -> Outcome<T>) -> Outcome<()> {
-    check_pointer(place, "the place for the new object")?;
-    // SAFETY: the pointer is valid for writes.
-    unsafe { place.write(ptr::null_mut()) };
-    let object = Box::into_raw(Box::new(make()?));
-    // SAFETY: as above.
-    unsafe { place.write(object) };
-    Ok(())
+/// Each piece of memory is compared with the pieces before it: what the call writes must not overlap other memory of the call. So
+/// the references that the methods return do not alias.
+#[derive(Default)]
+pub(crate) struct Call<'a> {
+    /// The memory of the call so far.
+    ranges: [MemoryRange; MAX_RANGES],
+    count: usize,
+    time: PhantomData<&'a mut [u8]>,
+}
+
+/// Maximum number of pieces of memory of a call. A batch has more pieces, and checks them by [`check_overlap`].
+const MAX_RANGES: usize = 8;
+
+impl<'a> Call<'a> {
+    fn add(&mut self, range: MemoryRange) -> Outcome<()> {
+        if self.ranges[..self.count].iter().any(|other| other.collides(&range)) {
+            return Err(overlap());
+        }
+        self.ranges[self.count] = range;
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Elements that are read. The pointer may be null if there are none.
+    pub(crate) unsafe fn input<T>(
+        &mut self,
+        pointer: *const T,
+        count: usize,
+        name: &str,
+    ) -> Outcome<&'a [T]> {
+        check_memory(pointer, count, name)?;
+        self.add(MemoryRange::read(pointer, count))?;
+        // SAFETY: the contract of the module.
+        unsafe { input(pointer, count, name) }
+    }
+
+    /// Elements that are read and written. The pointer may be null if there are none.
+    pub(crate) unsafe fn output<T>(
+        &mut self,
+        pointer: *mut T,
+        count: usize,
+        name: &str,
+    ) -> Outcome<&'a mut [T]> {
+        check_memory(pointer, count, name)?;
+        self.add(MemoryRange::written(pointer, count))?;
+        // SAFETY: the contract of the module. The memory overlaps no other memory of the call.
+        unsafe { output(pointer, count, name) }
+    }
+
+    /// The place for a result.
+    pub(crate) unsafe fn result<T>(
+        &mut self,
+        pointer: *mut T,
+        name: &str,
+    ) -> Outcome<&'a mut MaybeUninit<T>> {
+        self.add(MemoryRange::written(pointer, 1))?;
+        // SAFETY: the contract of the module. The memory overlaps no other memory of the call, and may be uninitialised.
+        unsafe { pointer.cast::<MaybeUninit<T>>().as_mut() }.ok_or_else(|| null(name))
+    }
+
+    /// The place for a result that the caller does not need if the pointer is null.
+    pub(crate) unsafe fn optional_result<T>(
+        &mut self,
+        pointer: *mut T,
+    ) -> Outcome<Option<&'a mut MaybeUninit<T>>> {
+        // SAFETY: the contract of the module.
+        if pointer.is_null() { Ok(None) } else { unsafe { self.result(pointer, "the result") }.map(Some) }
+    }
+
+    /// A block that is read and written.
+    pub(crate) unsafe fn block(&mut self, pointer: *mut u8, name: &str) -> Outcome<&'a mut Block> {
+        self.add(MemoryRange::written(pointer, size_of::<Block>()))?;
+        // SAFETY: the contract of the module. The memory overlaps no other memory of the call.
+        unsafe { block(pointer, name) }
+    }
+
+    /// Data in place or out of place.
+    pub(crate) unsafe fn data(&mut self, from: *const u8, to: *mut u8, len: usize) -> Outcome<HostData<'a>> {
+        check_data(from, to, len)?;
+        self.add(MemoryRange::input(from, to, len))?;
+        self.add(MemoryRange::written(to, len))?;
+        // SAFETY: the contract of the module. The two are the same memory or disjoint.
+        unsafe { data(from, to, len) }
+    }
+
+    /// A copy of an input that may start where the output starts. The copy is wiped on drop.
+    pub(crate) unsafe fn copied_input(
+        &mut self,
+        from: *const u8,
+        len: usize,
+        to: *mut u8,
+    ) -> Outcome<Zeroizing<Vec<u8>>> {
+        check_memory(from, len, "the input")?;
+        self.add(MemoryRange::input(from, to, len))?;
+        // SAFETY: the contract of the module.
+        Ok(Zeroizing::new(unsafe { input(from, len, "the input")? }.to_vec()))
+    }
 }
 
 fn null(name: &str) -> Failure {
     Failure::new(LOCKSTEP_ERROR_NULL, format!("{name} is a null pointer: pass a valid pointer"))
+}
+
+fn overlap() -> Failure {
+    Failure::new(
+        LOCKSTEP_ERROR_OVERLAP,
+        "memory that the call writes overlaps other memory of the call: pass separate memory, or the same pointer as \
+         input and output",
+    )
 }
 
 /// Fails if a pointer is null.
@@ -81,57 +222,9 @@ pub(crate) fn check_pointer<T: ?Sized>(pointer: *const T, name: &str) -> Outcome
     if pointer.is_null() { Err(null(name)) } else { Ok(()) }
 }
 
-/// The object behind a pointer.
-///
-/// # Safety
-/// The pointer is null or refers to an object that lives as long as the result.
-pub(crate) unsafe fn object<'a, T>(pointer: *const T, name: &str) -> Outcome<&'a T> {
-    // SAFETY: the caller guarantees that the pointer is null or valid.
-    unsafe { pointer.as_ref() }.ok_or_else(|| null(name))
-}
-
-/// Stores a result.
-///
-/// # Safety
-/// The pointer is null or valid for writes.
-pub(crate) unsafe fn store<T>(place: *mut T, value: T, name: &str) -> Outcome<()> {
-    check_pointer(place, name)?;
-    // SAFETY: the pointer is valid for writes.
-    unsafe { place.write(value) };
-    Ok(())
-}
-
-/// Stores a result that the caller does not need if the pointer is null.
-///
-/// # Safety
-/// The pointer is null or valid for writes.
-pub(crate) unsafe fn store_if_wanted<T>(place: *mut T, value: T) {
-    if !place.is_null() {
-        // SAFETY: the pointer is valid for writes.
-        unsafe { place.write(value) };
-    }
-}
-
-/// Copies a result to an output of `room` bytes, and stores its length.
-///
-/// # Safety
-/// `output` is null or valid for writes of `room` bytes, and `output_len` for writes.
-pub(crate) unsafe fn store_bytes(
-    result: &[u8],
-    output: *mut u8,
-    room: usize,
-    output_len: *mut usize,
-) -> Outcome<()> {
-    // SAFETY: the caller guarantees that the pointers are valid.
-    unsafe {
-        let output = self::output(output, room, "the output")?;
-        let got = output.len();
-        let Some(place) = output.get_mut(..result.len()) else {
-            return Err(Error::OutputLength { needed: result.len(), got }.into());
-        };
-        place.copy_from_slice(result);
-        store(output_len, result.len(), "the place for the length")
-    }
+/// Fails if there is no callback.
+pub(crate) fn check_callback(is_given: bool, name: &str) -> Outcome<()> {
+    if is_given { Ok(()) } else { Err(null(name)) }
 }
 
 /// Fails if a pointer is null and the number of elements is not zero, or if no memory has that many elements.
@@ -151,80 +244,97 @@ pub(crate) fn check_memory<T>(pointer: *const T, count: usize, name: &str) -> Ou
     }
 }
 
-/// Elements that are read. The pointer may be null if there are none.
-///
-/// # Safety
-/// The pointer is null or valid for reads of `count` elements, to which nothing writes as long as the result lives.
-pub(crate) unsafe fn input<'a, T>(pointer: *const T, count: usize, name: &str) -> Outcome<&'a [T]> {
-    check_memory(pointer, count, name)?;
-    if count == 0 {
-        return Ok(&[]);
-    }
-    // SAFETY: the caller guarantees that the pointer is not null, and valid for reads.
-    Ok(unsafe { slice::from_raw_parts(pointer, count) })
-}
-
-/// Elements that are written. The pointer may be null if there are none.
-///
-/// # Safety
-/// The pointer is null or valid for reads and writes of `count` elements, which nothing else accesses as long as the result
-/// lives.
-pub(crate) unsafe fn output<'a, T>(pointer: *mut T, count: usize, name: &str) -> Outcome<&'a mut [T]> {
-    check_memory(pointer, count, name)?;
-    if count == 0 {
-        return Ok(&mut []);
-    }
-    // SAFETY: the caller guarantees that the pointer is not null, and valid for reads and writes.
-    Ok(unsafe { slice::from_raw_parts_mut(pointer, count) })
-}
-
-/// A block that is read and written.
-///
-/// # Safety
-/// The conditions of [`output`], with 16 bytes.
-pub(crate) unsafe fn block<'a>(pointer: *mut u8, name: &str) -> Outcome<&'a mut Block> {
-    check_pointer(pointer, name)?;
-    // SAFETY: the caller guarantees that the pointer is valid for reads and writes of 16 bytes. Bytes need no alignment.
-    Ok(unsafe { &mut *pointer.cast::<Block>() })
-}
-
-/// Data in place or out of place.
-///
-/// # Safety
-/// The conditions of [`input`] and [`output`]. The two are the same memory or disjoint ([`check_overlap`]).
-pub(crate) unsafe fn data<'a>(from: *const u8, to: *mut u8, len: usize) -> Outcome<Data<'a>> {
-    check_data(from, to, len)?;
-    // SAFETY: the caller guarantees that the memory is valid and is the same or disjoint.
-    Ok(Data::Host(unsafe { Span::from_raw(from, to, len) }.into_host()))
-}
-
 /// Fails if the input or the output is null and the length is not 0.
 pub(crate) fn check_data(from: *const u8, to: *mut u8, len: usize) -> Outcome<()> {
     check_memory(from, len, "the input")?;
     check_memory(to.cast_const(), len, "the output")
 }
 
-/// A path or a name.
-///
-/// # Safety
-/// The pointer is null or refers to a string that ends with a null byte and lives as long as the result.
+/// The object behind a pointer.
+pub(crate) unsafe fn object<'a, T>(pointer: *const T, name: &str) -> Outcome<&'a T> {
+    // SAFETY: the contract of the module.
+    unsafe { pointer.as_ref() }.ok_or_else(|| null(name))
+}
+
+/// Elements that are read. The pointer may be null if there are none. The call writes to no part of them.
+pub(crate) unsafe fn input<'a, T>(pointer: *const T, count: usize, name: &str) -> Outcome<&'a [T]> {
+    check_memory(pointer, count, name)?;
+    if count == 0 {
+        return Ok(&[]);
+    }
+    // SAFETY: the contract of the module.
+    Ok(unsafe { slice::from_raw_parts(pointer, count) })
+}
+
+/// Elements that are written. The pointer may be null if there are none. They overlap no other memory of the call.
+pub(crate) unsafe fn output<'a, T>(pointer: *mut T, count: usize, name: &str) -> Outcome<&'a mut [T]> {
+    check_memory(pointer, count, name)?;
+    if count == 0 {
+        return Ok(&mut []);
+    }
+    // SAFETY: the contract of the module. The caller guarantees that the memory overlaps nothing else.
+    Ok(unsafe { slice::from_raw_parts_mut(pointer, count) })
+}
+
+/// A block that is read and written. It overlaps no other memory of the call.
+pub(crate) unsafe fn block<'a>(pointer: *mut u8, name: &str) -> Outcome<&'a mut Block> {
+    // SAFETY: the contract of the module. The caller guarantees that the memory overlaps nothing else. Bytes need no alignment.
+    unsafe { pointer.cast::<Block>().as_mut() }.ok_or_else(|| null(name))
+}
+
+/// Data in place or out of place. The two are the same memory or disjoint, and the output overlaps no other memory of the call.
+pub(crate) unsafe fn data<'a>(from: *const u8, to: *mut u8, len: usize) -> Outcome<HostData<'a>> {
+    check_data(from, to, len)?;
+    // SAFETY: the contract of the module. The caller guarantees that the memory is the same or disjoint.
+    Ok(unsafe { Span::from_raw(from, to, len) }.into_host())
+}
+
+/// A path.
 pub(crate) unsafe fn path<'a>(text: *const c_char, name: &str) -> Outcome<&'a Path> {
     check_pointer(text, name)?;
-    // SAFETY: the caller guarantees that the string ends with a null byte.
+    // SAFETY: the contract of the module.
     Ok(Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(text) }.to_bytes())))
 }
 
 /// A text in UTF-8; `None` if the pointer is null.
-///
-/// # Safety
-/// The conditions of [`path`].
 pub(crate) unsafe fn text<'a>(text: *const c_char, name: &str) -> Outcome<Option<&'a str>> {
     if text.is_null() {
         return Ok(None);
     }
-    // SAFETY: the caller guarantees that the string ends with a null byte.
+    // SAFETY: the contract of the module.
     let text = unsafe { CStr::from_ptr(text) }.to_str();
     text.map(Some).map_err(|_| Failure::argument(format!("{name} is not UTF-8: pass a text in UTF-8")))
+}
+
+/// The first argument of a callback.
+#[derive(Clone, Copy)]
+pub(crate) struct User(pub(crate) *mut c_void);
+
+// SAFETY: the pointer is only passed to its callback. The header states on which threads and at which times callbacks run.
+unsafe impl Send for User {}
+// SAFETY: as above.
+unsafe impl Sync for User {}
+
+/// The value that a number of C stands for: the values of a list are numbered from `first` on.
+pub(crate) fn numbered<T: Copy>(
+    values: &[T],
+    first: c_int,
+    number: c_int,
+    what: &str,
+    numbers: &str,
+) -> Outcome<T> {
+    let index = number.checked_sub(first).and_then(|index| usize::try_from(index).ok());
+    index
+        .and_then(|index| values.get(index).copied())
+        .ok_or_else(|| Failure::argument(format!("{number} is not {what}: use {numbers}")))
+}
+
+/// Copies a result to the beginning of an output.
+pub(crate) fn copy_result(result: &[u8], output: &mut [u8]) -> Outcome<()> {
+    let got = output.len();
+    let start = output.get_mut(..result.len());
+    start.ok_or(Error::OutputLength { needed: result.len(), got })?.copy_from_slice(result);
+    Ok(())
 }
 
 /// Options of C: a structure whose first member `size` is the size that the caller was compiled with. Zeros are the
@@ -242,9 +352,7 @@ pub(crate) unsafe trait Options: Copy {
 
     /// The member that fills the end of the structure, if there is one. It must be zero, so that a later version can give it
     /// a meaning.
-    fn reserved(&self) -> u32 {
-        0
-    }
+    const RESERVED: fn(&Self) -> u32 = |_| 0;
 }
 
 /// Where the members of a structure of options end. All members are listed, in order. The list does not compile if a member
@@ -284,16 +392,13 @@ fn is_size_of_options<T: Options>(size: usize) -> bool {
 /// a longer structure, of a newer header, the bytes that this library does not know must be zero, and so must the reserved
 /// member. Structures of options have no padding. If a later version put a member in the place of padding, the size of the
 /// structure would not change, and older programs would leave the member uninitialised.
-///
-/// # Safety
-/// The pointer is null or valid for reads of as many bytes as its first member states.
 pub(crate) unsafe fn options<T: Options>(pointer: *const T) -> Outcome<T> {
     let mut known = MaybeUninit::<T>::zeroed();
     if pointer.is_null() {
         // SAFETY: zero bytes are valid for the type.
         return Ok(unsafe { known.assume_init() });
     }
-    // SAFETY: the first member is the size.
+    // SAFETY: the contract of the module; the first member is the size.
     let size = unsafe { pointer.cast::<usize>().read_unaligned() };
     if !is_size_of_options::<T>(size) {
         let name = T::NAME;
@@ -302,7 +407,7 @@ pub(crate) unsafe fn options<T: Options>(pointer: *const T) -> Outcome<T> {
         )));
     }
     let shared = size.min(size_of::<T>());
-    // SAFETY: the caller guarantees that the source has `size` bytes. The target has `size_of::<T>()`. Both are at least
+    // SAFETY: the source has `size` bytes by the contract of the module. The target has `size_of::<T>()`. Both are at least
     // `shared`.
     unsafe { ptr::copy_nonoverlapping(pointer.cast::<u8>(), known.as_mut_ptr().cast(), shared) };
     // SAFETY: the source has `size` bytes.
@@ -310,7 +415,7 @@ pub(crate) unsafe fn options<T: Options>(pointer: *const T) -> Outcome<T> {
     let has_unknown = unknown.iter().any(|byte| *byte != 0);
     // SAFETY: `known` has whole members of the caller's structure, and zeros for the others. Both are valid for the type.
     let known = unsafe { known.assume_init() };
-    if has_unknown || known.reserved() != 0 {
+    if has_unknown || T::RESERVED(&known) != 0 {
         let name = T::NAME;
         return Err(Failure::argument(format!(
             "{name} has options that this library does not know: set unused members to zero, or use a newer library"
@@ -323,7 +428,7 @@ pub(crate) unsafe fn options<T: Options>(pointer: *const T) -> Outcome<T> {
 const MAX_OPTIONS: usize = 4096;
 
 /// A range of memory of a call.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct MemoryRange {
     start: usize,
     end: usize,
@@ -333,19 +438,9 @@ pub(crate) struct MemoryRange {
 impl MemoryRange {
     /// Memory that the call reads.
     pub(crate) fn read<T>(pointer: *const T, count: usize) -> MemoryRange {
-        let start = pointer as usize;
         // A null pointer is not memory; it is reported where it is used.
         let count = if pointer.is_null() { 0 } else { count };
-        MemoryRange {
-            start,
-            end: start.saturating_add(count.saturating_mul(size_of::<T>())),
-            is_written: false,
-        }
-    }
-
-    /// A range of a buffer of a device.
-    pub(crate) fn at(start: usize, len: usize, is_written: bool) -> MemoryRange {
-        MemoryRange { start, end: start.saturating_add(len), is_written }
+        MemoryRange::at(pointer as usize, count.saturating_mul(size_of::<T>()), false)
     }
 
     /// Memory that the call writes.
@@ -357,6 +452,16 @@ impl MemoryRange {
     pub(crate) fn input(from: *const u8, to: *mut u8, len: usize) -> MemoryRange {
         MemoryRange::read(from, if ptr::eq(from, to) { 0 } else { len })
     }
+
+    /// A range of a buffer of a device.
+    pub(crate) fn at(start: usize, len: usize, is_written: bool) -> MemoryRange {
+        MemoryRange { start, end: start.saturating_add(len), is_written }
+    }
+
+    /// True if the ranges overlap, and one of them is written.
+    fn collides(&self, other: &MemoryRange) -> bool {
+        (self.is_written || other.is_written) && self.start.max(other.start) < self.end.min(other.end)
+    }
 }
 
 /// Fails if memory that a call writes overlaps other memory of the call. Reorders the ranges.
@@ -365,11 +470,7 @@ pub(crate) fn check_overlap(ranges: &mut [MemoryRange]) -> Outcome<()> {
     let (mut end, mut end_of_written) = (0, 0);
     for range in ranges.iter().filter(|range| range.start < range.end) {
         if range.start < if range.is_written { end } else { end_of_written } {
-            return Err(Failure::new(
-                LOCKSTEP_ERROR_OVERLAP,
-                "memory that the call writes overlaps other memory of the call: pass separate memory, or the same pointer as \
-                 input and output",
-            ));
+            return Err(overlap());
         }
         end = range.end.max(end);
         if range.is_written {
@@ -446,13 +547,16 @@ mod tests {
             (vec![at(0, 100, false), at(10, 1, false), at(50, 1, true)], false),
         ];
         for (mut ranges, good) in cases {
+            let mut call = Call::default();
+            let one_by_one = ranges.iter().try_for_each(|range| call.add(*range));
+            assert_eq!(one_by_one.is_ok(), good, "{ranges:?}");
             assert_eq!(check_overlap(&mut ranges).is_ok(), good, "{ranges:?}");
         }
     }
 
     #[test]
     fn panics_become_codes() {
-        assert_eq!(guarded(|| panic!("a test")), LOCKSTEP_ERROR_INTERNAL);
+        assert_eq!(call(|_| panic!("a test")), LOCKSTEP_ERROR_INTERNAL);
     }
 
     #[test]

@@ -5,7 +5,6 @@ use std::ffi::{c_char, c_int, c_void};
 use lockstep::{FileOptions as RustOptions, Sparse, Summary as StreamSummary};
 
 use crate::engine::Engine;
-use crate::error::Outcome;
 use crate::ffi;
 use crate::file_key::{FileKey, file_key};
 use crate::stream::{Control, ProgressFn, Summary};
@@ -39,10 +38,7 @@ pub struct FileOptions {
 unsafe impl ffi::Options for FileOptions {
     const NAME: &'static str = "lockstep_file_options";
     const ENDS: &'static [usize] = ffi::member_ends!(FileOptions: size progress progress_user threads force sync no_holes partial reserved);
-
-    fn reserved(&self) -> u32 {
-        self.reserved
-    }
+    const RESERVED: fn(&Self) -> u32 = |options| options.reserved;
 }
 
 /// Encrypts a file to a file in the file format. The output appears complete or not at all. `options` and `summary` may be
@@ -61,9 +57,7 @@ pub unsafe extern "C" fn lockstep_encrypt_file(
     options: *const FileOptions,
     summary: *mut Summary,
 ) -> c_int {
-    let call = Call { engine, key, context, context_len, from, to, options, summary };
-    // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded(|| unsafe { call.run(lockstep::encrypt_file) })
+    run(engine, key, (context, context_len), (from, to), options, summary, lockstep::encrypt_file)
 }
 
 /// Decrypts a file to a file. The output appears complete and verified or not at all. The arguments are those of
@@ -82,9 +76,7 @@ pub unsafe extern "C" fn lockstep_decrypt_file(
     options: *const FileOptions,
     summary: *mut Summary,
 ) -> c_int {
-    let call = Call { engine, key, context, context_len, from, to, options, summary };
-    // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded(|| unsafe { call.run(lockstep::decrypt_file) })
+    run(engine, key, (context, context_len), (from, to), options, summary, lockstep::decrypt_file)
 }
 
 /// A function of the Rust library that processes a file.
@@ -97,52 +89,42 @@ type Process = fn(
     RustOptions<'_>,
 ) -> lockstep::Result<lockstep::Summary>;
 
-/// The arguments of a call.
-struct Call {
+unsafe fn run(
     engine: *const Engine,
     key: *const FileKey,
-    context: *const u8,
-    context_len: usize,
-    from: *const c_char,
-    to: *const c_char,
+    (context, context_len): (*const u8, usize),
+    (from, to): (*const c_char, *const c_char),
     options: *const FileOptions,
     summary: *mut Summary,
-}
-
-impl Call {
-    /// # Safety
-    /// The pointers are valid, as the header demands.
-    unsafe fn run(&self, process: Process) -> Outcome<()> {
-        // SAFETY: the caller guarantees that the pointers are valid.
-        let (engine, key, context, from, to, options) = unsafe {
-            (
-                ffi::object(self.engine, "the engine")?,
-                file_key(self.key)?,
-                ffi::input(self.context, self.context_len, "the context")?,
-                ffi::path(self.from, "the path of the input")?,
-                ffi::path(self.to, "the path of the output")?,
-                ffi::options(self.options)?,
-            )
-        };
+    process: Process,
+) -> c_int {
+    ffi::call(|call| {
+        let summary = call.optional_result(summary)?;
+        let context = call.input(context, context_len, "the context")?;
+        let (engine, key) = (ffi::object(engine, "the engine")?, file_key(key)?);
+        let (from, to) =
+            (ffi::path(from, "the path of the input")?, ffi::path(to, "the path of the output")?);
+        let options = ffi::options(options)?;
         let (force, sync) = (options.force != 0, options.sync != 0);
         let sparse = if options.no_holes != 0 { Sparse::Never } else { Sparse::Always };
         let control = Control::new(options.progress, options.progress_user, options.threads);
-        let mut kept = None;
         let done = engine.run(|engine| {
             control.run(|stream| {
                 let stream = stream.partial(options.partial != 0);
-                let done =
-                    process(engine, key, context, from, to, RustOptions { stream, force, sync, sparse });
-                if let Err(lockstep::Error::Partial { verified, .. }) = &done {
-                    kept = Some(StreamSummary { plaintext_len: *verified, ciphertext_len: 0 });
-                }
-                Ok(done?)
+                Ok(process(engine, key, context, from, to, RustOptions { stream, force, sync, sparse }))
             })
-        });
-        if let Some(summary) = done.as_ref().ok().copied().or(kept) {
-            // SAFETY: the caller guarantees that the pointer is null or valid.
-            unsafe { ffi::store_if_wanted(self.summary, summary.into()) };
+        })?;
+        let result = match &done {
+            Ok(done) => Some(*done),
+            Err(lockstep::Error::Partial { verified, .. }) => {
+                Some(StreamSummary { plaintext_len: *verified, ciphertext_len: 0 })
+            }
+            Err(_) => None,
+        };
+        if let (Some(summary), Some(result)) = (summary, result) {
+            summary.write(result.into());
         }
-        done.map(|_| ())
-    }
+        done?;
+        Ok(())
+    })
 }

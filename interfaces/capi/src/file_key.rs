@@ -17,16 +17,14 @@ pub struct FileKey {
 /// Errors: LOCKSTEP_ERROR_ARGUMENT, LOCKSTEP_ERROR_RANDOM.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_file_key_generate(bits: c_int, key: *mut *mut FileKey) -> c_int {
-    let generate = || {
+    ffi::new_object(key, |_| {
         let suite = match bits {
             128 => Suite::Cobblestone128,
             256 => Suite::Cobblestone256,
             _ => return Err(Failure::argument(format!("a key of {bits} bits: use 256 or 128"))),
         };
         Ok(FileKey { key: lockstep::FileKey::generate_for(suite)? })
-    };
-    // SAFETY: the pointer is valid, as the header demands.
-    ffi::guarded_key(|| unsafe { ffi::produce(key, generate) })
+    })
 }
 
 /// Makes a key from its 32 or 16 bytes, which must be uniformly random: not a password, and not the hash of one.
@@ -38,13 +36,8 @@ pub unsafe extern "C" fn lockstep_file_key_new(
     len: usize,
     key: *mut *mut FileKey,
 ) -> c_int {
-    ffi::guarded_key(|| {
-        // SAFETY: the pointers are valid, as the header demands.
-        unsafe {
-            ffi::produce(key, || {
-                Ok(FileKey { key: lockstep::FileKey::from_bytes(ffi::input(bytes, len, "the key")?)? })
-            })
-        }
+    ffi::new_object(key, |call| {
+        Ok(FileKey { key: lockstep::FileKey::from_bytes(call.input(bytes, len, "the key")?)? })
     })
 }
 
@@ -53,10 +46,7 @@ pub unsafe extern "C" fn lockstep_file_key_new(
 /// Errors: LOCKSTEP_ERROR_FILE, LOCKSTEP_ERROR_KEY_FILE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_file_key_read(path: *const c_char, key: *mut *mut FileKey) -> c_int {
-    ffi::guarded_key(|| {
-        // SAFETY: the pointers are valid, as the header demands.
-        unsafe { ffi::produce(key, || Ok(FileKey { key: keyfile::read(ffi::path(path, "the path")?)? })) }
-    })
+    ffi::new_object(key, |_| Ok(FileKey { key: keyfile::read(ffi::path(path, "the path")?)? }))
 }
 
 /// Writes a key to a new key file that only its owner can read. An existing file is never overwritten.
@@ -64,10 +54,7 @@ pub unsafe extern "C" fn lockstep_file_key_read(path: *const c_char, key: *mut *
 /// Errors: LOCKSTEP_ERROR_EXISTS, LOCKSTEP_ERROR_FILE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_file_key_write(path: *const c_char, key: *const FileKey) -> c_int {
-    ffi::guarded_key(|| {
-        // SAFETY: the pointers are valid, as the header demands.
-        unsafe { Ok(keyfile::create(ffi::path(path, "the path")?, file_key(key)?)?) }
-    })
+    ffi::call_with_key(|_| Ok(keyfile::create(ffi::path(path, "the path")?, file_key(key)?)?))
 }
 
 /// Copies the bytes of a key to `output` of `room` bytes, and stores their number: 32 or 16. Wipe the copy after its use.
@@ -80,25 +67,22 @@ pub unsafe extern "C" fn lockstep_file_key_bytes(
     room: usize,
     output_len: *mut usize,
 ) -> c_int {
-    ffi::guarded_key(|| {
-        ffi::check_pointer(output_len, "the place for the length")?;
-        // SAFETY: the pointers are valid, as the header demands.
-        unsafe { ffi::store_bytes(file_key(key)?.as_bytes(), output, room, output_len) }
+    ffi::call_with_key(|call| {
+        let output_len = call.result(output_len, "the place for the length")?;
+        let bytes = file_key(key)?.as_bytes();
+        ffi::copy_result(bytes, call.output(output, room, "the output")?)?;
+        output_len.write(bytes.len());
+        Ok(())
     })
 }
 
 /// Wipes and frees a key. No call may be using it. NULL is permitted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_file_key_free(key: *mut FileKey) {
-    // SAFETY: the pointer is null or a key that is not used again, as the header demands.
-    unsafe { ffi::free(key) }
+    ffi::free(key)
 }
 
 /// The key behind a pointer.
-///
-/// # Safety
-/// The pointer is null or refers to a key that lives as long as the result.
 pub(crate) unsafe fn file_key<'a>(key: *const FileKey) -> Outcome<&'a lockstep::FileKey> {
-    // SAFETY: the caller guarantees that the pointer is valid.
-    Ok(&unsafe { ffi::object(key, "the key")? }.key)
+    Ok(&ffi::object(key, "the key")?.key)
 }

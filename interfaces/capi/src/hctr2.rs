@@ -2,13 +2,13 @@
 
 use std::ffi::c_int;
 
+use lockstep::hazmat::data::Data;
 use lockstep::hazmat::mode::Direction;
 use lockstep::hazmat::mode::hctr2;
 
 use crate::cipher::CipherKey;
 use crate::engine::Engine;
-use crate::error::Outcome;
-use crate::ffi::{self, MemoryRange};
+use crate::ffi;
 
 /// A key of HCTR2. It is wiped when it is freed. All threads may use it at the same time.
 pub struct Hctr2Key {
@@ -24,23 +24,17 @@ pub unsafe extern "C" fn lockstep_hctr2_key_new(
     key: *const CipherKey,
     hctr2_key: *mut *mut Hctr2Key,
 ) -> c_int {
-    ffi::guarded_key(|| {
-        // SAFETY: the pointers are valid, as the header demands.
-        unsafe {
-            ffi::produce(hctr2_key, || {
-                let key = ffi::object(key, "the key")?.single()?;
-                let engine = ffi::object(engine, "the engine")?;
-                engine.run_mode(|executor| Ok(Hctr2Key { key: hctr2::Hctr2Key::new(executor, key.clone())? }))
-            })
-        }
+    ffi::new_object(hctr2_key, |_| {
+        let key = ffi::object(key, "the key")?.single()?;
+        let engine = ffi::object(engine, "the engine")?;
+        engine.run_mode(|executor| Ok(Hctr2Key { key: hctr2::Hctr2Key::new(executor, key.clone())? }))
     })
 }
 
 /// Wipes and frees a key. No call may be using it. NULL is permitted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_hctr2_key_free(key: *mut Hctr2Key) {
-    // SAFETY: the pointer is null or a key that is not used again, as the header demands.
-    unsafe { ffi::free(key) }
+    ffi::free(key)
 }
 
 /// Encrypts a message of at least 16 bytes by HCTR2, without authentication. The tweak has any length. `output` has `len`
@@ -57,8 +51,7 @@ pub unsafe extern "C" fn lockstep_hctr2_encrypt(
     len: usize,
     output: *mut u8,
 ) -> c_int {
-    // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded(|| unsafe { run(Direction::Encrypt, engine, key, (tweak, tweak_len), input, len, output) })
+    run(Direction::Encrypt, engine, key, (tweak, tweak_len), (input, output, len))
 }
 
 /// Decrypts a message. The arguments and errors are those of lockstep_hctr2_encrypt.
@@ -72,36 +65,20 @@ pub unsafe extern "C" fn lockstep_hctr2_decrypt(
     len: usize,
     output: *mut u8,
 ) -> c_int {
-    // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded(|| unsafe { run(Direction::Decrypt, engine, key, (tweak, tweak_len), input, len, output) })
+    run(Direction::Decrypt, engine, key, (tweak, tweak_len), (input, output, len))
 }
 
-/// # Safety
-/// The pointers are valid, as the header demands.
 unsafe fn run(
     direction: Direction,
     engine: *const Engine,
     key: *const Hctr2Key,
     (tweak, tweak_len): (*const u8, usize),
-    input: *const u8,
-    len: usize,
-    output: *mut u8,
-) -> Outcome<()> {
-    ffi::check_data(input, output, len)?;
-    let mut ranges = [
-        MemoryRange::read(tweak, tweak_len),
-        MemoryRange::input(input, output, len),
-        MemoryRange::written(output, len),
-    ];
-    ffi::check_overlap(&mut ranges)?;
-    // SAFETY: the caller guarantees that the pointers are valid, and that written memory overlaps nothing else.
-    let (engine, key, tweak, data) = unsafe {
-        (
-            ffi::object(engine, "the engine")?,
-            &ffi::object(key, "the key")?.key,
-            ffi::input(tweak, tweak_len, "the tweak")?,
-            ffi::data(input, output, len)?,
-        )
-    };
-    engine.run_mode(|executor| hctr2::run(executor, direction, key, tweak, data))
+    (input, output, len): (*const u8, *mut u8, usize),
+) -> c_int {
+    ffi::call(|call| {
+        let (engine, key) = (ffi::object(engine, "the engine")?, &ffi::object(key, "the key")?.key);
+        let tweak = call.input(tweak, tweak_len, "the tweak")?;
+        let data = Data::Host(call.data(input, output, len)?);
+        engine.run_mode(|executor| hctr2::run(executor, direction, key, tweak, data))
+    })
 }

@@ -8,8 +8,7 @@ use zeroize::Zeroizing;
 
 use crate::cipher::CipherKey;
 use crate::engine::Engine;
-use crate::error::Outcome;
-use crate::ffi::{self, MemoryRange};
+use crate::ffi;
 
 /// Wraps a key whose length is a multiple of 8 bytes and at least 16 (KW, RFC 3394). The result has 8 bytes more. `room` is
 /// the size of the output; the number of bytes written is stored. The wrapping key is of any mode except XTS.
@@ -29,8 +28,7 @@ pub unsafe extern "C" fn lockstep_key_wrap(
     let wrap = |executor: &dyn Executor, key: &Key, input: &[u8]| {
         key_wrap::wrap(executor, key, input).map(Zeroizing::new)
     };
-    // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded_key(|| unsafe { run(wrap, engine, key, input, len, output, room, output_len) })
+    run(wrap, engine, key, (input, len), (output, room), output_len)
 }
 
 /// Unwraps a key (KW, RFC 3394). The result is 8 bytes shorter than the input.
@@ -46,8 +44,7 @@ pub unsafe extern "C" fn lockstep_key_unwrap(
     room: usize,
     output_len: *mut usize,
 ) -> c_int {
-    // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded_key(|| unsafe { run(key_wrap::unwrap, engine, key, input, len, output, room, output_len) })
+    run(key_wrap::unwrap, engine, key, (input, len), (output, room), output_len)
 }
 
 /// Wraps a key of 1 to 2^32 - 1 bytes (KWP, RFC 5649). The length of the result is that of the key, rounded up to a multiple
@@ -65,8 +62,7 @@ pub unsafe extern "C" fn lockstep_key_wrap_padded(
     let wrap = |executor: &dyn Executor, key: &Key, input: &[u8]| {
         key_wrap::wrap_padded(executor, key, input).map(Zeroizing::new)
     };
-    // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded_key(|| unsafe { run(wrap, engine, key, input, len, output, room, output_len) })
+    run(wrap, engine, key, (input, len), (output, room), output_len)
 }
 
 /// Unwraps a key (KWP, RFC 5649). The output needs as many bytes as the unwrapped key has: at most 8 less than the input.
@@ -82,38 +78,25 @@ pub unsafe extern "C" fn lockstep_key_unwrap_padded(
     room: usize,
     output_len: *mut usize,
 ) -> c_int {
-    // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded_key(|| unsafe {
-        run(key_wrap::unwrap_padded, engine, key, input, len, output, room, output_len)
-    })
+    run(key_wrap::unwrap_padded, engine, key, (input, len), (output, room), output_len)
 }
 
-/// # Safety
-/// The pointers are valid, as the header demands.
 unsafe fn run(
     wrap: impl FnOnce(&dyn Executor, &Key, &[u8]) -> Result<Zeroizing<Vec<u8>>, Error>,
     engine: *const Engine,
     key: *const CipherKey,
-    input: *const u8,
-    len: usize,
-    output: *mut u8,
-    room: usize,
+    (input, len): (*const u8, usize),
+    (output, room): (*mut u8, usize),
     output_len: *mut usize,
-) -> Outcome<()> {
-    ffi::check_pointer(output_len, "the place for the length")?;
-    // The result is copied to the output after the input has been read, because the two may be the same memory.
-    let mut ranges = [
-        MemoryRange::input(input, output, len),
-        MemoryRange::written(output, room),
-        MemoryRange::written(output_len, 1),
-    ];
-    ffi::check_overlap(&mut ranges)?;
-    // SAFETY: the caller guarantees that the pointers are valid. The input is not used any more when the output is written.
-    unsafe {
-        let engine = ffi::object(engine, "the engine")?;
-        let key = ffi::object(key, "the key")?.single()?;
-        let input = ffi::input(input, len, "the input")?;
-        let result = engine.run_mode(|executor| wrap(executor, key, input))?;
-        ffi::store_bytes(&result, output, room, output_len)
-    }
+) -> c_int {
+    ffi::call_with_key(|call| {
+        let output_len = call.result(output_len, "the place for the length")?;
+        let input = call.copied_input(input, len, output)?;
+        let output = call.output(output, room, "the output")?;
+        let (engine, key) = (ffi::object(engine, "the engine")?, ffi::object(key, "the key")?.single()?);
+        let result = engine.run_mode(|executor| wrap(executor, key, &input))?;
+        ffi::copy_result(&result, output)?;
+        output_len.write(result.len());
+        Ok(())
+    })
 }

@@ -37,8 +37,7 @@ pub unsafe extern "C" fn lockstep_cmac(
     len: usize,
     mac: *mut u8,
 ) -> c_int {
-    // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded(|| unsafe { run(engine, &[MacMessage { key, input, len, mac }]) })
+    ffi::call(|_| run(engine, &[MacMessage { key, input, len, mac }]))
 }
 
 /// Computes CMAC of the messages of a batch. A batch is much faster than single calls.
@@ -50,24 +49,18 @@ pub unsafe extern "C" fn lockstep_cmac_batch(
     messages: *const MacMessage,
     count: usize,
 ) -> c_int {
-    // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded(|| unsafe { run(engine, ffi::input(messages, count, "the array of messages")?) })
+    ffi::call(|_| run(engine, ffi::input(messages, count, "the array of messages")?))
 }
 
-/// # Safety
-/// The pointers are valid, as the header demands.
 unsafe fn run(engine: *const Engine, messages: &[MacMessage]) -> Outcome<()> {
-    // SAFETY: the caller guarantees that the pointer is valid.
-    let engine = unsafe { ffi::object(engine, "the engine")? };
-    let mut ranges = Vec::with_capacity(2 * messages.len() + 1);
-    ranges.push(MemoryRange::read(messages.as_ptr(), messages.len()));
+    let engine = ffi::object(engine, "the engine")?;
+    let mut ranges = vec![MemoryRange::read(messages.as_ptr(), messages.len())];
     for message in messages {
         ranges.push(MemoryRange::read(message.input, message.len));
         ranges.push(MemoryRange::written(message.mac, 16));
     }
     ffi::check_overlap(&mut ranges)?;
-    // SAFETY: the caller guarantees that the pointers are valid, and that written memory overlaps nothing else.
-    let converted = messages.iter().map(|message| unsafe {
+    let converted = messages.iter().map(|message| {
         Ok(CmacMessage {
             key: ffi::object(message.key, "the key")?.single()?,
             data: ffi::input(message.input, message.len, "the data")?,
@@ -93,23 +86,11 @@ pub unsafe extern "C" fn lockstep_gmac(
     tag: *mut u8,
     tag_len: usize,
 ) -> c_int {
-    ffi::guarded(|| {
-        let mut ranges = [
-            MemoryRange::read(nonce, nonce_len),
-            MemoryRange::read(input, len),
-            MemoryRange::written(tag, tag_len),
-        ];
-        ffi::check_overlap(&mut ranges)?;
-        // SAFETY: the pointers are valid, as the header demands, and written memory overlaps nothing else.
-        let (engine, key, nonce, data, tag) = unsafe {
-            (
-                ffi::object(engine, "the engine")?,
-                ffi::object(key, "the key")?.of_gcm()?,
-                ffi::input(nonce, nonce_len, "the nonce")?,
-                ffi::input(input, len, "the data")?,
-                ffi::output(tag, tag_len, "the tag")?,
-            )
-        };
+    ffi::call(|call| {
+        let (engine, key) = (ffi::object(engine, "the engine")?, ffi::object(key, "the key")?.of_gcm()?);
+        let nonce = call.input(nonce, nonce_len, "the nonce")?;
+        let data = call.input(input, len, "the data")?;
+        let tag = call.output(tag, tag_len, "the tag")?;
         engine.run_mode(|executor| gcm::gmac(executor, key, nonce, data, tag))
     })
 }
@@ -120,10 +101,8 @@ pub unsafe extern "C" fn lockstep_gmac(
 pub unsafe extern "C" fn lockstep_is_equal(a: *const u8, b: *const u8, len: usize) -> c_int {
     let mut is_equal = 0;
     // After an error the values do not count as equal.
-    let _ = ffi::guarded(|| {
-        // SAFETY: the pointers are valid, as the header demands.
-        let (a, b) =
-            unsafe { (ffi::input(a, len, "the first value")?, ffi::input(b, len, "the second value")?) };
+    let _ = ffi::call(|call| {
+        let (a, b) = (call.input(a, len, "the first value")?, call.input(b, len, "the second value")?);
         is_equal = c_int::from(a.ct_eq(b).unwrap_u8());
         Ok(())
     });

@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 
 use crate::engine::{Engine, free_with_engine};
 use crate::error::{Failure, Outcome};
-use crate::ffi::{self, MemoryRange};
+use crate::ffi::{self, User};
 use crate::file::FileOptions;
 use crate::reader::{ReadAtFn, Source};
 
@@ -103,10 +103,7 @@ pub struct ParquetReadOptions {
 unsafe impl ffi::Options for ParquetReadOptions {
     const NAME: &'static str = "lockstep_parquet_read_options";
     const ENDS: &'static [usize] = ffi::member_ends!(ParquetReadOptions: size footer_key footer_key_len columns column_count find_key find_key_user aad_prefix aad_prefix_len allow_missing_aad allow_unauthenticated_pages allow_unauthenticated_footer reserved);
-
-    fn reserved(&self) -> u32 {
-        self.reserved
-    }
+    const RESERVED: fn(&Self) -> u32 = |options| options.reserved;
 }
 
 /// What is encrypted, and how. Columns that are named neither in `columns` nor in `plain_columns` are encrypted with the footer key.
@@ -149,10 +146,7 @@ pub struct ParquetPolicy {
 unsafe impl ffi::Options for ParquetPolicy {
     const NAME: &'static str = "lockstep_parquet_policy";
     const ENDS: &'static [usize] = ffi::member_ends!(ParquetPolicy: size footer_key footer_key_len footer_key_metadata footer_key_metadata_len columns column_count plain_columns plain_column_count aad_prefix aad_prefix_len algorithm plaintext_footer omit_aad_prefix reserved);
-
-    fn reserved(&self) -> u32 {
-        self.reserved
-    }
+    const RESERVED: fn(&Self) -> u32 = |options| options.reserved;
 }
 
 /// An encrypted Parquet file in plain form. All threads may use it at the same time.
@@ -164,58 +158,47 @@ pub struct ParquetReader {
 /// Where keys come from.
 enum KeyFinder {
     Keys(Keys),
-    Callback { find: ParquetKeyFn, user: *mut c_void },
+    Callback { find: ParquetKeyFn, user: User },
 }
 
-// SAFETY: the keys are found on the thread of the call.
-unsafe impl Sync for KeyFinder {}
+/// The result of looking for a key.
+type Found = lockstep_parquet::Result<Option<Zeroizing<Vec<u8>>>>;
 
-impl KeyFinder {
-    fn find(
-        find: ParquetKeyFn,
-        user: *mut c_void,
-        column: Option<&str>,
-        metadata: Option<&[u8]>,
-    ) -> lockstep_parquet::Result<Option<Zeroizing<Vec<u8>>>> {
-        let failed = |what: String| Error::KeySource(io::Error::other(what));
-        let Some(find) = find else { return Ok(None) };
-        let column = column.map(CString::new).transpose();
-        let column = column.map_err(|_| failed("the path of a column has a null byte".into()))?;
-        let (metadata, metadata_len) = metadata.map_or((ptr::null(), 0), |it| (it.as_ptr(), it.len()));
-        let mut key = Zeroizing::new(vec![0; MAX_KEY]);
-        let mut len = 0;
-        let name = column.as_ref().map_or(ptr::null(), |name| name.as_ptr());
-        // SAFETY: the callback takes its own argument, and writes at most 32 bytes and a length, as the header demands.
-        let code = unsafe { find(user, name, metadata, metadata_len, key.as_mut_ptr(), &mut len) };
-        if code != 0 {
-            return Err(failed(format!("the key callback returned {code}")));
-        }
-        if len > MAX_KEY {
-            return Err(failed(format!(
-                "the key callback returned a key of {len} bytes: use 16, 24 or 32 bytes"
-            )));
-        }
-        key.truncate(len);
-        Ok((len > 0).then_some(key))
+/// Looks for a key by a callback.
+fn find_key(find: ParquetKeyFn, user: User, column: Option<&str>, metadata: Option<&[u8]>) -> Found {
+    let failed = |what: String| Error::KeySource(io::Error::other(what));
+    let Some(find) = find else { return Ok(None) };
+    let column = column.map(CString::new).transpose();
+    let column = column.map_err(|_| failed("the path of a column has a null byte".into()))?;
+    let name = column.as_ref().map_or(ptr::null(), |name| name.as_ptr());
+    let (metadata, metadata_len) = metadata.map_or((ptr::null(), 0), |it| (it.as_ptr(), it.len()));
+    let mut key = Zeroizing::new(vec![0; MAX_KEY]);
+    let mut len = 0;
+    // SAFETY: the callback takes its own argument, and writes at most 32 bytes and a length: the contract of `ffi`.
+    let code = unsafe { find(user.0, name, metadata, metadata_len, key.as_mut_ptr(), &mut len) };
+    if code != 0 {
+        return Err(failed(format!("the key callback returned {code}")));
     }
+    if len > MAX_KEY {
+        let what = format!("the key callback returned a key of {len} bytes: use 16, 24 or 32 bytes");
+        return Err(failed(what));
+    }
+    key.truncate(len);
+    Ok((len > 0).then_some(key))
 }
 
 impl KeySource for KeyFinder {
-    fn footer_key(&self, metadata: Option<&[u8]>) -> lockstep_parquet::Result<Option<Zeroizing<Vec<u8>>>> {
+    fn footer_key(&self, metadata: Option<&[u8]>) -> Found {
         match self {
             KeyFinder::Keys(keys) => keys.footer_key(metadata),
-            KeyFinder::Callback { find, user } => KeyFinder::find(*find, *user, None, metadata),
+            KeyFinder::Callback { find, user } => find_key(*find, *user, None, metadata),
         }
     }
 
-    fn column_key(
-        &self,
-        name: &str,
-        metadata: Option<&[u8]>,
-    ) -> lockstep_parquet::Result<Option<Zeroizing<Vec<u8>>>> {
+    fn column_key(&self, name: &str, metadata: Option<&[u8]>) -> Found {
         match self {
             KeyFinder::Keys(keys) => keys.column_key(name, metadata),
-            KeyFinder::Callback { find, user } => KeyFinder::find(*find, *user, Some(name), metadata),
+            KeyFinder::Callback { find, user } => find_key(*find, *user, Some(name), metadata),
         }
     }
 
@@ -227,125 +210,85 @@ impl KeySource for KeyFinder {
     }
 }
 
-/// Options for reading in Rust's form.
-struct Read<'a> {
-    keys: KeyFinder,
-    options: ReadOptions<'a>,
-}
-
-/// # Safety
-/// The pointers are valid, as the header demands.
-unsafe fn read_options<'a>(options: *const ParquetReadOptions) -> Outcome<Read<'a>> {
-    // SAFETY: the caller guarantees that the pointers are valid.
-    let (given, footer_key, columns, aad_prefix) = unsafe {
-        ffi::check_pointer(options, "the options")?;
-        let given = ffi::options(options)?;
-        (
-            given,
-            optional(given.footer_key, given.footer_key_len, "the footer key")?,
-            ffi::input(given.columns, given.column_count, "the array of columns")?,
-            optional(given.aad_prefix, given.aad_prefix_len, "the AAD prefix")?,
-        )
+/// Keys and options for reading, in Rust's form.
+unsafe fn read_options<'a>(options: *const ParquetReadOptions) -> Outcome<(KeyFinder, ReadOptions<'a>)> {
+    ffi::check_pointer(options, "the options")?;
+    let given = ffi::options(options)?;
+    let footer_key = optional(given.footer_key, given.footer_key_len, "the footer key")?;
+    let columns = ffi::input(given.columns, given.column_count, "the array of columns")?;
+    let options = ReadOptions {
+        aad_prefix: optional(given.aad_prefix, given.aad_prefix_len, "the AAD prefix")?,
+        allows_missing_aad: given.allow_missing_aad != 0,
+        allows_unauthenticated_pages: given.allow_unauthenticated_pages != 0,
+        allows_unauthenticated_footer: given.allow_unauthenticated_footer != 0,
     };
     let has_keys = footer_key.is_some() || !columns.is_empty();
-    let allows_none = given.allow_unauthenticated_footer != 0;
-    match given.find_key {
-        Some(_) if !has_keys => {}
-        None if has_keys || allows_none => {}
+    let keys = match given.find_key {
+        Some(_) if !has_keys => KeyFinder::Callback { find: given.find_key, user: User(given.find_key_user) },
+        None if has_keys || options.allows_unauthenticated_footer => {
+            let mut keys = Keys::new();
+            if let Some(key) = footer_key {
+                keys = keys.footer(key);
+            }
+            for column in columns {
+                keys = keys.column(path(column.path)?, ffi::input(column.key, column.key_len, "the key")?);
+            }
+            KeyFinder::Keys(keys)
+        }
         _ => {
             return Err(Failure::argument(
                 "the options must have either keys or `find_key`: set the footer key, or the callback",
             ));
         }
-    }
-    let keys = if given.find_key.is_none() {
-        let mut keys = Keys::new();
-        if let Some(key) = footer_key {
-            keys = keys.footer(key);
-        }
-        for column in columns {
-            // SAFETY: as above.
-            let (path, key) =
-                unsafe { (path(column.path)?, ffi::input(column.key, column.key_len, "the key")?) };
-            keys = keys.column(path, key);
-        }
-        KeyFinder::Keys(keys)
-    } else {
-        KeyFinder::Callback { find: given.find_key, user: given.find_key_user }
     };
-    let options = ReadOptions {
-        aad_prefix,
-        allows_missing_aad: given.allow_missing_aad != 0,
-        allows_unauthenticated_pages: given.allow_unauthenticated_pages != 0,
-        allows_unauthenticated_footer: given.allow_unauthenticated_footer != 0,
-    };
-    Ok(Read { keys, options })
+    Ok((keys, options))
 }
 
 /// Bytes that may be missing: none if the length is 0.
-///
-/// # Safety
-/// The pointer is null or valid for reads of `len` bytes as long as the result lives.
 unsafe fn optional<'a>(pointer: *const u8, len: usize, name: &str) -> Outcome<Option<&'a [u8]>> {
-    // SAFETY: the caller guarantees that the pointer is valid.
-    let bytes = unsafe { ffi::input(pointer, len, name)? };
-    Ok((!bytes.is_empty()).then_some(bytes))
+    Ok(Some(ffi::input(pointer, len, name)?).filter(|bytes| !bytes.is_empty()))
 }
 
 /// The path of a column.
-///
-/// # Safety
-/// The pointer is null or refers to a string that ends with a null byte and lives as long as the result.
 unsafe fn path<'a>(text: *const c_char) -> Outcome<&'a str> {
     ffi::check_pointer(text, "the path of a column")?;
-    // SAFETY: the caller guarantees that the string is valid.
-    Ok(unsafe { ffi::text(text, "the path of a column")? }.unwrap_or_default())
+    Ok(ffi::text(text, "the path of a column")?.unwrap_or_default())
 }
 
-/// # Safety
-/// The pointers are valid, as the header demands.
 unsafe fn policy(policy: *const ParquetPolicy) -> Outcome<Policy> {
-    // SAFETY: the caller guarantees that the pointers are valid.
-    unsafe {
-        ffi::check_pointer(policy, "the policy")?;
-        let given = ffi::options(policy)?;
-        let copied = |bytes: Option<&[u8]>| bytes.map(<[u8]>::to_vec);
-        let mut columns = Vec::new();
-        for column in ffi::input(given.columns, given.column_count, "the array of columns")? {
+    ffi::check_pointer(policy, "the policy")?;
+    let given = ffi::options(policy)?;
+    let copied = |bytes: Option<&[u8]>| bytes.map(<[u8]>::to_vec);
+    let columns =
+        ffi::input(given.columns, given.column_count, "the array of columns")?.iter().map(|column| {
             let metadata = optional(column.key_metadata, column.key_metadata_len, "the key metadata")?;
-            columns.push(ColumnKey {
+            Ok(ColumnKey {
                 path: path(column.path)?.into(),
                 key: Zeroizing::new(ffi::input(column.key, column.key_len, "the key")?.to_vec()),
                 key_metadata: copied(metadata),
-            });
-        }
-        let plain = ffi::input(given.plain_columns, given.plain_column_count, "the array of plain columns")?;
-        let plain_columns = plain.iter().map(|&name| Ok(path(name)?.to_owned())).collect::<Outcome<_>>()?;
-        let footer_key = ffi::input(given.footer_key, given.footer_key_len, "the footer key")?;
-        let metadata =
-            optional(given.footer_key_metadata, given.footer_key_metadata_len, "the key metadata")?;
-        Ok(Policy {
-            algorithm: algorithm(given.algorithm)?,
-            footer_key_metadata: copied(metadata),
-            columns,
-            plain_columns,
-            plaintext_footer: given.plaintext_footer != 0,
-            aad_prefix: copied(optional(given.aad_prefix, given.aad_prefix_len, "the AAD prefix")?),
-            stores_aad_prefix: given.omit_aad_prefix == 0,
-            ..Policy::uniform(footer_key)
-        })
-    }
+            })
+        });
+    let columns = columns.collect::<Outcome<_>>()?;
+    let plain = ffi::input(given.plain_columns, given.plain_column_count, "the array of plain columns")?;
+    let footer_key = ffi::input(given.footer_key, given.footer_key_len, "the footer key")?;
+    let metadata = optional(given.footer_key_metadata, given.footer_key_metadata_len, "the key metadata")?;
+    Ok(Policy {
+        algorithm: algorithm(given.algorithm)?,
+        footer_key_metadata: copied(metadata),
+        columns,
+        plain_columns: plain.iter().map(|&name| Ok(path(name)?.to_owned())).collect::<Outcome<_>>()?,
+        plaintext_footer: given.plaintext_footer != 0,
+        aad_prefix: copied(optional(given.aad_prefix, given.aad_prefix_len, "the AAD prefix")?),
+        stores_aad_prefix: given.omit_aad_prefix == 0,
+        ..Policy::uniform(footer_key)
+    })
 }
 
 /// The algorithm that a number LOCKSTEP_PARQUET_ stands for.
 pub(crate) fn algorithm(number: c_int) -> Outcome<Algorithm> {
-    match number {
-        LOCKSTEP_PARQUET_AES_GCM_V1 => Ok(Algorithm::GcmV1),
-        LOCKSTEP_PARQUET_AES_GCM_CTR_V1 => Ok(Algorithm::GcmCtrV1),
-        _ => Err(Failure::argument(format!(
-            "{number} is not an algorithm of Parquet: use LOCKSTEP_PARQUET_AES_GCM_V1 or LOCKSTEP_PARQUET_AES_GCM_CTR_V1"
-        ))),
-    }
+    let algorithms = [Algorithm::GcmV1, Algorithm::GcmCtrV1];
+    let numbers = "LOCKSTEP_PARQUET_AES_GCM_V1 or LOCKSTEP_PARQUET_AES_GCM_CTR_V1";
+    ffi::numbered(&algorithms, 0, number, "an algorithm of Parquet", numbers)
 }
 
 /// Opens an encrypted Parquet file: checks its footer and finds the keys of its columns. The bytes of the reader are a plain
@@ -360,16 +303,7 @@ pub unsafe extern "C" fn lockstep_parquet_open_file(
     path: *const c_char,
     reader: *mut *mut ParquetReader,
 ) -> c_int {
-    ffi::guarded_key(|| {
-        // SAFETY: the pointers are valid, as the header demands.
-        unsafe {
-            ffi::produce(reader, || {
-                let path = ffi::path(path, "the path")?;
-                let (engine, options) = (ffi::object(engine, "the engine")?, read_options(options)?);
-                open(engine, &options, Source::File(open_input(path)?))
-            })
-        }
-    })
+    open(engine, options, reader, || Ok(Source::File(open_input(ffi::path(path, "the path")?)?)))
 }
 
 /// Opens an encrypted Parquet file of `size` bytes, which a callback reads. The callback and its argument are used until the reader
@@ -385,28 +319,28 @@ pub unsafe extern "C" fn lockstep_parquet_open(
     size: u64,
     reader: *mut *mut ParquetReader,
 ) -> c_int {
-    ffi::guarded_key(|| {
-        // SAFETY: the pointers are valid, as the header demands.
-        unsafe {
-            ffi::produce(reader, || {
-                let source = Source::callback(read_at, user, size)?;
-                let (engine, options) = (ffi::object(engine, "the engine")?, read_options(options)?);
-                open(engine, &options, source)
-            })
-        }
-    })
+    open(engine, options, reader, || Source::callback(read_at, user, size))
 }
 
-fn open(engine: &Engine, read: &Read<'_>, source: Source) -> Outcome<ParquetReader> {
-    let view = engine.run(|inner| Ok(PlainView::open(inner, source, &read.keys, read.options)?))?;
-    Ok(ParquetReader { view, engine: engine.clone() })
+unsafe fn open(
+    engine: *const Engine,
+    options: *const ParquetReadOptions,
+    reader: *mut *mut ParquetReader,
+    source: impl FnOnce() -> Outcome<Source>,
+) -> c_int {
+    ffi::new_object(reader, |_| {
+        let engine = ffi::object(engine, "the engine")?;
+        let (keys, options) = read_options(options)?;
+        let source = source()?;
+        let view = engine.run(|inner| Ok(PlainView::open(inner, source, &keys, options)?))?;
+        Ok(ParquetReader { view, engine: engine.clone() })
+    })
 }
 
 /// Returns the length of the plain form in bytes; 0 if the reader is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_parquet_len(reader: *const ParquetReader) -> u64 {
-    // SAFETY: the pointer is null or a reader, as the header demands.
-    unsafe { reader.as_ref() }.map_or(0, |reader| reader.view.len())
+    reader.as_ref().map_or(0, |reader| reader.view.len())
 }
 
 /// Reads the plain form from an offset to a buffer until the buffer is full or the file ends, and stores the number of bytes. All
@@ -422,24 +356,16 @@ pub unsafe extern "C" fn lockstep_parquet_read(
     len: usize,
     read: *mut usize,
 ) -> c_int {
-    ffi::guarded(|| {
-        ffi::check_pointer(read, "the place for the number of bytes")?;
-        ffi::check_overlap(&mut [MemoryRange::written(buffer, len), MemoryRange::written(read, 1)])?;
-        // SAFETY: the pointers are valid, as the header demands, and overlap nothing else.
-        unsafe {
-            let reader = ffi::object(reader, "the reader")?;
-            let buffer = ffi::output(buffer, len, "the buffer")?;
-            let got = reader.engine.run(|_| Ok(reader.view.read_at(offset, buffer)?))?;
-            ffi::store(read, got, "the place for the number of bytes")
-        }
+    ffi::read((buffer, len), read, |buffer| {
+        let reader = ffi::object(reader, "the reader")?;
+        reader.engine.run(|_| Ok(reader.view.read_at(offset, buffer)?))
     })
 }
 
 /// Frees a reader of Parquet. No call may be using it. NULL is permitted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_parquet_free(reader: *mut ParquetReader) {
-    // SAFETY: the pointer is null or a reader that is not used again, as the header demands.
-    unsafe { free_with_engine(reader, |reader| &reader.engine) }
+    free_with_engine(reader, |reader| &reader.engine)
 }
 
 /// Writes the plain form of an encrypted Parquet file to a file, which only the owner can read. The output appears complete and
@@ -455,19 +381,12 @@ pub unsafe extern "C" fn lockstep_parquet_decrypt_file(
     to: *const c_char,
     output_options: *const FileOptions,
 ) -> c_int {
-    ffi::guarded_key(|| {
-        // SAFETY: the pointers are valid, as the header demands.
-        let (engine, read, from, to, output) = unsafe {
-            (
-                ffi::object(engine, "the engine")?,
-                read_options(options)?,
-                ffi::path(from, "the path of the input")?,
-                ffi::path(to, "the path of the output")?,
-                output_options_of(output_options)?,
-            )
-        };
-        let Read { keys, options } = &read;
-        engine.run(|engine| Ok(lockstep_parquet::decrypt_file(engine, from, to, keys, *options, output)?))
+    ffi::call_with_key(|_| {
+        let (engine, output) = (ffi::object(engine, "the engine")?, file_options(output_options)?);
+        let (keys, options) = read_options(options)?;
+        let (from, to) =
+            (ffi::path(from, "the path of the input")?, ffi::path(to, "the path of the output")?);
+        engine.run(|engine| Ok(lockstep_parquet::decrypt_file(engine, from, to, &keys, options, output)?))
     })
 }
 
@@ -485,26 +404,17 @@ pub unsafe extern "C" fn lockstep_parquet_encrypt_file(
     to: *const c_char,
     output_options: *const FileOptions,
 ) -> c_int {
-    ffi::guarded_key(|| {
-        // SAFETY: the pointers are valid, as the header demands.
-        let (engine, policy, from, to, output) = unsafe {
-            (
-                ffi::object(engine, "the engine")?,
-                self::policy(policy)?,
-                ffi::path(from, "the path of the input")?,
-                ffi::path(to, "the path of the output")?,
-                output_options_of(output_options)?,
-            )
-        };
+    ffi::call_with_key(|_| {
+        let (engine, output) = (ffi::object(engine, "the engine")?, file_options(output_options)?);
+        let policy = self::policy(policy)?;
+        let (from, to) =
+            (ffi::path(from, "the path of the input")?, ffi::path(to, "the path of the output")?);
         engine.run(|engine| Ok(lockstep_parquet::encrypt_file(engine, from, to, &policy, output)?))
     })
 }
 
-/// # Safety
-/// The pointer is null or valid, as the header demands.
-unsafe fn output_options_of(options: *const FileOptions) -> Outcome<OutputOptions> {
-    // SAFETY: the caller guarantees that the pointer is valid.
-    let options = unsafe { ffi::options(options)? };
+unsafe fn file_options(options: *const FileOptions) -> Outcome<OutputOptions> {
+    let options = ffi::options(options)?;
     if options.progress.is_some() || options.threads != 0 {
         return Err(Failure::argument(
             "files of Parquet have neither progress nor a number of threads: set only `force` and `sync`",

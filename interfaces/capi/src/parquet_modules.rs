@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 
-use lockstep::hazmat::data::{BufferHandle, DeviceSlice};
+use lockstep::hazmat::data::{BufferHandle, Data, DeviceSlice};
 use lockstep::hazmat::planner::OnStream;
 use lockstep::hazmat::{Error as CoreError, Key as AesKey};
 use lockstep_parquet::{
@@ -11,7 +11,7 @@ use lockstep_parquet::{
     module_aad,
 };
 
-use crate::aead::{Key, LOCKSTEP_STATUS_PENDING};
+use crate::aead::{HasStatus, Key, with_statuses};
 use crate::device::{DeviceRange, handle};
 use crate::engine::Engine;
 use crate::error::{Failure, LOCKSTEP_ERROR_LENGTH, Outcome};
@@ -101,6 +101,22 @@ pub struct ParquetDeviceModule {
     pub status: c_int,
 }
 
+impl HasStatus for ParquetModule {
+    const ARRAY: &'static str = "the array of modules";
+
+    fn status(&mut self) -> &mut c_int {
+        &mut self.status
+    }
+}
+
+impl HasStatus for ParquetDeviceModule {
+    const ARRAY: &'static str = ParquetModule::ARRAY;
+
+    fn status(&mut self) -> &mut c_int {
+        &mut self.status
+    }
+}
+
 /// A protection in Rust's form.
 struct Checked<'a> {
     key: &'a AesKey,
@@ -128,8 +144,35 @@ pub unsafe extern "C" fn lockstep_parquet_decrypt_modules(
     modules: *mut ParquetModule,
     count: usize,
 ) -> c_int {
-    // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded(|| unsafe { on_host(engine, modules, count) })
+    with_statuses(modules, count, |list, outcomes| {
+        let engine = ffi::object(engine, "the engine")?;
+        let checked = list.iter().map(|module| check(&module.protection)).collect::<Outcome<Vec<_>>>()?;
+        let mut ranges = vec![MemoryRange::written(modules, count)];
+        for (module, checked) in list.iter().zip(&checked) {
+            ffi::check_memory(module.input, module.len, "the module")?;
+            ffi::check_memory(module.output.cast_const(), module.output_len, "the output")?;
+            let body = body(checked.kind, module.len, module.output_len)?;
+            let (start, end) = (module.input.wrapping_add(body.start), module.input.wrapping_add(body.end));
+            ranges.push(MemoryRange::read(module.protection.aad_prefix, module.protection.aad_prefix_len));
+            ranges.push(MemoryRange::read(module.input, body.start));
+            ranges.push(MemoryRange::input(start, module.output, body.len()));
+            ranges.push(MemoryRange::read(end, module.len - body.end));
+            ranges.push(MemoryRange::written(module.output, module.output_len));
+        }
+        ffi::check_overlap(&mut ranges)?;
+        let converted = list.iter().zip(&checked).map(|(module, checked)| {
+            let body = body(checked.kind, module.len, module.output_len)?;
+            let (start, end) = (module.input.wrapping_add(body.start), module.input.wrapping_add(body.end));
+            let head = ffi::input(module.input, body.start, "the module")?;
+            let tag = ffi::input(end, module.len - body.end, "the module")?;
+            let data = Data::Host(ffi::data(start, module.output, body.len())?);
+            Ok(EncryptedModule::new(checked.as_protection(), head, tag, data))
+        });
+        let mut converted = converted.collect::<Outcome<Vec<_>>>()?;
+        let outcome = engine.run(|engine| Ok(decrypt_modules(&**engine.planner(), &mut converted)?));
+        outcomes.extend(converted.iter().map(EncryptedModule::status));
+        outcome
+    })
 }
 
 /// Decrypts and checks modules in memory of one device, on a stream of the device (NULL: the default stream), and waits. The lengths,
@@ -144,101 +187,34 @@ pub unsafe extern "C" fn lockstep_parquet_device_decrypt_modules(
     count: usize,
     stream: *mut c_void,
 ) -> c_int {
-    // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded(|| unsafe { on_device(engine, modules, count, stream) })
-}
-
-/// # Safety
-/// The pointers are valid, as the header demands.
-unsafe fn on_host(engine: *const Engine, modules: *mut ParquetModule, count: usize) -> Outcome<()> {
-    // SAFETY: the caller guarantees that the pointers are valid. The copies of the structures are not affected by writes of the
-    // call.
-    let (engine, list) = unsafe {
-        ffi::check_memory(modules, count, "the array of modules")?;
-        (0..count).for_each(|index| (*modules.add(index)).status = LOCKSTEP_STATUS_PENDING);
-        (ffi::object(engine, "the engine")?, ffi::input(modules, count, "the array of modules")?.to_vec())
-    };
-    // SAFETY: the caller guarantees that the pointers are valid.
-    let checked =
-        list.iter().map(|module| unsafe { check(&module.protection) }).collect::<Outcome<Vec<_>>>()?;
-    let mut ranges = vec![MemoryRange::written(modules, count)];
-    for (module, checked) in list.iter().zip(&checked) {
-        ffi::check_memory(module.input, module.len, "the module")?;
-        ffi::check_memory(module.output.cast_const(), module.output_len, "the output")?;
-        let body = body(checked.kind, module.len, module.output_len)?;
-        let start = module.input.wrapping_add(body.start);
-        ranges.push(MemoryRange::read(module.protection.aad_prefix, module.protection.aad_prefix_len));
-        ranges.push(MemoryRange::read(module.input, body.start));
-        ranges.push(MemoryRange::input(start, module.output, body.len()));
-        ranges.push(MemoryRange::read(module.input.wrapping_add(body.end), module.len - body.end));
-        ranges.push(MemoryRange::written(module.output, module.output_len));
-    }
-    ffi::check_overlap(&mut ranges)?;
-    let converted = list.iter().zip(&checked).map(|(module, checked)| {
-        let body = body(checked.kind, module.len, module.output_len)?;
-        // SAFETY: the caller guarantees that the pointers are valid, and that written memory overlaps nothing else.
-        unsafe {
-            let head = ffi::input(module.input, body.start, "the module")?;
-            let tag = ffi::input(module.input.wrapping_add(body.end), module.len - body.end, "the module")?;
-            let data = ffi::data(module.input.wrapping_add(body.start), module.output, body.len())?;
-            Ok(EncryptedModule::new(checked.as_protection(), head, tag, data))
-        }
-    });
-    let mut converted = converted.collect::<Outcome<Vec<_>>>()?;
-    let outcome = engine.run(|engine| Ok(decrypt_modules(&**engine.planner(), &mut converted)?));
-    for (index, module) in converted.iter().enumerate() {
-        // SAFETY: the array is valid for writes and overlaps nothing else.
-        unsafe { (*modules.add(index)).status = module.status() as c_int };
-    }
-    outcome
-}
-
-/// # Safety
-/// The pointers are valid, as the header demands.
-unsafe fn on_device(
-    engine: *const Engine,
-    modules: *mut ParquetDeviceModule,
-    count: usize,
-    stream: *mut c_void,
-) -> Outcome<()> {
-    // SAFETY: as in `on_host`.
-    let (engine, list) = unsafe {
-        ffi::check_memory(modules, count, "the array of modules")?;
-        (0..count).for_each(|index| (*modules.add(index)).status = LOCKSTEP_STATUS_PENDING);
-        (ffi::object(engine, "the engine")?, ffi::input(modules, count, "the array of modules")?.to_vec())
-    };
-    // SAFETY: the caller guarantees that the pointers are valid.
-    let checked =
-        list.iter().map(|module| unsafe { check(&module.protection) }).collect::<Outcome<Vec<_>>>()?;
-    let mut described = Vec::with_capacity(count);
-    for (module, checked) in list.iter().zip(&checked) {
-        body(checked.kind, module.input.len, module.output.len)?;
-        // SAFETY: as above.
-        let (input, output) = unsafe {
-            (
-                module.input.slice("the buffer of the module")?,
-                module.output.slice("the buffer of the output")?,
-            )
-        };
-        described.push(DeviceModule { protection: checked.as_protection(), module: input, output });
-    }
-    let Some(device) = described.first().map(|module| module.module.device()) else { return Ok(()) };
-    check_device_overlap(&described)?;
-    let mut converted = Vec::new();
-    let outcome = engine.run(|engine| {
-        let executor = OnStream::new(engine.planner(), device, handle(stream))?;
-        if let Some(other) = described.iter().find(|module| module.module.device() != device) {
-            let what = format!("memory of {}, since the first module is on {device}", other.module.device());
-            return Err(CoreError::OutOfReach { device, what }.into());
-        }
-        converted = device_modules(executor.stream_memory(), handle(stream), &described)?;
-        Ok(decrypt_modules(&executor, &mut converted)?)
-    });
-    for (index, module) in converted.iter().enumerate() {
-        // SAFETY: the array is valid for writes and overlaps nothing else.
-        unsafe { (*modules.add(index)).status = module.status() as c_int };
-    }
-    outcome
+    with_statuses(modules, count, |list, outcomes| {
+        let engine = ffi::object(engine, "the engine")?;
+        let checked = list.iter().map(|module| check(&module.protection)).collect::<Outcome<Vec<_>>>()?;
+        let described = list.iter().zip(&checked).map(|(module, checked)| {
+            body(checked.kind, module.input.len, module.output.len)?;
+            Ok(DeviceModule {
+                protection: checked.as_protection(),
+                module: module.input.slice("the buffer of the module")?,
+                output: module.output.slice("the buffer of the output")?,
+            })
+        });
+        let described = described.collect::<Outcome<Vec<_>>>()?;
+        let Some(device) = described.first().map(|module| module.module.device()) else { return Ok(()) };
+        check_device_overlap(&described)?;
+        let mut converted = Vec::new();
+        let outcome = engine.run(|engine| {
+            let executor = OnStream::new(engine.planner(), device, handle(stream))?;
+            if let Some(other) = described.iter().find(|module| module.module.device() != device) {
+                let other = other.module.device();
+                let what = format!("memory of {other}, since the first module is on {device}");
+                return Err(CoreError::OutOfReach { device, what }.into());
+            }
+            converted = device_modules(executor.stream_memory(), handle(stream), &described)?;
+            Ok(decrypt_modules(&executor, &mut converted)?)
+        });
+        outcomes.extend(converted.iter().map(EncryptedModule::status));
+        outcome
+    })
 }
 
 /// Fails if an output overlaps another range of a buffer, except that it may be the ciphertext of its own module.
@@ -274,25 +250,16 @@ fn body(kind: Kind, len: usize, output_len: usize) -> Outcome<std::ops::Range<us
     Ok(body)
 }
 
-/// # Safety
-/// The pointers are valid, as the header demands.
 unsafe fn check<'a>(protection: &ParquetProtection) -> Outcome<Checked<'a>> {
-    // SAFETY: the caller guarantees that the pointers are valid.
-    let (key, aad_prefix) = unsafe {
-        (
-            ffi::object(protection.key, "the key")?,
-            ffi::input(protection.aad_prefix, protection.aad_prefix_len, "the AAD prefix")?,
-        )
-    };
-    let number = protection.module;
-    let module = usize::try_from(number).ok().and_then(|number| Module::ALL.get(number).copied());
-    let module = module.ok_or_else(|| {
-        Failure::argument(format!("{number} is not a type of modules: use a number LOCKSTEP_PARQUET_MODULE_"))
-    })?;
+    let ParquetProtection { aad_prefix, aad_prefix_len, aad_file_unique, .. } = *protection;
+    let ParquetProtection { row_group, column, page, .. } = *protection;
+    let key = ffi::object(protection.key, "the key")?;
+    let aad_prefix = ffi::input(aad_prefix, aad_prefix_len, "the AAD prefix")?;
+    let numbers = "a number LOCKSTEP_PARQUET_MODULE_";
+    let module = ffi::numbered(&Module::ALL, 0, protection.module, "a type of modules", numbers)?;
     if protection.reserved != 0 {
         return Err(Failure::argument("the member `reserved` of lockstep_parquet_protection must be zero"));
     }
-    let ParquetProtection { aad_file_unique, row_group, column, page, .. } = *protection;
     Ok(Checked {
         key: key.of_gcm()?,
         kind: Kind::of(algorithm(protection.algorithm)?, module),

@@ -3,13 +3,12 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::fs::File;
 use std::io;
-use std::ptr;
 
 use lockstep::{ReadAt, file};
 
 use crate::engine::{Engine, free_with_engine};
 use crate::error::Outcome;
-use crate::ffi::{self, MemoryRange};
+use crate::ffi::{self, User};
 use crate::file_key::{FileKey, file_key};
 
 /// Fills a buffer with `len` bytes of the encrypted message or file from an offset. Returns 0, or another number for an error.
@@ -26,19 +25,14 @@ pub struct Reader {
 /// The encrypted message or file.
 pub(crate) enum Source {
     File(File),
-    Callback { read_at: ReadAtFn, user: *mut c_void, size: u64 },
+    Callback { read_at: ReadAtFn, user: User, size: u64 },
 }
-
-// SAFETY: the header states that the callback runs on any thread.
-unsafe impl Send for Source {}
-// SAFETY: the header states that calls of the callback run at the same time.
-unsafe impl Sync for Source {}
 
 impl Source {
     /// A source that a callback reads.
     pub(crate) fn callback(read_at: ReadAtFn, user: *mut c_void, size: u64) -> Outcome<Source> {
-        ffi::check_pointer(read_at.map_or(ptr::null(), |read| read as *const c_void), "the read callback")?;
-        Ok(Source::Callback { read_at, user, size })
+        ffi::check_callback(read_at.is_some(), "the read callback")?;
+        Ok(Source::Callback { read_at, user: User(user), size })
     }
 }
 
@@ -51,7 +45,7 @@ impl ReadAt for Source {
             }
             Source::Callback { read_at: Some(read_at), user, .. } if !buffer.is_empty() => {
                 // SAFETY: the callback takes its own argument and writes at most as many bytes as the buffer has.
-                match unsafe { read_at(*user, offset, buffer.as_mut_ptr(), buffer.len()) } {
+                match unsafe { read_at(user.0, offset, buffer.as_mut_ptr(), buffer.len()) } {
                     0 => Ok(()),
                     code => Err(io::Error::other(format!("the read callback returned {code}"))),
                 }
@@ -82,16 +76,8 @@ pub unsafe extern "C" fn lockstep_reader_open_file(
     path: *const c_char,
     reader: *mut *mut Reader,
 ) -> c_int {
-    ffi::guarded(|| {
-        // SAFETY: the pointers are valid, as the header demands.
-        unsafe {
-            ffi::produce(reader, || {
-                let context = ffi::input(context, context_len, "the context")?;
-                let path = ffi::path(path, "the path")?;
-                let (engine, key) = (ffi::object(engine, "the engine")?, file_key(key)?);
-                open(engine, key, context, Source::File(file::open_input(path)?))
-            })
-        }
+    open(engine, key, (context, context_len), reader, || {
+        Ok(Source::File(file::open_input(ffi::path(path, "the path")?)?))
     })
 }
 
@@ -110,29 +96,29 @@ pub unsafe extern "C" fn lockstep_reader_open(
     size: u64,
     reader: *mut *mut Reader,
 ) -> c_int {
-    ffi::guarded(|| {
-        // SAFETY: the pointers are valid, as the header demands.
-        unsafe {
-            ffi::produce(reader, || {
-                let source = Source::callback(read_at, user, size)?;
-                let context = ffi::input(context, context_len, "the context")?;
-                let (engine, key) = (ffi::object(engine, "the engine")?, file_key(key)?);
-                open(engine, key, context, source)
-            })
-        }
-    })
+    open(engine, key, (context, context_len), reader, || Source::callback(read_at, user, size))
 }
 
-fn open(engine: &Engine, key: &lockstep::FileKey, context: &[u8], source: Source) -> Outcome<Reader> {
-    let inner = engine.run(|engine| Ok(lockstep::Reader::open(engine, key, context, source)?))?;
-    Ok(Reader { engine: engine.clone(), inner })
+unsafe fn open(
+    engine: *const Engine,
+    key: *const FileKey,
+    (context, context_len): (*const u8, usize),
+    reader: *mut *mut Reader,
+    source: impl FnOnce() -> Outcome<Source>,
+) -> c_int {
+    ffi::new_object(reader, |call| {
+        let context = call.input(context, context_len, "the context")?;
+        let (engine, key) = (ffi::object(engine, "the engine")?, file_key(key)?);
+        let source = source()?;
+        let inner = engine.run(|engine| Ok(lockstep::Reader::open(engine, key, context, source)?))?;
+        Ok(Reader { engine: engine.clone(), inner })
+    })
 }
 
 /// Returns the length of the plaintext in bytes; 0 if the reader is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_reader_len(reader: *const Reader) -> u64 {
-    // SAFETY: the pointer is null or a reader, as the header demands.
-    unsafe { reader.as_ref() }.map_or(0, |reader| reader.inner.len())
+    reader.as_ref().map_or(0, |reader| reader.inner.len())
 }
 
 /// Reads plaintext from an offset to a buffer until the buffer is full or the message ends, and stores the number of bytes.
@@ -147,22 +133,14 @@ pub unsafe extern "C" fn lockstep_reader_read(
     len: usize,
     read: *mut usize,
 ) -> c_int {
-    ffi::guarded(|| {
-        ffi::check_pointer(read, "the place for the number of bytes")?;
-        ffi::check_overlap(&mut [MemoryRange::written(buffer, len), MemoryRange::written(read, 1)])?;
-        // SAFETY: the pointers are valid, as the header demands, and overlap nothing else.
-        unsafe {
-            let reader = ffi::object(reader, "the reader")?;
-            let buffer = ffi::output(buffer, len, "the buffer")?;
-            let got = reader.engine.run(|_| Ok(reader.inner.read_at(offset, buffer)?))?;
-            ffi::store(read, got, "the place for the number of bytes")
-        }
+    ffi::read((buffer, len), read, |buffer| {
+        let reader = ffi::object(reader, "the reader")?;
+        reader.engine.run(|_| Ok(reader.inner.read_at(offset, buffer)?))
     })
 }
 
 /// Frees a reader. No call may be using it. NULL is permitted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_reader_free(reader: *mut Reader) {
-    // SAFETY: the pointer is null or a reader that is not used again, as the header demands.
-    unsafe { free_with_engine(reader, |reader| &reader.engine) }
+    free_with_engine(reader, |reader| &reader.engine)
 }

@@ -8,7 +8,7 @@ use lockstep::{Options, Summary as StreamSummary};
 
 use crate::engine::Engine;
 use crate::error::Outcome;
-use crate::ffi;
+use crate::ffi::{self, User};
 use crate::file_key::{FileKey, file_key};
 
 /// Reads up to `len` bytes to `buffer`. Returns the number of bytes, 0 at the end, or a negative number for an error. The
@@ -48,10 +48,7 @@ unsafe impl ffi::Options for StreamOptions {
     const NAME: &'static str = "lockstep_stream_options";
     const ENDS: &'static [usize] =
         ffi::member_ends!(StreamOptions: size progress progress_user threads reserved);
-
-    fn reserved(&self) -> u32 {
-        self.reserved
-    }
+    const RESERVED: fn(&Self) -> u32 = |options| options.reserved;
 }
 
 /// The result of an encryption or decryption.
@@ -88,13 +85,8 @@ pub unsafe extern "C" fn lockstep_encrypt_stream(
     options: *const StreamOptions,
     summary: *mut Summary,
 ) -> c_int {
-    let (reader, writer) = (Reader { read, user: read_user }, Writer { write, user: write_user });
-    let call = Call { engine, key, context, context_len, options, summary };
-    let run = |parts: Parts<'_>, options: Options<'_>| {
-        Ok(lockstep::encrypt(parts.engine, parts.key, parts.context, reader, writer, options)?)
-    };
-    // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded(|| unsafe { call.run(check_callbacks(read, write), run) })
+    let (reader, writer) = (ReadCallback(read, User(read_user)), WriteCallback(write, User(write_user)));
+    run(engine, key, (context, context_len), (reader, writer), options, summary, lockstep::encrypt)
 }
 
 /// Decrypts a stream of the file format. Bytes that are written are verified, but after an error they are only a part of the
@@ -115,90 +107,65 @@ pub unsafe extern "C" fn lockstep_decrypt_stream(
     options: *const StreamOptions,
     summary: *mut Summary,
 ) -> c_int {
-    let (reader, writer) = (Reader { read, user: read_user }, Writer { write, user: write_user });
-    let call = Call { engine, key, context, context_len, options, summary };
-    let run = |parts: Parts<'_>, options: Options<'_>| {
-        Ok(lockstep::decrypt(parts.engine, parts.key, parts.context, reader, writer, options)?)
-    };
-    // SAFETY: the pointers are valid, as the header demands.
-    ffi::guarded(|| unsafe { call.run(check_callbacks(read, write), run) })
+    let (reader, writer) = (ReadCallback(read, User(read_user)), WriteCallback(write, User(write_user)));
+    run(engine, key, (context, context_len), (reader, writer), options, summary, lockstep::decrypt)
 }
 
-fn check_callbacks(read: ReadFn, write: WriteFn) -> Outcome<()> {
-    ffi::check_pointer(read.map_or(std::ptr::null(), |read| read as *const c_void), "the read callback")?;
-    ffi::check_pointer(write.map_or(std::ptr::null(), |write| write as *const c_void), "the write callback")
-}
+/// A function of the Rust library that processes a stream.
+type Process = fn(
+    &lockstep::Engine,
+    &lockstep::FileKey,
+    &[u8],
+    ReadCallback,
+    WriteCallback,
+    Options<'_>,
+) -> lockstep::Result<StreamSummary>;
 
-/// The arguments that both directions share.
-struct Call {
+unsafe fn run(
     engine: *const Engine,
     key: *const FileKey,
-    context: *const u8,
-    context_len: usize,
+    (context, context_len): (*const u8, usize),
+    (reader, writer): (ReadCallback, WriteCallback),
     options: *const StreamOptions,
     summary: *mut Summary,
-}
-
-/// The arguments of a call as references.
-struct Parts<'a> {
-    engine: &'a lockstep::Engine,
-    key: &'a lockstep::FileKey,
-    context: &'a [u8],
-}
-
-impl Call {
-    /// # Safety
-    /// The pointers are valid, as the header demands.
-    unsafe fn run(
-        &self,
-        callbacks: Outcome<()>,
-        process: impl FnOnce(Parts<'_>, Options<'_>) -> Outcome<StreamSummary>,
-    ) -> Outcome<()> {
-        callbacks?;
-        // SAFETY: the caller guarantees that the pointers are valid.
-        let (engine, key, context, options) = unsafe {
-            (
-                ffi::object(self.engine, "the engine")?,
-                file_key(self.key)?,
-                ffi::input(self.context, self.context_len, "the context")?,
-                ffi::options(self.options)?,
-            )
-        };
+    process: Process,
+) -> c_int {
+    ffi::call(|call| {
+        ffi::check_callback(reader.0.is_some(), "the read callback")?;
+        ffi::check_callback(writer.0.is_some(), "the write callback")?;
+        let summary = call.optional_result(summary)?;
+        let context = call.input(context, context_len, "the context")?;
+        let (engine, key, options) =
+            (ffi::object(engine, "the engine")?, file_key(key)?, ffi::options(options)?);
         let control = Control::new(options.progress, options.progress_user, options.threads);
-        let done =
-            engine.run(|engine| control.run(|options| process(Parts { engine, key, context }, options)))?;
-        // SAFETY: the caller guarantees that the pointer is null or valid.
-        unsafe { ffi::store_if_wanted(self.summary, done.into()) };
+        let done = engine.run(|engine| {
+            control.run(|options| Ok(process(engine, key, context, reader, writer, options)?))
+        })?;
+        if let Some(summary) = summary {
+            summary.write(done.into());
+        }
         Ok(())
-    }
+    })
 }
 
 /// Progress and cancellation of a call.
 pub(crate) struct Control {
-    progress: Progress,
+    progress: ProgressFn,
+    user: User,
     threads: u32,
     is_cancelled: AtomicBool,
 }
 
-/// A progress callback with its argument.
-struct Progress {
-    callback: ProgressFn,
-    user: *mut c_void,
-}
-
-// SAFETY: the header states that the callback runs on any thread, and that its calls do not run at the same time.
-unsafe impl Sync for Progress {}
-
 impl Control {
-    pub(crate) fn new(callback: ProgressFn, user: *mut c_void, threads: u32) -> Control {
-        Control { progress: Progress { callback, user }, threads, is_cancelled: AtomicBool::new(false) }
+    pub(crate) fn new(progress: ProgressFn, user: *mut c_void, threads: u32) -> Control {
+        Control { progress, user: User(user), threads, is_cancelled: AtomicBool::new(false) }
     }
 
     /// Runs work with the options of the Rust library.
     pub(crate) fn run<T>(&self, work: impl FnOnce(Options<'_>) -> Outcome<T>) -> Outcome<T> {
         let report = |bytes| self.report(bytes);
         let mut options = Options::new().interrupt(&self.is_cancelled);
-        if self.progress.callback.is_some() {
+        if self.progress.is_some() {
             options = options.progress(&report);
         }
         if self.threads != 0 {
@@ -208,46 +175,34 @@ impl Control {
     }
 
     fn report(&self, bytes: u64) {
-        let Some(callback) = self.progress.callback else { return };
-        // SAFETY: the callback takes its own argument, as the header demands.
-        if unsafe { callback(self.progress.user, bytes) } != 0 {
+        let Some(callback) = self.progress else { return };
+        // SAFETY: the callback takes its own argument: the contract of `ffi`.
+        if unsafe { callback(self.user.0, bytes) } != 0 {
             self.is_cancelled.store(true, Ordering::Relaxed);
         }
     }
 }
 
-/// A callback that reads.
-struct Reader {
-    read: ReadFn,
-    user: *mut c_void,
-}
+/// A callback that reads, with its argument.
+struct ReadCallback(ReadFn, User);
 
-// SAFETY: the header states that the callback runs on any thread.
-unsafe impl Send for Reader {}
-
-impl Read for Reader {
+impl Read for ReadCallback {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let Some(read) = self.read.filter(|_| !buffer.is_empty()) else { return Ok(0) };
+        let Some(read) = self.0.filter(|_| !buffer.is_empty()) else { return Ok(0) };
         // SAFETY: the callback takes its own argument and writes at most as many bytes as the buffer has.
-        let got = unsafe { read(self.user, buffer.as_mut_ptr(), buffer.len()) };
+        let got = unsafe { read(self.1.0, buffer.as_mut_ptr(), buffer.len()) };
         check_count("read", got, buffer.len())
     }
 }
 
-/// A callback that writes.
-struct Writer {
-    write: WriteFn,
-    user: *mut c_void,
-}
+/// A callback that writes, with its argument.
+struct WriteCallback(WriteFn, User);
 
-// SAFETY: the header states that the callback runs on any thread.
-unsafe impl Send for Writer {}
-
-impl Write for Writer {
+impl Write for WriteCallback {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        let Some(write) = self.write.filter(|_| !buffer.is_empty()) else { return Ok(0) };
+        let Some(write) = self.0.filter(|_| !buffer.is_empty()) else { return Ok(0) };
         // SAFETY: the callback takes its own argument and reads at most as many bytes as the buffer has.
-        let got = unsafe { write(self.user, buffer.as_ptr(), buffer.len()) };
+        let got = unsafe { write(self.1.0, buffer.as_ptr(), buffer.len()) };
         check_count("write", got, buffer.len())
     }
 

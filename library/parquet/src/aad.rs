@@ -92,6 +92,16 @@ impl Module {
         Module::BloomFilterBitset,
     ];
 
+    /// The type of a page or of its header.
+    pub(crate) const fn of_page(is_dictionary: bool, is_header: bool) -> Module {
+        match (is_dictionary, is_header) {
+            (true, true) => Module::DictionaryPageHeader,
+            (true, false) => Module::DictionaryPage,
+            (false, true) => Module::DataPageHeader,
+            (false, false) => Module::DataPage,
+        }
+    }
+
     /// The number of its ordinals: none, or row group and column, or these and the page.
     const fn ordinals(self) -> usize {
         match self {
@@ -142,14 +152,18 @@ impl FileAad {
         self.with(Module::Footer, &[])
     }
 
-    /// The associated data of modules of a column chunk other than data pages and their headers.
+    /// The associated data of modules of a column chunk other than pages and their headers.
     pub(crate) fn column(&self, module: Module, place: Place) -> Vec<u8> {
         self.with(module, &[place.row_group, place.column])
     }
 
-    /// The associated data of data pages and their headers.
-    pub(crate) fn page(&self, module: Module, place: Place, page: i16) -> Vec<u8> {
-        self.with(module, &[place.row_group, place.column, page])
+    /// The associated data of a page or of its header. A dictionary page has no ordinal.
+    pub(crate) fn page(&self, place: Place, ordinal: Option<i16>, is_header: bool) -> Vec<u8> {
+        let module = Module::of_page(ordinal.is_none(), is_header);
+        match ordinal {
+            None => self.column(module, place),
+            Some(page) => self.with(module, &[place.row_group, place.column, page]),
+        }
     }
 
     fn with(&self, module: Module, ordinals: &[i16]) -> Vec<u8> {

@@ -1,21 +1,20 @@
-//! Batches of modules that the caller has found, in host memory or in memory of a device. They are for readers with their
-//! own Parquet decoder, such as readers on GPUs.
+//! Decryption of batches of modules, in host memory or in memory of a device: of the modules of the view, and of modules that the
+//! caller has found. The latter are for readers with their own Parquet decoder, such as readers on GPUs.
 
 use std::ops::Range;
 
+use lockstep::Engine;
+use lockstep::aead::{Data, Status, Tag};
 use lockstep::hazmat::backend::DeviceMemory;
-use lockstep::hazmat::data::{Data, DeviceSlice};
+use lockstep::hazmat::data::DeviceSlice;
 use lockstep::hazmat::mode::{Executor, gcm};
-use lockstep::hazmat::work::{AeadMessage, Pass, Segment, Status, Stream, Tag};
-use lockstep::hazmat::{Block, Error as CoreError, Key, KeySize};
+use lockstep::hazmat::work::{AeadMessage, Segment, Stream};
+use lockstep::hazmat::{Block, Error as CoreError, Key};
 use zeroize::Zeroize;
 
 use crate::error::{Error, Result, malformed};
-use crate::format::Algorithm;
-use crate::modules::{Kind, LENGTH, NONCE, TAG};
-
-/// Bytes of a module before its ciphertext: the length and the nonce.
-pub const HEAD: usize = LENGTH + NONCE;
+use crate::keys::ModuleKey;
+use crate::modules::{HEAD, Kind, LENGTH, TAG, first_counter, module_len, run_ctr};
 
 /// How a module is protected.
 #[derive(Clone, Copy)]
@@ -94,24 +93,6 @@ impl<'a> EncryptedModule<'a> {
         let expected = self.data.len() + self.protection.kind.overhead() - LENGTH;
         u32::from_le_bytes([a, b, c, d]) as usize == expected
     }
-
-    /// The first counter block of CTR: the nonce and the number 1 (`Encryption.md`, section 4.2.2).
-    fn first_counter(&self) -> Block {
-        let mut counter = Block::default();
-        counter[..NONCE].copy_from_slice(&self.head[LENGTH..]);
-        counter[NONCE..].copy_from_slice(&1u32.to_be_bytes());
-        counter
-    }
-}
-
-impl Kind {
-    /// The mode of a type of modules: CTR for pages of `AES_GCM_CTR_V1`, GCM for all other modules (`Encryption.md`, section 4.1).
-    pub fn of(algorithm: Algorithm, module: crate::Module) -> Kind {
-        match module {
-            crate::Module::DataPage | crate::Module::DictionaryPage => Kind::of_pages(algorithm),
-            _ => Kind::Gcm,
-        }
-    }
 }
 
 /// Decrypts modules in one batch. The outputs of modules with a wrong length field or a wrong tag are zeroed; the other outputs are
@@ -123,24 +104,51 @@ impl Kind {
 /// [`Error::NotAuthentic`] if any module is not authentic. After other errors all outputs are zeroed as far as
 /// the device permits it, and all statuses are pending.
 pub fn decrypt_modules(executor: &dyn Executor, modules: &mut [EncryptedModule<'_>]) -> Result<()> {
-    modules.iter_mut().for_each(|module| module.status = Status::Pending);
-    let outcome = decrypt_all(executor, modules);
-    if outcome.is_err() {
-        // The first error matters more than a failure to zero.
-        modules.iter_mut().for_each(|module| drop(zero(executor, &mut module.data)));
-    }
-    outcome?;
-    match modules.iter().position(|module| module.status != Status::Done) {
+    match open(executor, modules)? {
         None => Ok(()),
         Some(first) => Err(Error::NotAuthentic { module: format!("module {first} of the batch") }),
     }
 }
 
-fn decrypt_all(executor: &dyn Executor, modules: &mut [EncryptedModule<'_>]) -> Result<()> {
-    let mut ivs: Vec<Block> = modules.iter().map(EncryptedModule::first_counter).collect();
+/// Does the same as [`decrypt_modules`], but returns the index of the first module that is not authentic.
+pub(crate) fn open(executor: &dyn Executor, modules: &mut [EncryptedModule<'_>]) -> Result<Option<usize>> {
+    modules.iter_mut().for_each(|module| module.status = Status::Pending);
+    if let Err(error) = open_all(executor, modules) {
+        // This error matters more than a failure to zero.
+        modules.iter_mut().for_each(|module| drop(zero(executor, &mut module.data)));
+        return Err(error);
+    }
+    Ok(modules.iter().position(|module| module.status != Status::Done))
+}
+
+/// Decrypts one module of GCM in host memory. `what` names the module in errors.
+pub(crate) fn open_one(
+    engine: &Engine,
+    key: &ModuleKey,
+    aad: &[u8],
+    module: &[u8],
+    what: &str,
+) -> Result<Vec<u8>> {
+    let body = ciphertext(Kind::Gcm, module.len());
+    let body = body.map_err(|_| malformed(format!("the {what} is too short to be encrypted")))?;
+    if module_len(module)? != module.len() {
+        return Err(malformed("the length of a module contradicts its place"));
+    }
+    let mut plain = vec![0; body.len()];
+    let protection = Protection { key: key.aes(), kind: Kind::Gcm, aad };
+    let mut modules = [EncryptedModule::on_host(protection, module, &mut plain)?];
+    match open(&**engine.planner(), &mut modules)? {
+        None => Ok(plain),
+        Some(_) => Err(Error::NotAuthentic { module: what.into() }),
+    }
+}
+
+fn open_all(executor: &dyn Executor, modules: &mut [EncryptedModule<'_>]) -> Result<()> {
+    let mut counters: Vec<Block> =
+        modules.iter().map(|module| first_counter(&module.head[LENGTH..])).collect();
     let (mut gcm, mut ctr) = (Vec::new(), Vec::new());
-    let (mut statuses, mut places) = (vec![Status::AuthenticationFailed; modules.len()], Vec::new());
-    for (index, (module, iv)) in modules.iter_mut().zip(&mut ivs).enumerate() {
+    let mut statuses = vec![Status::AuthenticationFailed; modules.len()];
+    for ((module, counter), status) in modules.iter_mut().zip(&mut counters).zip(&mut statuses) {
         if !module.has_right_length() {
             zero(executor, &mut module.data)?;
             continue;
@@ -150,36 +158,27 @@ fn decrypt_all(executor: &dyn Executor, modules: &mut [EncryptedModule<'_>]) -> 
         match kind {
             Kind::Gcm => {
                 let (nonce, tag) = (&head[LENGTH..], Tag::Expect(&*tag));
-                gcm.push(AeadMessage { key, nonce, aad, data, tag, status: Status::Pending });
-                places.push(index);
+                gcm.push((AeadMessage { key, nonce, aad, data, tag, status: Status::Pending }, status));
             }
             Kind::Ctr => {
-                statuses[index] = Status::Done;
+                *status = Status::Done;
                 if !data.is_empty() {
-                    ctr.push(Segment { key, tweak: None, state: iv, data });
+                    ctr.push(Segment { key, tweak: None, state: counter, data });
                 }
             }
         }
     }
+    let (mut gcm, of_gcm): (Vec<_>, Vec<_>) = gcm.into_iter().unzip();
     if !gcm.is_empty() {
         match gcm::open(executor, &mut gcm) {
             Ok(()) | Err(CoreError::AuthenticationFailed) => {}
             Err(error) => return Err(error.into()),
         }
-        gcm.iter().zip(places).for_each(|(message, index)| statuses[index] = message.status);
     }
-    for size in KeySize::ALL {
-        let of_size = ctr.iter_mut().filter(|segment| segment.key.size() == size);
-        let mut of_size: Vec<_> = of_size
-            .map(|Segment { key, state, data, .. }| Segment {
-                key,
-                tweak: None,
-                state,
-                data: data.reborrow(),
-            })
-            .collect();
-        executor.run_pass(Pass::Ctr, &mut of_size)?;
+    for (status, message) in of_gcm.into_iter().zip(&gcm) {
+        *status = message.status;
     }
+    run_ctr(executor, &mut ctr)?;
     modules.iter_mut().zip(statuses).for_each(|(module, status)| module.status = status);
     Ok(())
 }

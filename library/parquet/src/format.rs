@@ -204,6 +204,38 @@ fn identifier(bytes: &[u8]) -> Result<[u8; FILE_UNIQUE]> {
     bytes.try_into().map_err(|_| malformed(what()))
 }
 
+/// The error for a footer of more than [`MAX_FOOTER`] bytes.
+pub(crate) fn footer_too_long() -> Error {
+    Error::Unsupported { what: "a footer of more than 256 MiB".into() }
+}
+
+/// Fails if a footer has no list of row groups.
+pub(crate) fn check_row_groups(footer: &Struct) -> Result<()> {
+    footer.structs(file::ROW_GROUPS).map(drop).ok_or_else(|| missing("the list of row groups"))
+}
+
+/// Fails if a row group has another number of column chunks than the schema has columns.
+pub(crate) fn check_columns(group: &Struct, columns: usize) -> Result<()> {
+    let chunks = group.structs(row_group::COLUMNS);
+    match chunks.ok_or_else(|| missing("the list of columns of a row group"))?.len() == columns {
+        true => Ok(()),
+        false => Err(malformed("a row group has another number of columns than the schema")),
+    }
+}
+
+/// Fails if a column chunk is in another file.
+pub(crate) fn check_in_file(chunk: &Struct, column: &str) -> Result<()> {
+    match chunk.binary(chunk::FILE_PATH) {
+        None | Some([]) => Ok(()),
+        Some(_) => Err(Error::Unsupported { what: format!("column {column} in another file") }),
+    }
+}
+
+/// The error for a range that is not between the magic bytes and the footer.
+pub(crate) fn outside() -> Error {
+    malformed("a column, index or filter is outside of the file")
+}
+
 /// The place of a column chunk's pages: offset and length in bytes.
 pub(crate) fn chunk_range(meta: &Struct) -> Result<(u64, u64)> {
     let data = meta.int(column::DATA_PAGE_OFFSET).ok_or_else(|| missing("the offset of a column chunk"))?;

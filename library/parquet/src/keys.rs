@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use lockstep::hazmat::mode::{Aead, AeadKey, CipherKey};
+use lockstep::aead::{Aead, AeadKey};
+use lockstep::hazmat::Key;
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
@@ -75,21 +76,23 @@ impl std::fmt::Debug for Keys {
     }
 }
 
-/// A key for modules, in both modes. It is wiped on drop.
+/// A key for modules. It is wiped on drop.
 #[derive(Debug, Clone)]
 pub(crate) struct ModuleKey {
     pub(crate) gcm: AeadKey,
-    pub(crate) ctr: CipherKey,
 }
 
 impl ModuleKey {
     /// `what` is the key's purpose, for the error.
     pub(crate) fn new(bytes: &[u8], what: &str) -> Result<ModuleKey> {
-        if !matches!(bytes.len(), 16 | 24 | 32) {
+        if !Aead::Gcm.key_lengths().contains(&bytes.len()) {
             return Err(Error::KeyLength { what: what.into(), got: bytes.len() });
         }
-        let gcm = AeadKey::new(Aead::Gcm, bytes)?;
-        let ctr = CipherKey::new(lockstep::hazmat::mode::Cipher::Ctr, bytes)?;
-        Ok(ModuleKey { gcm, ctr })
+        Ok(ModuleKey { gcm: AeadKey::new(Aead::Gcm, bytes)? })
+    }
+
+    /// The AES key, which is also that of CTR.
+    pub(crate) fn aes(&self) -> &Key {
+        self.gcm.key().expect("GCM has one AES key")
     }
 }

@@ -12,8 +12,8 @@
 //! | `columns` | the columns of a file, and the names of columns and groups |
 //! | `aad` | the associated data of modules |
 //! | `keys` | keys, and where they come from |
-//! | `modules` | batches of encrypted modules |
-//! | `batch` | batches of modules that the caller has found |
+//! | `modules` | the form of encrypted modules, and their encryption |
+//! | `batch` | the decryption of batches of modules |
 //! | `page` | page headers |
 //! | `read` | the plain view |
 //! | `write` | encryption |
@@ -44,13 +44,11 @@ mod thrift;
 mod write;
 
 pub use aad::{FILE_UNIQUE, Module, module_aad};
-pub use batch::{
-    DeviceModule, EncryptedModule, HEAD, Protection, ciphertext, decrypt_modules, device_modules,
-};
+pub use batch::{DeviceModule, EncryptedModule, Protection, ciphertext, decrypt_modules, device_modules};
 pub use error::{Error, Result};
 pub use file::{FileOptions, decrypt_file, encrypt_file};
 pub use format::Algorithm;
 pub use keys::{KeySource, Keys};
-pub use modules::Kind;
+pub use modules::{HEAD, Kind};
 pub use read::{PlainView, ReadOptions};
 pub use write::{ColumnKey, Policy, encrypt};

@@ -109,6 +109,8 @@ static void calls(const lockstep_engine *engine)
     messages[1].output = NULL;
     FAILS(LOCKSTEP_ERROR_NULL, lockstep_aead_seal_batch(engine, messages, 2));
     FAILS(LOCKSTEP_ERROR_LENGTH, lockstep_aead_seal_batch(engine, messages, SIZE_MAX));
+    FAILS(LOCKSTEP_ERROR_NONCE, lockstep_aead_open(engine, key, nonce, 0, NULL, 0, data, 32, tag, 16, data));
+    FAILS(LOCKSTEP_ERROR_TAG, lockstep_aead_open(engine, key, nonce, 12, NULL, 0, data, 32, tag, 3, data));
     /* Refused calls change nothing. */
     CHECK(memcmp(memory, before, sizeof memory) == 0);
     lockstep_key_free(key);

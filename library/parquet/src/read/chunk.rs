@@ -9,10 +9,11 @@ use lockstep::hazmat::share::at_once;
 use super::PlainView;
 use super::layout::Region;
 use crate::aad::{Module, Place};
+use crate::batch::{self, EncryptedModule, Protection};
 use crate::error::{Error, Result, malformed, read};
 use crate::format::MAX_PAGE_HEADER;
 use crate::keys::ModuleKey;
-use crate::modules::{self, Kind, LENGTH, Opening, module_len};
+use crate::modules::{Kind, LENGTH, module_len};
 use crate::page::PageHeader;
 use crate::thrift::Struct;
 
@@ -55,58 +56,54 @@ impl Page {
 }
 
 impl Chunk {
-    fn module(&self, page: &Page, is_header: bool) -> (Module, Option<i16>) {
-        let is_dictionary = self.has_dictionary && page.number == 0;
-        let module = match (is_dictionary, is_header) {
-            (true, true) => Module::DictionaryPageHeader,
-            (true, false) => Module::DictionaryPage,
-            (false, true) => Module::DataPageHeader,
-            (false, false) => Module::DataPage,
-        };
-        let ordinal = page.number - usize::from(self.has_dictionary && page.number > 0);
+    /// The ordinal of a data page; None for the dictionary page.
+    fn ordinal(&self, page: &Page) -> Option<i16> {
         // If there are more pages than ordinals, some writers let the number wrap around, and others refuse to write. `page`
         // checks this.
-        (module, (!is_dictionary).then_some(ordinal as i16))
+        page.number.checked_sub(usize::from(self.has_dictionary)).map(|ordinal| ordinal as i16)
     }
 
-    /// The page at a position whose modules have these first bytes.
-    fn page(&self, region: &Region, number: usize, start: u64, header: usize, body: usize) -> Result<Page> {
-        let page = Page { number, start, header, body };
-        if number > i16::MAX as usize + usize::from(self.has_dictionary) {
-            return Err(malformed(format!("column {} has a chunk with more than 32768 pages", self.column)));
-        }
-        if header > MAX_PAGE_HEADER || page.end() > region.end {
-            let column = &self.column;
-            return Err(malformed(format!(
-                "a module of column {column} is longer than its column chunk: it is not encrypted, or damaged"
-            )));
-        }
-        Ok(page)
-    }
-
-    /// The length of a module of the chunk, from the first bytes of the module.
-    fn module_len(&self, first: &[u8]) -> Result<usize> {
-        let what = || {
-            format!("a module of column {} has no valid length: it is not encrypted, or damaged", self.column)
+    /// The page at an offset of the file. `length` returns the length field at an offset, if it is known.
+    fn page(
+        &self,
+        region: &Region,
+        number: usize,
+        start: u64,
+        length: impl Fn(u64) -> Result<Option<[u8; LENGTH]>>,
+    ) -> Result<Option<Page>> {
+        let column = &self.column;
+        let module = |at| -> Result<Option<usize>> {
+            let Some(length) = length(at)? else { return Ok(None) };
+            let what = || {
+                format!("a module of column {column} has no valid length: it is not encrypted, or damaged")
+            };
+            module_len(&length).map(Some).map_err(|_| malformed(what()))
         };
-        module_len(first).map_err(|_| malformed(what()))
+        let is_inside = |header, body| {
+            header <= MAX_PAGE_HEADER && Page { number, start, header, body }.end() <= region.end
+        };
+        let outside = || {
+            malformed(format!(
+                "a module of column {column} is longer than its column chunk: it is not encrypted, or damaged"
+            ))
+        };
+        let Some(header) = module(start)? else { return Ok(None) };
+        if number > i16::MAX as usize + usize::from(self.has_dictionary) {
+            return Err(malformed(format!("column {column} has a chunk with more than 32768 pages")));
+        }
+        // The length field of the second module is read only if it is in the chunk.
+        if !is_inside(header, LENGTH) {
+            return Err(outside());
+        }
+        let Some(body) = module(start + header as u64)? else { return Ok(None) };
+        if is_inside(header, body) { Ok(Some(Page { number, start, header, body })) } else { Err(outside()) }
     }
 
-    fn describe(&self, page: &Page, module: Module) -> String {
+    fn describe(&self, page: &Page, is_header: bool) -> String {
+        let module = Module::of_page(self.ordinal(page).is_none(), is_header);
         let Place { row_group, .. } = self.place;
         format!("{} (page {} of column {} in row group {row_group})", module.name(), page.number, self.column)
     }
-}
-
-/// Where the plaintext of a page goes.
-struct Destination<'a> {
-    page: Page,
-    /// The whole page.
-    whole: &'a mut [u8],
-    /// The plain header as it was written.
-    header: Vec<u8>,
-    /// The wanted part and its offset in the page, if not the whole page is wanted.
-    part: Option<(&'a mut [u8], usize)>,
 }
 
 /// The part that no thread has taken yet.
@@ -242,13 +239,14 @@ impl<S: ReadAt> PlainView<S> {
         }
         loop {
             let start = found.last().map_or(region.start, Page::end);
-            let mut length = [0; LENGTH];
-            self.source.read_exact_at(&mut length, start).map_err(read)?;
-            let header = chunk.module_len(&length)?;
-            // Checks that the second module starts in the chunk.
-            chunk.page(region, found.len(), start, header, LENGTH)?;
-            self.source.read_exact_at(&mut length, start + header as u64).map_err(read)?;
-            let page = chunk.page(region, found.len(), start, header, chunk.module_len(&length)?)?;
+            let length = |at| {
+                let mut length = [0; LENGTH];
+                self.source.read_exact_at(&mut length, at).map_err(read)?;
+                Ok(Some(length))
+            };
+            let Some(page) = chunk.page(region, found.len(), start, length)? else {
+                unreachable!("each length field was read")
+            };
             found.push(page);
             if page.end() > offset {
                 return Ok(page);
@@ -258,20 +256,14 @@ impl<S: ReadAt> PlainView<S> {
 
     /// The pages that are complete in the bytes. The position of the first page is known.
     fn pages_in(&self, region: &Region, chunk: &Chunk, first: Page, bytes: &[u8]) -> Result<Vec<Page>> {
-        let mut pages = vec![first];
-        let mut last = first;
-        loop {
-            let start = last.end();
-            let rest = &bytes[(start - first.start) as usize..];
-            let Some(first_length) = rest.first_chunk::<LENGTH>() else { break };
-            let header = chunk.module_len(first_length)?;
-            let Some(second) = rest.get(header..).and_then(|rest| rest.first_chunk::<LENGTH>()) else {
-                break;
-            };
-            let page = chunk.page(region, last.number + 1, start, header, chunk.module_len(second)?)?;
-            if page.len() > rest.len() {
-                break;
-            }
+        let (mut pages, mut last) = (vec![first], first);
+        let length = |at: u64| {
+            let rest = bytes.get((at - first.start) as usize..);
+            Ok(rest.and_then(|rest| rest.first_chunk::<LENGTH>()).copied())
+        };
+        while let Some(page) = chunk.page(region, last.number + 1, last.end(), length)?
+            && page.end() - first.start <= bytes.len() as u64
+        {
             pages.push(page);
             last = page;
         }
@@ -299,12 +291,10 @@ impl<S: ReadAt> PlainView<S> {
             .iter()
             .map(|page| if is_partial(page) { vec![0; page.len()] } else { Vec::new() })
             .collect();
-        let mut destinations = Vec::with_capacity(pages.len());
+        // The memory of each whole page, and the wanted part of a page that is not wanted as a whole, with its offset in the page.
+        let (mut wholes, mut parts) = (Vec::with_capacity(pages.len()), Vec::with_capacity(pages.len()));
         let mut rest = out;
         for (page, edge) in pages.iter().zip(&mut edges) {
-            let overhead = Kind::Gcm.overhead();
-            let header =
-                page.header.checked_sub(overhead).ok_or_else(|| malformed("a page header is too short"))?;
             let (from, to) = (page.start.max(offset), page.end().min(end));
             let (mine, after) = std::mem::take(&mut rest).split_at_mut((to - from) as usize);
             rest = after;
@@ -312,71 +302,69 @@ impl<S: ReadAt> PlainView<S> {
                 true => (&mut edge[..], Some((mine, (from - page.start) as usize))),
                 false => (mine, None),
             };
-            destinations.push(Destination { page: *page, whole, header: vec![0; header], part });
+            wholes.push(whole);
+            parts.push(part);
         }
-        self.open_modules(chunk, bytes, &mut destinations)?;
-        for destination in &mut destinations {
-            self.write_header(chunk, destination)?;
-        }
-        for Destination { whole, part, .. } in destinations {
+        self.decrypt_pages(chunk, pages, bytes, &mut wholes)?;
+        for ((page, edge), part) in pages.iter().zip(edges).zip(parts) {
             if let Some((part, start)) = part {
-                part.copy_from_slice(&whole[start..start + part.len()]);
-            }
-        }
-        for (page, edge) in pages.iter().zip(edges) {
-            if !edge.is_empty() {
+                part.copy_from_slice(&edge[start..start + part.len()]);
                 self.cache.insert(page.start, edge);
             }
         }
         Ok(())
     }
 
-    /// Decrypts headers and bodies in one batch.
-    fn open_modules(&self, chunk: &Chunk, bytes: &[u8], destinations: &mut [Destination<'_>]) -> Result<()> {
-        let start = destinations.first().map_or(0, |first| first.page.start);
-        let pages: Vec<Page> = destinations.iter().map(|destination| destination.page).collect();
-        let aad = |page: &Page, is_header| match chunk.module(page, is_header) {
-            (module, Some(ordinal)) => self.aad.page(module, chunk.place, ordinal),
-            (module, None) => self.aad.column(module, chunk.place),
-        };
-        let mut openings = Vec::with_capacity(2 * destinations.len());
-        for Destination { page, whole, header, .. } in destinations {
+    /// Decrypts the headers and bodies of whole pages in one batch.
+    fn decrypt_pages(
+        &self,
+        chunk: &Chunk,
+        pages: &[Page],
+        bytes: &[u8],
+        wholes: &mut [&mut [u8]],
+    ) -> Result<()> {
+        let mut headers = Vec::with_capacity(pages.len());
+        let mut aads = Vec::with_capacity(2 * pages.len());
+        for page in pages {
+            let header = page.header.checked_sub(Kind::Gcm.overhead());
+            headers.push(vec![0; header.ok_or_else(|| malformed("a page header is too short"))?]);
+            if page.body < self.pages.overhead() {
+                return Err(malformed("a page is too short"));
+            }
+            // CTR does not use the associated data.
+            aads.extend(
+                [true, false].map(|is_header| self.aad.page(chunk.place, chunk.ordinal(page), is_header)),
+            );
+        }
+        let start = pages.first().map_or(0, |first| first.start);
+        let mut modules = Vec::with_capacity(aads.len());
+        let outputs = wholes.iter_mut().zip(&mut headers).zip(aads.chunks(2));
+        for (page, ((whole, header), aads)) in pages.iter().zip(outputs) {
             let at = (page.start - start) as usize;
             let (first, second) = bytes[at..at + page.len()].split_at(page.header);
-            let body = page
-                .body
-                .checked_sub(self.pages.overhead())
-                .ok_or_else(|| malformed("a page is too short"))?;
-            let room = whole.len() - body;
-            let key = &*chunk.key;
-            openings.push(Opening { key, kind: Kind::Gcm, aad: aad(page, true), sealed: first, to: header });
-            let to = &mut whole[room..];
-            // CTR has no associated data.
-            let aad = if self.pages == Kind::Gcm { aad(page, false) } else { Vec::new() };
-            openings.push(Opening { key, kind: self.pages, aad, sealed: second, to });
+            let protection = Protection { key: chunk.key.aes(), kind: Kind::Gcm, aad: &aads[0] };
+            modules.push(EncryptedModule::on_host(protection, first, header)?);
+            let body = whole.len() - (page.body - self.pages.overhead());
+            let protection = Protection { kind: self.pages, aad: &aads[1], ..protection };
+            modules.push(EncryptedModule::on_host(protection, second, &mut whole[body..])?);
         }
-        match modules::open(&self.engine, &mut openings)? {
-            Ok(()) => Ok(()),
-            Err(index) => {
-                let page = &pages[index / 2];
-                let (module, _) = chunk.module(page, index % 2 == 0);
-                Err(Error::NotAuthentic { module: chunk.describe(page, module) })
-            }
+        if let Some(index) = batch::open(&**self.engine.planner(), &mut modules)? {
+            let module = chunk.describe(&pages[index / 2], index % 2 == 0);
+            return Err(Error::NotAuthentic { module });
         }
+        drop(modules);
+        let all = pages.iter().zip(headers).zip(wholes);
+        all.into_iter().try_for_each(|((page, header), whole)| self.write_header(chunk, page, &header, whole))
     }
 
     /// Writes the plain header in front of the page.
-    fn write_header(&self, chunk: &Chunk, destination: &mut Destination<'_>) -> Result<()> {
-        let Destination { page, whole, header, .. } = destination;
-        let fields = Struct::read_module(header, "header of a page")?;
-        let header = PageHeader::new(fields);
-        let is_dictionary = chunk.has_dictionary && page.number == 0;
+    fn write_header(&self, chunk: &Chunk, page: &Page, header: &[u8], whole: &mut [u8]) -> Result<()> {
+        let header = PageHeader::new(Struct::read_module(header, "header of a page")?);
         let body = page.body - self.pages.overhead();
         // DuckDB states the length of the plain page.
         let is_size_right = [page.body, body].contains(&header.size()?);
-        if header.is_dictionary()? != is_dictionary || !is_size_right {
-            let (module, _) = chunk.module(page, true);
-            return Err(malformed(format!("the {} contradicts the page", chunk.describe(page, module))));
+        if header.is_dictionary()? != chunk.ordinal(page).is_none() || !is_size_right {
+            return Err(malformed(format!("the {} contradicts the page", chunk.describe(page, true))));
         }
         let room = whole.len() - body;
         let encoded = header.with_size(body)?.encode_padded(room);

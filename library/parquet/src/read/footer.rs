@@ -3,10 +3,13 @@
 use lockstep::{Engine, ReadAt};
 use subtle::ConstantTimeEq;
 
-use super::{ReadOptions, footer_range};
+use super::ReadOptions;
 use crate::aad::FileAad;
+use crate::batch::open_one;
 use crate::error::{Error, Result, aad_prefix, malformed, read};
-use crate::format::{Algorithm, Encryption, MAGIC, MAGIC_ENCRYPTED, TAIL, file, file_crypto};
+use crate::format::{
+    Algorithm, Encryption, MAGIC, MAGIC_ENCRYPTED, MAX_FOOTER, TAIL, file, file_crypto, footer_too_long,
+};
 use crate::keys::{KeySource, ModuleKey};
 use crate::modules::{self, NONCE, TAG, module_len};
 use crate::thrift::{Struct, missing};
@@ -38,8 +41,14 @@ pub(crate) fn read_end(source: &impl ReadAt) -> Result<End> {
     if head[..] != tail[4..] {
         return Err(malformed("the first and the last 4 bytes differ"));
     }
-    let (start, len) = footer_range(size, &tail)?;
-    let mut footer = vec![0; len];
+    let [a, b, c, d, ..] = tail;
+    let len = u64::from(u32::from_le_bytes([a, b, c, d]));
+    let start = size.checked_sub(len + TAIL).filter(|start| *start >= MAGIC.len() as u64);
+    let start = start.ok_or_else(|| malformed("it is shorter than its footer"))?;
+    if len > MAX_FOOTER {
+        return Err(footer_too_long());
+    }
+    let mut footer = vec![0; len as usize];
     source.read_exact_at(&mut footer, start).map_err(read)?;
     Ok(End { is_encrypted, start, footer })
 }
@@ -88,7 +97,7 @@ pub(super) fn open(
             if module_len(rest)? != rest.len() {
                 return Err(malformed("the encrypted footer does not end where the file states"));
             }
-            let plain = modules::open_one(engine, key, aad.footer(), rest, "footer")?;
+            let plain = open_one(engine, key, &aad.footer(), rest, "footer")?;
             drop(bytes);
             Struct::read_module(&plain, "footer")?
         }

@@ -8,13 +8,15 @@ use lockstep::{Engine, ReadAt};
 use super::chunk::Chunk;
 use super::footer::Opened;
 use crate::aad::{FileAad, Module, Place};
+use crate::batch::open_one;
 use crate::columns::{Leaf, check_name, key_of, leaves};
 use crate::error::{Error, Result, malformed, read};
 use crate::format::{
-    self, Encryption, MAGIC, chunk, chunk_range, column, column_crypto, column_key, file, row_group,
+    self, Encryption, MAGIC, check_columns, check_in_file, check_row_groups, chunk, chunk_range, column,
+    column_crypto, column_key, file, outside, row_group,
 };
 use crate::keys::{KeySource, ModuleKey};
-use crate::modules::{self, Kind, LENGTH, module_len};
+use crate::modules::{Kind, LENGTH, module_len};
 use crate::thrift::{self, Struct, Value, missing};
 
 /// A range of the view.
@@ -61,7 +63,7 @@ impl Modules {
                 .get(..len)
                 .ok_or_else(|| malformed(format!("the {what} is longer than the file states")))?;
             let aad = aad.column(*module, self.place);
-            let mut opened = modules::open_one(engine, &self.key, aad, sealed, &what)?;
+            let mut opened = open_one(engine, &self.key, &aad, sealed, &what)?;
             if *module == Module::BloomFilterHeader {
                 // The bits follow the header, so what parquet-java may have written after the header is removed.
                 let (_, len) =
@@ -123,9 +125,7 @@ pub(super) fn plan(
         limit: start,
         hidden: 0,
     };
-    if footer.structs(file::ROW_GROUPS).is_none() {
-        return Err(missing("the list of row groups"));
-    }
+    check_row_groups(&footer)?;
     footer.rewrite(file::ROW_GROUPS, |index, group| planner.group(index, group, &columns))?;
     footer.remove(file::ENCRYPTION_ALGORITHM);
     footer.remove(file::FOOTER_SIGNING_KEY_METADATA);
@@ -155,6 +155,13 @@ fn columns(footer: &Struct, expected: Vec<String>) -> Result<Vec<Column>> {
         Ok(Column { leaf, expected: index.map(|index| Arc::clone(&expected[index])) })
     });
     with_name.collect()
+}
+
+/// The key that a column chunk is encrypted with.
+enum Crypto {
+    FooterKey,
+    /// A key of the column, and the key metadata.
+    ColumnKey(Option<Vec<u8>>),
 }
 
 /// The name of a column or a group, and the key metadata.
@@ -188,39 +195,43 @@ impl<S: ReadAt> Planner<'_, S> {
             return Err(malformed("two row groups have the same ordinal"));
         }
         let rows = group.int(row_group::NUM_ROWS).unwrap_or(0);
-        let chunks =
-            group.structs(row_group::COLUMNS).ok_or_else(|| missing("the list of columns of a row group"))?;
-        if chunks.len() != columns.len() {
-            return Err(malformed("a row group has another number of columns than the schema"));
-        }
+        check_columns(group, columns.len())?;
         group.rewrite(row_group::COLUMNS, |number, chunk| {
             let column = &columns[number];
-            if chunk.binary(chunk::FILE_PATH).is_some_and(|path| !path.is_empty()) {
-                return Err(Error::Unsupported {
-                    what: format!("column {} in another file", column.leaf.path),
-                });
-            }
-            let has_crypto = chunk.has(chunk::CRYPTO_METADATA);
-            let crypto = chunk.structure(chunk::CRYPTO_METADATA)?;
+            check_in_file(chunk, &column.leaf.path)?;
+            let crypto = self.crypto(chunk, &column.leaf)?;
             chunk.remove(chunk::CRYPTO_METADATA);
-            match crypto {
-                // DuckDB encrypts all columns with the footer key, but the file does not state this.
-                None if self.aad.is_missing() && !has_crypto => {
-                    let mut crypto = Struct::new();
-                    crypto.set(column_crypto::WITH_FOOTER_KEY, thrift::structure(&Struct::new()));
-                    let place = Place { row_group: 0, column: 0 };
-                    self.encrypted_chunk(chunk, column, &crypto, place, rows)
-                }
-                None if has_crypto => Err(malformed("the crypto metadata of a column is invalid")),
-                None => self.plain_chunk(chunk, column),
-                Some(crypto) => {
-                    let place = Place::new(ordinal, number);
-                    let place =
-                        place.ok_or_else(|| malformed("a row group or column has no valid ordinal"))?;
-                    self.encrypted_chunk(chunk, column, &crypto, place, rows)
-                }
-            }
+            let Some(crypto) = crypto else { return self.plain_chunk(chunk, column) };
+            let place = match Place::new(ordinal, number) {
+                Some(place) => place,
+                // The ordinals are not used.
+                None if self.aad.is_missing() => Place { row_group: 0, column: 0 },
+                None => return Err(malformed("a row group or column has no valid ordinal")),
+            };
+            self.encrypted_chunk(chunk, column, &crypto, place, rows)
         })
+    }
+
+    /// The crypto metadata of a column chunk; None if the column is not encrypted.
+    fn crypto(&self, chunk: &Struct, leaf: &Leaf) -> Result<Option<Crypto>> {
+        let Some(crypto) = chunk.structure(chunk::CRYPTO_METADATA)? else {
+            return match chunk.has(chunk::CRYPTO_METADATA) {
+                true => Err(malformed("the crypto metadata of a column is invalid")),
+                // DuckDB encrypts all columns with the footer key, but the file does not state this.
+                false => Ok(self.aad.is_missing().then_some(Crypto::FooterKey)),
+            };
+        };
+        if crypto.has(column_crypto::WITH_FOOTER_KEY) {
+            return Ok(Some(Crypto::FooterKey));
+        }
+        let with_key = crypto.structure(column_crypto::WITH_COLUMN_KEY)?;
+        let with_key =
+            with_key.ok_or_else(|| missing(&format!("the crypto metadata of column {}", leaf.path)))?;
+        if !with_key.has_strings(column_key::PATH_IN_SCHEMA, &leaf.names) {
+            let what = format!("the crypto metadata of column {} names another column", leaf.path);
+            return Err(malformed(what));
+        }
+        Ok(Some(Crypto::ColumnKey(with_key.binary(column_key::KEY_METADATA).map(<[u8]>::to_vec))))
     }
 
     fn plain_chunk(&mut self, chunk: &mut Struct, column: &Column) -> Result<()> {
@@ -231,7 +242,7 @@ impl<S: ReadAt> Planner<'_, S> {
             chunk.structure(chunk::META_DATA)?.ok_or_else(|| missing("the metadata of a column"))?;
         let (start, len) = chunk_range(&meta)?;
         self.add(start, len, Content::Plain)?;
-        for (start, len) in indexes(chunk).map(|(_, start, len)| (start, len)) {
+        for (_, start, len) in indexes(chunk) {
             self.add(start, len, Content::Plain)?;
         }
         match (meta.int(column::BLOOM_FILTER_OFFSET), meta.int(column::BLOOM_FILTER_LENGTH)) {
@@ -239,8 +250,7 @@ impl<S: ReadAt> Planner<'_, S> {
             (Some(_), None) => {
                 // The filter is removed, because its end is not known. Readers do not need it.
                 meta.remove(column::BLOOM_FILTER_OFFSET);
-                chunk.set_structure(chunk::META_DATA, &meta)?;
-                Ok(())
+                chunk.set_structure(chunk::META_DATA, &meta)
             }
             _ => Ok(()),
         }
@@ -250,7 +260,7 @@ impl<S: ReadAt> Planner<'_, S> {
         &mut self,
         chunk: &mut Struct,
         column: &Column,
-        crypto: &Struct,
+        crypto: &Crypto,
         place: Place,
         rows: i64,
     ) -> Result<()> {
@@ -258,22 +268,22 @@ impl<S: ReadAt> Planner<'_, S> {
         let Some(key) = self.key(column, crypto)? else {
             return self.hidden_chunk(chunk, leaf, crypto, rows);
         };
-        let meta = match (chunk.binary(chunk::ENCRYPTED_COLUMN_METADATA), chunk.structure(chunk::META_DATA)?)
-        {
+        let meta = match (chunk.binary(chunk::ENCRYPTED_COLUMN_METADATA), crypto) {
             (Some(sealed), _) => {
                 let what = format!("metadata of column {}", leaf.path);
                 // DuckDB and arrow store the module with its length.
                 let aad = self.aad.column(Module::ColumnMetaData, place);
-                let plain = modules::open_one(self.engine, &key, aad, sealed, &what)?;
+                let plain = open_one(self.engine, &key, &aad, sealed, &what)?;
                 let meta = Struct::read_module(&plain, &what)?;
                 self.check_metadata(&meta, leaf)?;
-                meta
+                Some(meta)
             }
-            (None, Some(meta)) if crypto.has(column_crypto::WITH_FOOTER_KEY) => meta,
-            _ => return Err(missing(&format!("the metadata of column {}", leaf.path))),
+            (None, Crypto::FooterKey) => chunk.structure(chunk::META_DATA)?,
+            (None, Crypto::ColumnKey(_)) => None,
         };
+        let meta = meta.ok_or_else(|| missing(&format!("the metadata of column {}", leaf.path)))?;
         chunk.remove(chunk::ENCRYPTED_COLUMN_METADATA);
-        self.encrypted_parts(chunk, meta, key, place, Arc::clone(&leaf.path))
+        self.encrypted_parts(chunk, meta, key, place, &leaf.path)
     }
 
     /// If nothing authenticates the schema, the authentic metadata of a column must be those of a column of this name and type.
@@ -293,26 +303,24 @@ impl<S: ReadAt> Planner<'_, S> {
         mut meta: Struct,
         key: Arc<ModuleKey>,
         place: Place,
-        column: Arc<str>,
+        column: &Arc<str>,
     ) -> Result<()> {
         let (start, len) = chunk_range(&meta)?;
         let has_dictionary = format::dictionary_offset(&meta).is_some();
-        let pages = Chunk {
-            key: Arc::clone(&key),
-            place,
-            has_dictionary,
-            column: Arc::clone(&column),
-            found: Default::default(),
-        };
+        let (found, path) = (Default::default(), Arc::clone(column));
+        let pages = Chunk { key: Arc::clone(&key), place, has_dictionary, column: path, found };
         self.add(start, len, Content::Chunk(Box::new(pages)))?;
+        let modules = |modules| {
+            let (key, column) = (Arc::clone(&key), Arc::clone(column));
+            Content::Modules(Box::new(Modules { key, place, modules, column }))
+        };
         let parts: Vec<_> = indexes(chunk).collect();
         for (index, start, len) in parts {
-            let (modules, field): (&[Module], _) = match index {
+            let (module, field): (&[Module], _) = match index {
                 chunk::COLUMN_INDEX_OFFSET => (&[Module::ColumnIndex], chunk::COLUMN_INDEX_LENGTH),
                 _ => (&[Module::OffsetIndex], chunk::OFFSET_INDEX_LENGTH),
             };
-            let modules = Modules { key: Arc::clone(&key), place, modules, column: Arc::clone(&column) };
-            self.add(start, len, Content::Modules(Box::new(modules)))?;
+            self.add(start, len, modules(module))?;
             chunk.set(field, Value::I32(shorter(len, 1)?));
         }
         if self.has_plain_filters {
@@ -326,53 +334,38 @@ impl<S: ReadAt> Planner<'_, S> {
                 Some(len) => len as u64,
                 None => self.two_modules(start)?,
             };
-            let modules: &[Module] = &[Module::BloomFilterHeader, Module::BloomFilterBitset];
-            let modules = Modules { key, place, modules, column };
-            self.add(start, len, Content::Modules(Box::new(modules)))?;
+            self.add(start, len, modules(&[Module::BloomFilterHeader, Module::BloomFilterBitset]))?;
             meta.set(column::BLOOM_FILTER_LENGTH, Value::I32(shorter(len, 2)?));
         }
-        chunk.set_structure(chunk::META_DATA, &meta)?;
-        Ok(())
+        chunk.set_structure(chunk::META_DATA, &meta)
     }
 
-    /// The length of two modules from an offset.
+    /// The length of two modules that follow each other.
     fn two_modules(&self, start: u64) -> Result<u64> {
-        let first = self.module_at(start)?;
-        Ok(first + self.module_at(start + first)?)
-    }
-
-    /// The length of the module at an offset.
-    fn module_at(&self, start: u64) -> Result<u64> {
-        if start >= self.limit.saturating_sub(LENGTH as u64) {
-            return Err(outside());
+        let mut len = 0;
+        for _ in 0..2 {
+            if start + len >= self.limit.saturating_sub(LENGTH as u64) {
+                return Err(outside());
+            }
+            let mut length = [0; LENGTH];
+            self.source.read_exact_at(&mut length, start + len).map_err(read)?;
+            len += module_len(&length)? as u64;
         }
-        let mut length = [0; LENGTH];
-        self.source.read_exact_at(&mut length, start).map_err(read)?;
-        Ok(module_len(&length)? as u64)
+        Ok(len)
     }
 
     /// The key of a column; None if the caller has none.
-    fn key(&mut self, column: &Column, crypto: &Struct) -> Result<Option<Arc<ModuleKey>>> {
-        let Column { leaf, expected } = column;
-        if crypto.has(column_crypto::WITH_FOOTER_KEY) {
-            if expected.is_some() {
+    fn key(&mut self, Column { leaf, expected }: &Column, crypto: &Crypto) -> Result<Option<Arc<ModuleKey>>> {
+        let metadata = match crypto {
+            Crypto::FooterKey if expected.is_some() => {
                 return Err(Error::Contradiction {
                     column: (*leaf.path).into(),
                     what: "a key for the column was given, but the file has encrypted it with the footer key",
                 });
             }
-            return Ok(self.footer_key.clone());
-        }
-        let with_key = crypto.structure(column_crypto::WITH_COLUMN_KEY)?;
-        let with_key =
-            with_key.ok_or_else(|| missing(&format!("the crypto metadata of column {}", leaf.path)))?;
-        if !with_key.has_strings(column_key::PATH_IN_SCHEMA, &leaf.names) {
-            return Err(malformed(format!(
-                "the crypto metadata of column {} names another column",
-                leaf.path
-            )));
-        }
-        let metadata = with_key.binary(column_key::KEY_METADATA).map(<[u8]>::to_vec);
+            Crypto::FooterKey => return Ok(self.footer_key.clone()),
+            Crypto::ColumnKey(metadata) => metadata.clone(),
+        };
         let entry = (Arc::clone(expected.as_ref().unwrap_or(&leaf.path)), metadata);
         if let Some(key) = self.found.get(&entry) {
             return Ok(key.clone());
@@ -386,9 +379,9 @@ impl<S: ReadAt> Planner<'_, S> {
     }
 
     /// A column without a key: the footer gets metadata that lead to an error when the column is read.
-    fn hidden_chunk(&mut self, chunk: &mut Struct, leaf: &Leaf, crypto: &Struct, rows: i64) -> Result<()> {
+    fn hidden_chunk(&mut self, chunk: &mut Struct, leaf: &Leaf, crypto: &Crypto, rows: i64) -> Result<()> {
         let mut what = format!("column {}", leaf.path);
-        if crypto.has(column_crypto::WITH_FOOTER_KEY) {
+        if matches!(crypto, Crypto::FooterKey) {
             what.push_str(", which is encrypted with the footer key");
             // Without a footer key, the visible metadata must name the column. This limits the size of the new footer: each name that is
             // written below replaces one of the input.
@@ -418,8 +411,7 @@ impl<S: ReadAt> Planner<'_, S> {
         meta.set(column::TOTAL_UNCOMPRESSED_SIZE, Value::I64(HIDDEN as i64));
         meta.set(column::TOTAL_COMPRESSED_SIZE, Value::I64(HIDDEN as i64));
         meta.set(column::DATA_PAGE_OFFSET, Value::I64(start as i64));
-        chunk.set_structure(chunk::META_DATA, &meta)?;
-        Ok(())
+        chunk.set_structure(chunk::META_DATA, &meta)
     }
 
     fn add(&mut self, start: u64, len: u64, content: Content) -> Result<()> {
@@ -431,10 +423,6 @@ impl<S: ReadAt> Planner<'_, S> {
         self.regions.push(Region { start, end, content });
         Ok(())
     }
-}
-
-fn outside() -> Error {
-    malformed("a column, index or filter is outside of the file")
 }
 
 /// The indexes of a column chunk: the number of the field, offset and length. Negative numbers become numbers that are too large.

@@ -19,7 +19,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::aad::FileAad;
 use crate::error::{Error, Result, malformed, read, write};
-use crate::format::{MAGIC, TAIL};
+use crate::format::MAGIC;
 use crate::keys::KeySource;
 use crate::modules::Kind;
 use cache::Cache;
@@ -238,18 +238,6 @@ impl<S> std::fmt::Debug for PlainView<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PlainView").field("pages", &self.pages).finish_non_exhaustive()
     }
-}
-
-/// The footer and the bytes before it.
-fn footer_range(size: u64, tail: &[u8; TAIL as usize]) -> Result<(u64, usize)> {
-    let [a, b, c, d, ..] = *tail;
-    let len = u64::from(u32::from_le_bytes([a, b, c, d]));
-    let before = size.checked_sub(len + TAIL).filter(|before| *before >= MAGIC.len() as u64);
-    let start = before.ok_or_else(|| malformed("it is shorter than its footer"))?;
-    if len > crate::format::MAX_FOOTER {
-        return Err(Error::Unsupported { what: "a footer of more than 256 MiB".into() });
-    }
-    Ok((start, len as usize))
 }
 
 pub(crate) use footer::{End, read_end};

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::aad::FileAad;
+use crate::batch::open_one;
 use crate::format::file_crypto;
 use crate::keys::ModuleKey;
 use crate::modules::{self, Kind, Sealing, seal};
@@ -87,7 +88,7 @@ fn with_footer(engine: &Engine, file: &[u8], change: impl FnOnce(&mut Vec<u8>)) 
     let unique = encryption(file, file_crypto::ENCRYPTION_ALGORITHM).binary(2).unwrap().try_into().unwrap();
     let (key, aad) = (ModuleKey::new(FOOTER, "the footer").unwrap(), FileAad::new(b"", &unique).footer());
     let sealed = &file[range.start + used..range.end];
-    let mut plain = modules::open_one(engine, &key, aad.clone(), sealed, "footer").unwrap();
+    let mut plain = open_one(engine, &key, &aad, sealed, "footer").unwrap();
     change(&mut plain);
     let mut out = file[..range.start + used].to_vec();
     seal(engine, &[Sealing { key: &key, kind: Kind::Gcm, aad, plain: &plain }], &mut out).unwrap();

@@ -4,15 +4,15 @@ use std::io::Write;
 
 use lockstep::ReadAt;
 
-use super::Writer;
 use super::policy::{Plan, Policy, Protection, Treatment};
+use super::{Writer, rewrite_chunks};
 use crate::aad::{Module, Place};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::{
     Encryption, MAGIC, MAGIC_ENCRYPTED, MAX_FOOTER, chunk, column, column_crypto, column_key, file,
-    file_crypto, row_group,
+    file_crypto, footer_too_long,
 };
-use crate::modules::{self, Kind, NONCE, Sealing, seal};
+use crate::modules::{Kind, NONCE, Sealing, fill_random, seal, sign};
 use crate::thrift::{self, Struct, Value, missing};
 
 impl<S: ReadAt, W: Write> Writer<'_, S, W> {
@@ -24,11 +24,9 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
         policy: &Policy,
         encryption: &Encryption,
     ) -> Result<()> {
-        footer.rewrite(file::ROW_GROUPS, |index, group| {
-            group.rewrite(row_group::COLUMNS, |number, chunk| {
-                let place = Place { row_group: index as i16, column: number as i16 };
-                self.protect_metadata(chunk, &plan.treatments[number], place, policy.plaintext_footer)
-            })
+        rewrite_chunks(&mut footer, |chunk, place| {
+            let treatment = &plan.treatments[place.column as usize];
+            self.protect_metadata(chunk, treatment, place, policy.plaintext_footer)
         })?;
         let union = thrift::structure(&encryption.to_struct());
         let metadata = policy.footer_key_metadata.clone().map(Value::Binary);
@@ -41,9 +39,8 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
             footer.check()?;
             let bytes = footer.encode();
             let mut nonce = [0; NONCE];
-            let random = |error: getrandom::Error| lockstep::Error::Random { reason: error.to_string() };
-            getrandom::fill(&mut nonce).map_err(random)?;
-            let tag = modules::sign(self.engine, &plan.footer_key, &self.aad.footer(), &nonce, &bytes)?;
+            fill_random(&mut nonce)?;
+            let tag = sign(self.engine, &plan.footer_key, &self.aad.footer(), &nonce, &bytes)?;
             self.put(&bytes)?;
             self.put(&nonce)?;
             self.put(&tag)?;
@@ -53,19 +50,14 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
             if let Some(metadata) = metadata {
                 crypto.set(file_crypto::KEY_METADATA, metadata);
             }
-            let plain = footer.encode();
-            let mut bytes = crypto.encode();
-            let aad = self.aad.footer();
-            seal(
-                self.engine,
-                &[Sealing { key: &plan.footer_key, kind: Kind::Gcm, aad, plain: &plain }],
-                &mut bytes,
-            )?;
+            let (plain, mut bytes) = (footer.encode(), crypto.encode());
+            let (key, aad) = (&plan.footer_key, self.aad.footer());
+            seal(self.engine, &[Sealing { key, kind: Kind::Gcm, aad, plain: &plain }], &mut bytes)?;
             self.put(&bytes)?;
         }
         let len = self.at - start;
         let len = u32::try_from(len).ok().filter(|_| len <= MAX_FOOTER);
-        let len = len.ok_or_else(|| Error::Unsupported { what: "a footer of more than 256 MiB".into() })?;
+        let len = len.ok_or_else(footer_too_long)?;
         self.put(&len.to_le_bytes())?;
         self.put(if policy.plaintext_footer { MAGIC } else { MAGIC_ENCRYPTED })
     }

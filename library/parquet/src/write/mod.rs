@@ -12,8 +12,11 @@ use lockstep::{Engine, ReadAt};
 use crate::aad::{FILE_UNIQUE, FileAad, Place};
 use crate::columns::leaves;
 use crate::error::{Error, Result, aad_prefix, malformed, write};
-use crate::format::{Encryption, MAGIC, MAGIC_ENCRYPTED, chunk, column, file, row_group};
-use crate::modules::Kind;
+use crate::format::{
+    Encryption, MAGIC, MAGIC_ENCRYPTED, check_columns, check_in_file, check_row_groups, chunk, column, file,
+    row_group,
+};
+use crate::modules::{Kind, fill_random};
 use crate::read::{End, read_end};
 use crate::thrift::{Struct, Value, missing};
 use pages::Placement;
@@ -42,7 +45,8 @@ pub fn encrypt(engine: &Engine, source: &impl ReadAt, output: impl Write, policy
     let mut footer = Struct::read_whole(&bytes, "footer")?;
     drop(bytes);
     let plan = policy::plan(policy, &leaves(&footer)?)?;
-    let file_unique = random_identifier()?;
+    let mut file_unique = [0; FILE_UNIQUE];
+    fill_random(&mut file_unique)?;
     let encryption = encryption(policy, file_unique)?;
     let aad = FileAad::new(policy.aad_prefix.as_deref().unwrap_or_default(), &file_unique);
     let pages = Kind::of_pages(policy.algorithm);
@@ -52,13 +56,6 @@ pub fn encrypt(engine: &Engine, source: &impl ReadAt, output: impl Write, policy
     writer.indexes(&mut footer, &plan, &placements)?;
     writer.end(footer, &plan, policy, &encryption)?;
     writer.output.flush().map_err(write)
-}
-
-fn random_identifier() -> Result<[u8; FILE_UNIQUE]> {
-    let mut file_unique = [0; FILE_UNIQUE];
-    let random = |error: getrandom::Error| lockstep::Error::Random { reason: error.to_string() };
-    getrandom::fill(&mut file_unique).map_err(random)?;
-    Ok(file_unique)
 }
 
 fn encryption(policy: &Policy, file_unique: [u8; FILE_UNIQUE]) -> Result<Encryption> {
@@ -98,17 +95,12 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
 
     /// Writes the pages of all row groups; returns where the pages are, for each row group and column.
     fn row_groups(&mut self, footer: &mut Struct, plan: &Plan) -> Result<Vec<Vec<Placement>>> {
-        if footer.structs(file::ROW_GROUPS).is_none() {
-            return Err(missing("the list of row groups"));
-        }
+        check_row_groups(footer)?;
         let mut placements = Vec::new();
         footer.rewrite(file::ROW_GROUPS, |index, group| {
-            let columns = group.structs(row_group::COLUMNS).map_or(0, |columns| columns.len());
-            if columns != plan.treatments.len() {
-                return Err(malformed("a row group has another number of columns than the schema"));
-            }
+            check_columns(group, plan.treatments.len())?;
             let (start, mut size) = (self.at, 0);
-            let mut of_group = Vec::with_capacity(columns);
+            let mut of_group = Vec::with_capacity(plan.treatments.len());
             group.rewrite(row_group::COLUMNS, |number, chunk| {
                 let place = Place::new(index as i64, number);
                 let what = "more than 32768 row groups or columns";
@@ -133,9 +125,7 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
         treatment: &Treatment,
         place: Place,
     ) -> Result<(Placement, u64)> {
-        if chunk.binary(chunk::FILE_PATH).is_some_and(|path| !path.is_empty()) {
-            return Err(Error::Unsupported { what: format!("column {} in another file", treatment.column) });
-        }
+        check_in_file(chunk, &treatment.column)?;
         if chunk.has(chunk::CRYPTO_METADATA) || chunk.has(chunk::ENCRYPTED_COLUMN_METADATA) {
             return Err(Error::AlreadyEncrypted);
         }
@@ -153,4 +143,16 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
         chunk.set(chunk::FILE_OFFSET, Value::I64(0));
         Ok((placement, self.at - start))
     }
+}
+
+/// Changes the column chunks of all row groups, whose ordinals were checked before.
+fn rewrite_chunks(
+    footer: &mut Struct,
+    mut change: impl FnMut(&mut Struct, Place) -> Result<()>,
+) -> Result<()> {
+    footer.rewrite(file::ROW_GROUPS, |index, group| {
+        group.rewrite(row_group::COLUMNS, |number, chunk| {
+            change(chunk, Place { row_group: index as i16, column: number as i16 })
+        })
+    })
 }

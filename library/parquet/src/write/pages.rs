@@ -7,9 +7,9 @@ use lockstep::ReadAt;
 
 use super::Writer;
 use super::policy::Treatment;
-use crate::aad::{Module, Place};
+use crate::aad::Place;
 use crate::error::{Error, Result, malformed, read};
-use crate::format::{MAGIC, MAX_PAGE_HEADER, chunk_range, column, dictionary_offset};
+use crate::format::{MAGIC, MAX_PAGE_HEADER, chunk_range, column, dictionary_offset, outside};
 use crate::keys::ModuleKey;
 use crate::modules::{Kind, Sealing, seal};
 use crate::page::PageHeader;
@@ -133,25 +133,22 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
         let mut sealings = Vec::with_capacity(2 * batch.len());
         let mut offset = self.at;
         for page in batch {
-            let ordinal = pages.count - usize::from(pages.dictionary.is_some());
             if page.is_dictionary && pages.count > 0 {
                 return Err(malformed("a dictionary page is not the first page"));
             }
-            let aad = |is_header| match (page.is_dictionary, is_header) {
-                (true, true) => Ok(self.aad.column(Module::DictionaryPageHeader, place)),
-                (true, false) => Ok(self.aad.column(Module::DictionaryPage, place)),
-                (false, is_header) => {
-                    let module = if is_header { Module::DataPageHeader } else { Module::DataPage };
+            let ordinal = match page.is_dictionary {
+                true => None,
+                false => Some(i16::try_from(pages.count - usize::from(pages.dictionary.is_some())).map_err(|_| {
                     let what =
                         "a column chunk with more than 32768 pages: write smaller row groups or larger pages";
-                    let ordinal =
-                        i16::try_from(ordinal).map_err(|_| Error::Unsupported { what: what.into() })?;
-                    Ok::<_, Error>(self.aad.page(module, place, ordinal))
-                }
+                    Error::Unsupported { what: what.into() }
+                })?),
             };
+            let [of_header, of_body] =
+                [true, false].map(|is_header| self.aad.page(place, ordinal, is_header));
             let body = &buffer[page.body..page.end];
-            sealings.push(Sealing { key, kind: Kind::Gcm, aad: aad(true)?, plain: &page.header });
-            sealings.push(Sealing { key, kind: self.pages, aad: aad(false)?, plain: body });
+            sealings.push(Sealing { key, kind: Kind::Gcm, aad: of_header, plain: &page.header });
+            sealings.push(Sealing { key, kind: self.pages, aad: of_body, plain: body });
             let len = page.header.len() + Kind::Gcm.overhead() + body.len() + self.pages.overhead();
             let stated = i32::try_from(len)
                 .map_err(|_| Error::Unsupported { what: "a page of 2 GiB or more".into() })?;
@@ -174,8 +171,7 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
             let piece = &mut buffer[..(end - at).min(PIECE as u64) as usize];
             self.source.read_exact_at(piece, at).map_err(read)?;
             at += piece.len() as u64;
-            self.output.write_all(piece).map_err(crate::error::write)?;
-            self.at += piece.len() as u64;
+            self.put(piece)?;
         }
         Ok(())
     }
@@ -184,7 +180,7 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
     pub(super) fn check_range(&mut self, start: u64, len: u64) -> Result<()> {
         let end = start.checked_add(len).filter(|end| *end <= self.limit);
         if len > 0 && (end.is_none() || start < MAGIC.len() as u64) {
-            return Err(malformed("a column, index or filter is outside of the file"));
+            return Err(outside());
         }
         // The first bytes of filters are read twice.
         self.used = self.used.saturating_add(len);

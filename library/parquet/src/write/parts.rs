@@ -4,12 +4,12 @@ use std::io::Write;
 
 use lockstep::ReadAt;
 
-use super::Writer;
 use super::pages::Placement;
 use super::policy::{Plan, Treatment};
+use super::{Writer, rewrite_chunks};
 use crate::aad::{Module, Place};
 use crate::error::{Error, Result, malformed, read};
-use crate::format::{bloom_filter, chunk, column, file, offset_index, row_group};
+use crate::format::{bloom_filter, chunk, column, offset_index};
 use crate::modules::{Kind, Sealing, seal};
 use crate::thrift::{Struct, Value};
 
@@ -30,11 +30,9 @@ impl<'w, S: ReadAt, W: Write> Writer<'w, S, W> {
     ) -> Result<()> {
         let kinds: [WritePart<'w, S, W>; 3] = [Self::bloom_filter, Self::column_index, Self::offset_index];
         for write in kinds {
-            footer.rewrite(file::ROW_GROUPS, |index, group| {
-                group.rewrite(row_group::COLUMNS, |number, chunk| {
-                    let place = Place { row_group: index as i16, column: number as i16 };
-                    write(self, chunk, &plan.treatments[number], place, &placements[index][number])
-                })
+            rewrite_chunks(footer, |chunk, place| {
+                let (group, column) = (place.row_group as usize, place.column as usize);
+                write(self, chunk, &plan.treatments[column], place, &placements[group][column])
             })?;
         }
         Ok(())
@@ -48,36 +46,13 @@ impl<'w, S: ReadAt, W: Write> Writer<'w, S, W> {
         _placement: &Placement,
     ) -> Result<()> {
         let Some(mut meta) = chunk.structure(chunk::META_DATA)? else { return Ok(()) };
-        if let Some(offset) = meta.int(column::BLOOM_FILTER_OFFSET) {
-            let (header, bitset) =
-                self.read_bloom_filter(offset as u64, meta.int(column::BLOOM_FILTER_LENGTH))?;
-            let start = self.at;
-            match treatment.key() {
-                None => {
-                    self.put(&header)?;
-                    self.put(&bitset)?;
-                }
-                Some(key) => {
-                    let sealing = |module, plain| Sealing {
-                        key,
-                        kind: Kind::Gcm,
-                        aad: self.aad.column(module, place),
-                        plain,
-                    };
-                    let parts = [
-                        sealing(Module::BloomFilterHeader, &header),
-                        sealing(Module::BloomFilterBitset, &bitset),
-                    ];
-                    let mut sealed = Vec::new();
-                    seal(self.engine, &parts, &mut sealed)?;
-                    self.put(&sealed)?;
-                }
-            }
-            meta.set(column::BLOOM_FILTER_OFFSET, Value::I64(start as i64));
-            meta.set(column::BLOOM_FILTER_LENGTH, Value::I32(length(self.at - start)?));
-            chunk.set_structure(chunk::META_DATA, &meta)?;
-        }
-        Ok(())
+        let Some(offset) = meta.int(column::BLOOM_FILTER_OFFSET) else { return Ok(()) };
+        let len = meta.int(column::BLOOM_FILTER_LENGTH);
+        let (header, bits) = self.read_bloom_filter(offset as u64, len)?;
+        let parts = [(Module::BloomFilterHeader, &*header), (Module::BloomFilterBitset, &*bits)];
+        let fields = (column::BLOOM_FILTER_OFFSET, column::BLOOM_FILTER_LENGTH);
+        self.put_parts(&mut meta, fields, treatment, place, &parts)?;
+        chunk.set_structure(chunk::META_DATA, &meta)
     }
 
     /// The header and the bits of a Bloom filter.
@@ -104,7 +79,7 @@ impl<'w, S: ReadAt, W: Write> Writer<'w, S, W> {
     ) -> Result<()> {
         let fields = (chunk::COLUMN_INDEX_OFFSET, chunk::COLUMN_INDEX_LENGTH);
         let Some(index) = self.read_index(chunk, fields)? else { return Ok(()) };
-        self.put_index(chunk, fields, treatment, place, Module::ColumnIndex, &index)
+        self.put_parts(chunk, fields, treatment, place, &[(Module::ColumnIndex, &index)])
     }
 
     /// Writes an offset index with the page locations of the output.
@@ -136,7 +111,7 @@ impl<'w, S: ReadAt, W: Write> Writer<'w, S, W> {
             }
             Ok(())
         })?;
-        self.put_index(chunk, fields, treatment, place, Module::OffsetIndex, &index.encode())
+        self.put_parts(chunk, fields, treatment, place, &[(Module::OffsetIndex, &index.encode())])
     }
 
     fn read_index(&mut self, chunk: &Struct, (offset, len): (i16, i16)) -> Result<Option<Vec<u8>>> {
@@ -146,27 +121,31 @@ impl<'w, S: ReadAt, W: Write> Writer<'w, S, W> {
         }
     }
 
-    fn put_index(
+    /// Writes parts, encrypted if the column is encrypted, and sets the fields for their offset and length.
+    fn put_parts(
         &mut self,
-        chunk: &mut Struct,
+        holder: &mut Struct,
         (offset, len): (i16, i16),
         treatment: &Treatment,
         place: Place,
-        module: Module,
-        plain: &[u8],
+        parts: &[(Module, &[u8])],
     ) -> Result<()> {
         let start = self.at;
-        match treatment.key() {
-            None => self.put(plain)?,
-            Some(key) => {
+        let mut sealed = Vec::new();
+        if let Some(key) = treatment.key() {
+            let sealings = parts.iter().map(|&(module, plain)| {
                 let aad = self.aad.column(module, place);
-                let mut sealed = Vec::new();
-                seal(self.engine, &[Sealing { key, kind: Kind::Gcm, aad, plain }], &mut sealed)?;
-                self.put(&sealed)?;
-            }
+                Sealing { key, kind: Kind::Gcm, aad, plain }
+            });
+            seal(self.engine, &sealings.collect::<Vec<_>>(), &mut sealed)?;
+            self.put(&sealed)?;
+        } else {
+            parts.iter().try_for_each(|(_, plain)| self.put(plain))?;
         }
-        chunk.set(offset, Value::I64(start as i64));
-        chunk.set(len, Value::I32(length(self.at - start)?));
+        let what = || Error::Unsupported { what: "an index or a filter of 2 GiB or more".into() };
+        let written = i32::try_from(self.at - start).map_err(|_| what())?;
+        holder.set(offset, Value::I64(start as i64));
+        holder.set(len, Value::I32(written));
         Ok(())
     }
 
@@ -179,9 +158,4 @@ impl<'w, S: ReadAt, W: Write> Writer<'w, S, W> {
         self.source.read_exact_at(&mut part, start).map_err(read)?;
         Ok(part)
     }
-}
-
-fn length(len: u64) -> Result<i32> {
-    i32::try_from(len)
-        .map_err(|_| Error::Unsupported { what: "an index or a filter of 2 GiB or more".into() })
 }
