@@ -69,8 +69,6 @@ enum Run {
     Siv,
 }
 
-const GCM_FUSED: Option<[FusedAead; 2]> = Some([FusedAead::GcmSeal, FusedAead::GcmOpen]);
-
 /// The authenticated modes, in the order of [`Aead`].
 static TABLE: [Row; 6] = [
     Row {
@@ -84,7 +82,7 @@ static TABLE: [Row; 6] = [
         streams: true,
         max_strings: 1,
         max_data: gcm::MAX_DATA,
-        fused: GCM_FUSED,
+        fused: Some(gcm::FUSED),
         passes: [&[Pass::Ctr32, Pass::Ghash]; 2],
         run: Run::OneKey([gcm::seal, gcm::open]),
     },
@@ -160,7 +158,7 @@ static TABLE: [Row; 6] = [
         streams: true,
         max_strings: 1,
         max_data: gcm::MAX_DATA,
-        fused: GCM_FUSED,
+        fused: Some(gcm::FUSED),
         passes: [&[Pass::EcbEncrypt, Pass::Ctr32, Pass::Ghash]; 2],
         run: Run::OneKey([xaes::seal, xaes::open]),
     },
@@ -212,6 +210,11 @@ impl Aead {
         Some(if self.row().has_tag_first { (second, first) } else { (first, second) })
     }
 
+    /// Body and tag in the order in which they stand in one string.
+    pub fn in_order<'a>(self, body: &'a [u8], tag: &'a [u8]) -> [&'a [u8]; 2] {
+        if self.row().has_tag_first { [tag, body] } else { [body, tag] }
+    }
+
     /// True if the mode can run, by its fused AEAD or by its passes, on an executor that supports the operations for which
     /// `supports` returns true. `size` is the size of the AES key.
     pub fn is_supported(
@@ -251,7 +254,16 @@ impl Aead {
         self.run(executor, Direction::Decrypt, messages)
     }
 
-    fn run(self, executor: &dyn Executor, direction: Direction, messages: &mut [Message<'_>]) -> Result<()> {
+    /// [`Aead::seal`] or [`Aead::open`].
+    ///
+    /// # Errors
+    /// The errors of these functions.
+    pub fn run(
+        self,
+        executor: &dyn Executor,
+        direction: Direction,
+        messages: &mut [Message<'_>],
+    ) -> Result<()> {
         messages.iter_mut().for_each(|message| message.status = Status::Pending);
         if messages.iter().any(|message| message.key.mode != self) {
             return Err(Error::Order {
@@ -280,7 +292,7 @@ fn with_one_key(
     }
     let mut converted = messages.iter_mut().map(Message::as_aead_message).collect::<Result<Vec<_>>>()?;
     let outcome = run(executor, &mut converted);
-    let statuses: Vec<_> = converted.iter().map(|message| message.status).collect();
+    let statuses = crate::statuses(converted);
     set_statuses(messages, &statuses);
     outcome
 }

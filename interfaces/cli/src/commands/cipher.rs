@@ -1,11 +1,10 @@
 //! `lockstep cipher`: the command line of the raw modes, which [`crate::raw`] runs.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::{Args, ValueEnum, ValueHint};
+use lockstep::aead::Aead;
 use lockstep::hazmat::mode;
-use lockstep::hazmat::mode::aead::Aead;
 use lockstep::hazmat::mode::cbc_cts::Variant;
 use lockstep::quoted;
 use lockstep::text::to_utf8;
@@ -144,15 +143,22 @@ impl Mode {
         })
     }
 
+    /// The authenticated modes.
+    fn aead(self) -> Option<Aead> {
+        Some(match self {
+            Mode::Gcm => Aead::Gcm,
+            Mode::Ccm => Aead::Ccm,
+            Mode::GcmSiv => Aead::GcmSiv,
+            Mode::Ocb => Aead::Ocb,
+            Mode::Siv => Aead::Siv,
+            Mode::Xaes => Aead::Xaes,
+            _ => return None,
+        })
+    }
+
     /// The modes that process the whole input at once. GCM does so only to decrypt.
     fn whole(self, cts: Option<CtsMode>) -> Option<WholeMode> {
         Some(match self {
-            Mode::Gcm => WholeMode::Aead(Aead::Gcm),
-            Mode::Ccm => WholeMode::Aead(Aead::Ccm),
-            Mode::GcmSiv => WholeMode::Aead(Aead::GcmSiv),
-            Mode::Ocb => WholeMode::Aead(Aead::Ocb),
-            Mode::Siv => WholeMode::Aead(Aead::Siv),
-            Mode::Xaes => WholeMode::Aead(Aead::Xaes),
             Mode::Hctr2 => WholeMode::Hctr2,
             Mode::CbcCts => WholeMode::CbcCts(match cts.unwrap_or(CtsMode::Cs1) {
                 CtsMode::Cs1 => Variant::Cs1,
@@ -161,12 +167,8 @@ impl Mode {
             }),
             Mode::Kw => WholeMode::KeyWrap,
             Mode::Kwp => WholeMode::KeyWrapPadded,
-            _ => return None,
+            _ => return self.aead().map(WholeMode::Aead),
         })
-    }
-
-    fn is_aead(self) -> bool {
-        matches!(self, Mode::Gcm | Mode::Ccm | Mode::GcmSiv | Mode::Ocb | Mode::Siv | Mode::Xaes)
     }
 
     fn is_mac(self) -> bool {
@@ -179,11 +181,9 @@ impl Mode {
 
     /// Checks the length of a tag. The error has the possible lengths, in words.
     fn check_tag_len(self, bytes: usize) -> std::result::Result<(), &'static str> {
-        let (is_lawful, expected) = match self {
-            Mode::Gcm => (matches!(bytes, 4 | 8 | 12..=16), "4, 8 or 12 to 16"),
-            Mode::Ccm => (matches!(bytes, 4 | 6 | 8 | 10 | 12 | 14 | 16), "4, 6, 8, 10, 12, 14 or 16"),
-            Mode::GcmSiv | Mode::Siv | Mode::Xaes => (bytes == 16, "16"),
-            _ => (matches!(bytes, 1..=16), "1 to 16"),
+        let (is_lawful, expected) = match self.aead() {
+            Some(aead) => (aead.row().tags.contains(bytes), aead.row().tags.words),
+            None => (matches!(bytes, 1..=16), "1 to 16"),
         };
         if is_lawful { Ok(()) } else { Err(expected) }
     }
@@ -202,7 +202,7 @@ pub(crate) fn run(args: &Cipher) -> Result<()> {
     let key_file: Vec<_> = args.key_file.iter().map(|path| ("key file", path.as_path())).collect();
     sources::check(&args.output, &args.input, &key_file)?;
     let raw = Raw {
-        planner: Arc::clone(args.engine.engine_for(&args.messages)?.planner()),
+        engine: args.engine.engine_for(&args.messages)?,
         decrypt: args.decrypt,
         key: key(args)?,
         iv: hex("--iv-hex", args.iv_hex.as_deref())?.to_vec(),
@@ -223,7 +223,7 @@ pub(crate) fn run(args: &Cipher) -> Result<()> {
     } else {
         "encrypted"
     };
-    job::run(&raw.planner, &args.messages, input.len(), verb, output, |output, report| {
+    job::run(raw.engine.planner(), &args.messages, input.len(), verb, output, |output, report| {
         let pipe = raw::Pipe { input: &input, output, report };
         let plaintext = match (args.mode, args.mode.cipher()) {
             (_, Some(cipher)) => raw.cipher(cipher, !args.no_padding, pipe),
@@ -242,27 +242,28 @@ pub(crate) fn run(args: &Cipher) -> Result<()> {
 /// data would believe that they are authenticated.
 fn check(args: &Cipher) -> Result<()> {
     let mode = args.mode;
-    let aead = mode.is_aead();
+    let aead = mode.aead().map(Aead::row);
     let name = mode.name();
-    if mode.takes_iv() && mode != Mode::Siv && args.iv_hex.is_none() {
+    let nonce_is_optional = aead.is_some_and(|row| row.nonces.contains(0));
+    if mode.takes_iv() && !nonce_is_optional && args.iv_hex.is_none() {
         return Err(failed(format!("{name} needs an IV: give --iv-hex")));
     }
     if !mode.takes_iv() && args.iv_hex.is_some() {
         return Err(failed(format!("{name} has no IV: leave out --iv-hex")));
     }
-    if !args.aad_hex.is_empty() && !aead {
+    if !args.aad_hex.is_empty() && aead.is_none() {
         return Err(failed(format!("{name} takes no associated data: leave out --aad-hex")));
     }
-    if args.aad_hex.len() > 1 && mode != Mode::Siv {
+    if args.aad_hex.len() > 1 && aead.is_some_and(|row| row.max_strings == 1) {
         return Err(failed(format!("{name} takes one string of associated data: give --aad-hex once")));
     }
-    if mode == Mode::Siv && args.iv_hex.as_deref() == Some("") {
+    if nonce_is_optional && args.iv_hex.as_deref() == Some("") {
         return Err(failed("an empty nonce is no nonce: leave out --iv-hex, or give a nonce"));
     }
     if args.cts_mode.is_some() && mode != Mode::CbcCts {
         return Err(failed(format!("{name} has no ciphertext stealing of CBC: leave out --cts-mode")));
     }
-    if args.tag_len.is_some() && !aead && !mode.is_mac() {
+    if args.tag_len.is_some() && aead.is_none() && !mode.is_mac() {
         return Err(failed(format!("{name} has no tag: leave out --tag-len")));
     }
     if let Some(bytes) = args.tag_len

@@ -98,6 +98,8 @@ class AESSIV:
         self, data: Buffer | Tensor, associated_data: list[Buffer] | list[bytes] | None, buf: Buffer | Tensor
     ) -> int: ...
 
+AEADS: tuple[type, ...]
+
 _Strings = Buffer | tuple[Buffer, int] | list[Buffer | None] | None
 
 def many_in_list(

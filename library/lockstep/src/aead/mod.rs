@@ -64,7 +64,7 @@ mod caller;
 mod key;
 mod small;
 
-pub use batch::{open, seal};
+pub use batch::{open, run, seal};
 pub use caller::{Caller, CallingThread, INLINE_LIMIT};
 pub use key::Key;
 pub use lockstep_core::data::{Data, HostData};

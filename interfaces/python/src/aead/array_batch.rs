@@ -1,27 +1,28 @@
 //! Authenticated encryption of many messages in one array: `lockstep.tensor.seal` and `open`.
 //!
-//! On a device GCM takes a `Table`, whose arrays describe the messages; `modes` has the other modes. What the host supplies (a key, nonces, offsets) is in page-locked memory,
+//! On a device GCM takes a `Table`, whose arrays describe the messages; `array_modes` has the other modes. What the host supplies (a key, nonces, offsets) is in page-locked memory,
 //! which the device reads at its address (unified addressing), so nothing waits for earlier work on the stream.
 
 use std::ops::Range;
 
+use lockstep::aead::{
+    Aead, AeadKey, Data, Direction, Error as CoreError, Message, Result as CoreResult, Status, Tag,
+};
+use lockstep::hazmat::KeySize;
 use lockstep::hazmat::backend::DeviceId;
-use lockstep::hazmat::data::{Data, DeviceSlice, PinnedBuffer};
-use lockstep::hazmat::mode::aead::Message;
-use lockstep::hazmat::mode::{Aead, AeadKey, Executor};
+use lockstep::hazmat::data::{DeviceSlice, PinnedBuffer};
+use lockstep::hazmat::mode::Executor;
 use lockstep::hazmat::timing::Shape;
-use lockstep::hazmat::work::{FusedAead, Operation, Status, Table, Tag, Task, Work};
-use lockstep::hazmat::{Error as CoreError, KeySize, Result as CoreResult};
+use lockstep::hazmat::work::{FusedAead, Operation, Table, Task, Work};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::background;
-use super::import::{Imported, Keep, Place};
+use super::{Class, TAG, mode_of_class};
 use crate::buffer::{input, read_shared, slice, slice_mut};
 use crate::engine;
 use crate::error::from_core;
 use crate::forks::detached;
-use crate::modes::{TAG, class_name, mode_of_class};
+use crate::tensor::{Imported, Keep, Place, start_in_background};
 
 /// The bytes of a nonce of GCM.
 const NONCE: usize = 12;
@@ -101,14 +102,14 @@ pub(crate) fn tensor_batch(
 
 /// The bytes of a mode's nonces in an array.
 fn nonce_len(mode: Aead) -> PyResult<usize> {
-    match mode {
-        Aead::Gcm | Aead::GcmSiv | Aead::Ocb | Aead::Ccm => Ok(NONCE),
-        Aead::Xaes => Ok(24),
-        Aead::Siv => Err(PyValueError::new_err(format!(
+    let nonces = mode.row().nonces;
+    if nonces.contains(0) {
+        return Err(PyValueError::new_err(format!(
             "messages in one array cannot be encrypted by {}: call its encrypt for each message",
-            class_name(mode)
-        ))),
+            Class::of(mode).name
+        )));
     }
+    Ok(if nonces.contains(NONCE) { NONCE } else { *nonces.ranges[0].start() })
 }
 
 /// The bytes from one nonce to the next, and the number of nonces.
@@ -206,7 +207,6 @@ impl Call {
         // except `from` for work in place, whose slice is not used then. When opening, the tags are only read.
         let call = unsafe {
             HostCall {
-                mode: self.mode,
                 ranges: &self.ranges,
                 keys: keys_of(self.mode, input(key, &mut key_copy), self.key_len).map_err(from_core)?,
                 nonces: input(nonces, &mut nonces_copy)
@@ -252,7 +252,7 @@ impl Call {
         let (stream, shape) = (self.from.stream, Shape::of(self.ranges.iter().map(|range| range.len())));
         let arrays = [self.key, self.nonces, self.from, self.to, self.tags, self.status];
         let keep: Vec<Keep> = arrays.into_iter().filter_map(Imported::into_keep).collect();
-        background::start(py, keep, move |submitted| {
+        start_in_background(py, keep, move |submitted| {
             let plan = engine.planner().plan(operation, table.key_size, shape, Some(device))?;
             let work = Work { stream, task: Task::Table(operation, Box::new(table)) };
             let completion = plan.submit(work)?;
@@ -354,7 +354,6 @@ pub(super) fn keys_of(mode: Aead, keys: &[u8], len: usize) -> CoreResult<Vec<Aea
 
 /// The arrays of a call on the host.
 struct HostCall<'a> {
-    mode: Aead,
     ranges: &'a [Range<usize>],
     /// One key, or one for each message.
     keys: Vec<AeadKey>,
@@ -373,7 +372,8 @@ enum Tags<'a> {
 
 impl HostCall<'_> {
     fn run(self, engine: &lockstep::Engine) -> CoreResult<()> {
-        let seals = matches!(self.tags, Tags::Write(_));
+        let direction =
+            if matches!(self.tags, Tags::Write(_)) { Direction::Encrypt } else { Direction::Decrypt };
         let tags: Box<dyn Iterator<Item = Tag<'_>>> = match self.tags {
             Tags::Write(tags) => Box::new(tags.chunks_exact_mut(TAG).map(Tag::Write)),
             Tags::Read(tags) => Box::new(tags.chunks_exact(TAG).map(Tag::Expect)),
@@ -392,8 +392,7 @@ impl HostCall<'_> {
             let nonce = self.nonces[index];
             messages.push(Message { key, nonce, aad: &[], data, tag, status: Status::Pending });
         }
-        let run = if seals { Aead::seal } else { Aead::open };
-        let outcome = run(self.mode, engine.planner(), &mut messages);
+        let outcome = lockstep::aead::run(engine, direction, &mut messages);
         for (byte, message) in self.status.iter_mut().zip(&messages) {
             *byte = message.status as u8;
         }

@@ -2,24 +2,22 @@
 //!
 //! Keys, nonces and tags pass through the host, and the call waits for the end of the work. The data stay on the device.
 
+use lockstep::aead::{Data, Direction, Error as CoreError, Message, Result as CoreResult, Status, Tag};
 use lockstep::hazmat::backend::{DeviceId, DeviceMemory};
-use lockstep::hazmat::data::{Data, DeviceSlice};
-use lockstep::hazmat::mode::Aead;
-use lockstep::hazmat::mode::aead::Message;
+use lockstep::hazmat::data::DeviceSlice;
 use lockstep::hazmat::planner::OnStream;
-use lockstep::hazmat::work::{Status, Stream, Tag};
-use lockstep::hazmat::{Error as CoreError, Result as CoreResult};
+use lockstep::hazmat::work::Stream;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use zeroize::Zeroizing;
 
-use super::batch::{Call, keys_of};
-use super::import::{Imported, Place};
+use super::TAG;
+use super::array_batch::{Call, keys_of};
 use crate::buffer::read_shared;
 use crate::engine;
 use crate::error::from_core;
 use crate::forks::detached;
-use crate::modes::TAG;
+use crate::tensor::{Imported, Place};
 
 /// The bytes of an array, which the host reads.
 enum Source<'a> {
@@ -90,8 +88,8 @@ impl Call {
                 Ok(Message { key, nonce, aad: &[], data, tag, status: Status::Pending })
             });
             let mut messages = messages.collect::<CoreResult<Vec<_>>>()?;
-            let run = if seals { Aead::seal } else { Aead::open };
-            let outcome = run(mode, &executor, &mut messages);
+            let direction = if seals { Direction::Encrypt } else { Direction::Decrypt };
+            let outcome = mode.run(&executor, direction, &mut messages);
             let statuses: Vec<u8> = messages.iter().map(|message| message.status as u8).collect();
             match outcome {
                 // The statuses show which messages are not authentic.
