@@ -43,6 +43,8 @@ pub struct Row {
     key_words: &'static str,
     /// The lengths of nonces.
     pub nonces: Lengths,
+    /// True if a message need not have a nonce: an empty nonce is none.
+    pub nonce_is_optional: bool,
     /// The lengths of tags.
     pub tags: Lengths,
     /// True if the tag stands before the ciphertext when both are one string. Otherwise it follows the ciphertext.
@@ -69,22 +71,36 @@ enum Run {
     Siv,
 }
 
+/// The properties that most modes have.
+const USUAL: Row = Row {
+    mode: Aead::Gcm,
+    name: "",
+    key_lengths: &[16, 24, 32],
+    key_words: "a key of 16, 24 or 32 bytes",
+    nonces: gcm::NONCES,
+    nonce_is_optional: false,
+    tags: FULL_TAGS,
+    has_tag_first: false,
+    streams: false,
+    max_strings: 1,
+    max_data: u64::MAX,
+    fused: None,
+    passes: [&[]; 2],
+    run: Run::Siv,
+};
+
 /// The authenticated modes, in the order of [`Aead`].
-static TABLE: [Row; 6] = [
+static TABLE: [Row; Aead::ALL.len()] = [
     Row {
         mode: Aead::Gcm,
         name: "GCM",
-        key_lengths: &[16, 24, 32],
-        key_words: "a key of 16, 24 or 32 bytes",
-        nonces: gcm::NONCES,
         tags: gcm::TAGS,
-        has_tag_first: false,
         streams: true,
-        max_strings: 1,
         max_data: gcm::MAX_DATA,
         fused: Some(gcm::FUSED),
         passes: [&[Pass::Ctr32, Pass::Ghash]; 2],
         run: Run::OneKey([gcm::seal, gcm::open]),
+        ..USUAL
     },
     Row {
         mode: Aead::GcmSiv,
@@ -92,60 +108,46 @@ static TABLE: [Row; 6] = [
         key_lengths: &[16, 32],
         key_words: "a key of 16 or 32 bytes",
         nonces: Lengths { ranges: &[12..=12], words: "12" },
-        tags: FULL_TAGS,
-        has_tag_first: false,
-        streams: false,
-        max_strings: 1,
         max_data: gcm_siv::MAX_DATA,
         fused: Some([FusedAead::GcmSivSeal, FusedAead::GcmSivOpen]),
         passes: [&[Pass::EcbEncrypt, Pass::CtrLittle32, Pass::Polyval]; 2],
         run: Run::OneKey([gcm_siv::seal, gcm_siv::open]),
+        ..USUAL
     },
     Row {
         mode: Aead::Ocb,
         name: "OCB3",
-        key_lengths: &[16, 24, 32],
-        key_words: "a key of 16, 24 or 32 bytes",
         nonces: Lengths { ranges: &[1..=15], words: "1 to 15" },
         tags: Lengths { ranges: &[1..=16], words: "1 to 16" },
-        has_tag_first: false,
         streams: true,
-        max_strings: 1,
         max_data: ocb::MAX_DATA,
         fused: Some([FusedAead::OcbSeal, FusedAead::OcbOpen]),
         passes: [&[Pass::EcbEncrypt], &[Pass::EcbEncrypt, Pass::EcbDecrypt]],
         run: Run::OneKey([ocb::seal, ocb::open]),
+        ..USUAL
     },
     Row {
         mode: Aead::Siv,
         name: "SIV",
         key_lengths: &[32, 48, 64],
         key_words: "a key of 32, 48 or 64 bytes",
-        nonces: Lengths { ranges: &[0..=usize::MAX], words: "any number of" },
-        tags: FULL_TAGS,
+        nonces: ANY_NONCES,
+        nonce_is_optional: true,
         // RFC 5297, section 2.6.
         has_tag_first: true,
-        streams: false,
         max_strings: siv::MAX_STRINGS,
-        max_data: u64::MAX,
-        fused: None,
         passes: [&[Pass::CbcMac, Pass::Ctr, Pass::EcbEncrypt]; 2],
         run: Run::Siv,
+        ..USUAL
     },
     Row {
         mode: Aead::Ccm,
         name: "CCM",
-        key_lengths: &[16, 24, 32],
-        key_words: "a key of 16, 24 or 32 bytes",
         nonces: ccm::NONCES,
         tags: ccm::TAGS,
-        has_tag_first: false,
-        streams: false,
-        max_strings: 1,
-        max_data: u64::MAX,
-        fused: None,
         passes: [&[Pass::Ctr, Pass::CbcMac]; 2],
         run: Run::OneKey([ccm::seal, ccm::open]),
+        ..USUAL
     },
     Row {
         mode: Aead::Xaes,
@@ -153,14 +155,12 @@ static TABLE: [Row; 6] = [
         key_lengths: &[32],
         key_words: "a key of 32 bytes",
         nonces: xaes::NONCES,
-        tags: FULL_TAGS,
-        has_tag_first: false,
         streams: true,
-        max_strings: 1,
         max_data: gcm::MAX_DATA,
         fused: Some(gcm::FUSED),
         passes: [&[Pass::EcbEncrypt, Pass::Ctr32, Pass::Ghash]; 2],
         run: Run::OneKey([xaes::seal, xaes::open]),
+        ..USUAL
     },
 ];
 
@@ -302,6 +302,9 @@ impl std::fmt::Display for Aead {
         f.write_str(self.name())
     }
 }
+
+/// Nonces of any length.
+const ANY_NONCES: Lengths = Lengths { ranges: &[0..=usize::MAX], words: "any number of" };
 
 /// The tags of modes that have only tags of 16 bytes.
 const FULL_TAGS: Lengths = Lengths { ranges: &[16..=16], words: "16" };

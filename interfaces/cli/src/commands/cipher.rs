@@ -244,7 +244,7 @@ fn check(args: &Cipher) -> Result<()> {
     let mode = args.mode;
     let aead = mode.aead().map(Aead::row);
     let name = mode.name();
-    let nonce_is_optional = aead.is_some_and(|row| row.nonces.contains(0));
+    let nonce_is_optional = aead.is_some_and(|row| row.nonce_is_optional);
     if mode.takes_iv() && !nonce_is_optional && args.iv_hex.is_none() {
         return Err(failed(format!("{name} needs an IV: give --iv-hex")));
     }

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use lockstep::aead::{
-    Aead, AeadKey, Data, Direction, Error as CoreError, Message, Result as CoreResult, Status, Tag,
+    self, Aead, AeadKey, Data, Direction, Error as CoreError, Message, Result as CoreResult, Status, Tag,
 };
 use lockstep::hazmat::KeySize;
 use lockstep::hazmat::backend::DeviceId;
@@ -17,11 +17,10 @@ use lockstep::hazmat::work::{FusedAead, Operation, Table, Task, Work};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::{Class, TAG, mode_of_class};
+use super::{Attached, Class, TAG, mode_of_class};
 use crate::buffer::{input, read_shared, slice, slice_mut};
 use crate::engine;
 use crate::error::from_core;
-use crate::forks::detached;
 use crate::tensor::{Imported, Keep, Place, start_in_background};
 
 /// The bytes of a nonce of GCM.
@@ -93,23 +92,24 @@ pub(crate) fn tensor_batch(
     let status = Imported::write(status, stream)?;
     let call = Call { mode, key, nonces, from, to, tags, status, ranges, key_len, nonce_len, nonce_stride };
     call.check(seals)?;
+    let direction = if seals { Direction::Encrypt } else { Direction::Decrypt };
     match call.from.device() {
-        None => call.on_host(py, seals),
-        Some(device) if mode == Aead::Gcm => call.on_device(py, seals, device),
-        Some(device) => call.by_host(py, seals, device),
+        None => call.on_host(py, direction),
+        Some(device) if mode == Aead::Gcm => call.on_device(py, direction, device),
+        Some(device) => call.by_host(py, direction, device),
     }
 }
 
 /// The bytes of a mode's nonces in an array.
 fn nonce_len(mode: Aead) -> PyResult<usize> {
-    let nonces = mode.row().nonces;
-    if nonces.contains(0) {
+    let row = mode.row();
+    if row.nonce_is_optional {
         return Err(PyValueError::new_err(format!(
             "messages in one array cannot be encrypted by {}: call its encrypt for each message",
             Class::of(mode).name
         )));
     }
-    Ok(if nonces.contains(NONCE) { NONCE } else { *nonces.ranges[0].start() })
+    Ok(if row.nonces.contains(NONCE) { NONCE } else { *row.nonces.ranges[0].start() })
 }
 
 /// The bytes from one nonce to the next, and the number of nonces.
@@ -192,8 +192,7 @@ impl Call {
         Ok(())
     }
 
-    fn on_host(self, py: Python<'_>, seals: bool) -> PyResult<()> {
-        let engine = engine::current(py)?;
+    fn on_host(self, py: Python<'_>, direction: Direction) -> PyResult<()> {
         let host = |array: &Imported| match array.place {
             Place::Host(memory) => Ok(memory),
             Place::Device(_) => Err(PyValueError::new_err("all arrays must be on the host")),
@@ -205,28 +204,50 @@ impl Call {
         let is_in_place = from.start == to.start;
         // SAFETY: the memory is valid while the arrays are imported, and `check` has found that what is written overlaps nothing,
         // except `from` for work in place, whose slice is not used then. When opening, the tags are only read.
-        let call = unsafe {
-            HostCall {
-                ranges: &self.ranges,
-                keys: keys_of(self.mode, input(key, &mut key_copy), self.key_len).map_err(from_core)?,
-                nonces: input(nonces, &mut nonces_copy)
-                    .chunks_exact(self.nonce_stride)
-                    .map(|row| &row[..self.nonce_len])
-                    .collect(),
-                from: (!is_in_place).then(|| slice(from)),
-                to: slice_mut(to),
-                tags: if seals {
-                    Tags::Write(slice_mut(tags))
-                } else {
-                    Tags::Read(input(tags, &mut tags_copy))
-                },
-                status: slice_mut(status),
+        let (keys, nonces, from, to, status) = unsafe {
+            (
+                keys_of(self.mode, input(key, &mut key_copy), self.key_len).map_err(from_core)?,
+                input(nonces, &mut nonces_copy),
+                (!is_in_place).then(|| slice(from)),
+                slice_mut(to),
+                slice_mut(status),
+            )
+        };
+        // SAFETY: as above.
+        let tags: Box<dyn Iterator<Item = Tag<'_>>> = unsafe {
+            match direction {
+                Direction::Encrypt => Box::new(slice_mut(tags).chunks_exact_mut(TAG).map(Tag::Write)),
+                Direction::Decrypt => {
+                    Box::new(input(tags, &mut tags_copy).chunks_exact(TAG).map(Tag::Expect))
+                }
             }
         };
-        detached(py, || call.run(&engine)).map_err(from_core)
+        let (mut rest, mut at) = (to, 0);
+        let mut messages = Vec::with_capacity(self.ranges.len());
+        for (index, (range, tag)) in self.ranges.iter().zip(tags).enumerate() {
+            let (_, tail) = std::mem::take(&mut rest).split_at_mut(range.start - at);
+            let (part, tail) = tail.split_at_mut(range.len());
+            (rest, at) = (tail, range.end);
+            let data = match from {
+                Some(from) => Data::copy(&from[range.clone()], part).map_err(from_core)?,
+                None => Data::in_place(part),
+            };
+            let key = &keys[if keys.len() == 1 { 0 } else { index }];
+            let nonce = &nonces[index * self.nonce_stride..][..self.nonce_len];
+            messages.push(Message { key, nonce, aad: &[], data, tag, status: Status::Pending });
+        }
+        let outcome = aead::run(&Attached(py), direction, &mut messages);
+        for (byte, message) in status.iter_mut().zip(&messages) {
+            *byte = message.status as u8;
+        }
+        match outcome {
+            // The statuses show which messages are not authentic.
+            Ok(()) | Err(CoreError::AuthenticationFailed) => Ok(()),
+            Err(error) => Err(from_core(error)),
+        }
     }
 
-    fn on_device(self, py: Python<'_>, seals: bool, device: DeviceId) -> PyResult<()> {
+    fn on_device(self, py: Python<'_>, direction: Direction, device: DeviceId) -> PyResult<()> {
         let engine = engine::current(py)?;
         let count = self.ranges.len();
         if count == 0 {
@@ -248,7 +269,10 @@ impl Call {
         }
         let pinned = self.described(&engine, device)?;
         let table = self.table(&pinned)?;
-        let operation = Operation::Fused(if seals { FusedAead::GcmSeal } else { FusedAead::GcmOpen });
+        let operation = Operation::Fused(match direction {
+            Direction::Encrypt => FusedAead::GcmSeal,
+            Direction::Decrypt => FusedAead::GcmOpen,
+        });
         let (stream, shape) = (self.from.stream, Shape::of(self.ranges.iter().map(|range| range.len())));
         let arrays = [self.key, self.nonces, self.from, self.to, self.tags, self.status];
         let keep: Vec<Keep> = arrays.into_iter().filter_map(Imported::into_keep).collect();
@@ -350,56 +374,4 @@ struct Places {
 /// Those of [`AeadKey::new`].
 pub(super) fn keys_of(mode: Aead, keys: &[u8], len: usize) -> CoreResult<Vec<AeadKey>> {
     keys.chunks_exact(len).map(|key| AeadKey::new(mode, key)).collect()
-}
-
-/// The arrays of a call on the host.
-struct HostCall<'a> {
-    ranges: &'a [Range<usize>],
-    /// One key, or one for each message.
-    keys: Vec<AeadKey>,
-    nonces: Vec<&'a [u8]>,
-    /// The input; None in place.
-    from: Option<&'a [u8]>,
-    to: &'a mut [u8],
-    tags: Tags<'a>,
-    status: &'a mut [u8],
-}
-
-enum Tags<'a> {
-    Write(&'a mut [u8]),
-    Read(&'a [u8]),
-}
-
-impl HostCall<'_> {
-    fn run(self, engine: &lockstep::Engine) -> CoreResult<()> {
-        let direction =
-            if matches!(self.tags, Tags::Write(_)) { Direction::Encrypt } else { Direction::Decrypt };
-        let tags: Box<dyn Iterator<Item = Tag<'_>>> = match self.tags {
-            Tags::Write(tags) => Box::new(tags.chunks_exact_mut(TAG).map(Tag::Write)),
-            Tags::Read(tags) => Box::new(tags.chunks_exact(TAG).map(Tag::Expect)),
-        };
-        let (mut rest, mut at) = (self.to, 0);
-        let mut messages = Vec::with_capacity(self.ranges.len());
-        for (index, (range, tag)) in self.ranges.iter().zip(tags).enumerate() {
-            let (_, tail) = std::mem::take(&mut rest).split_at_mut(range.start - at);
-            let (part, tail) = tail.split_at_mut(range.len());
-            (rest, at) = (tail, range.end);
-            let data = match self.from {
-                Some(from) => Data::copy(&from[range.clone()], part)?,
-                None => Data::in_place(part),
-            };
-            let key = &self.keys[if self.keys.len() == 1 { 0 } else { index }];
-            let nonce = self.nonces[index];
-            messages.push(Message { key, nonce, aad: &[], data, tag, status: Status::Pending });
-        }
-        let outcome = lockstep::aead::run(engine, direction, &mut messages);
-        for (byte, message) in self.status.iter_mut().zip(&messages) {
-            *byte = message.status as u8;
-        }
-        match outcome {
-            // The statuses show which messages are not authentic.
-            Err(CoreError::AuthenticationFailed) => Ok(()),
-            outcome => outcome,
-        }
-    }
 }

@@ -52,7 +52,7 @@ impl Source<'_> {
 
 impl Call {
     /// The call on a device, which has ended when this function returns.
-    pub(super) fn by_host(&self, py: Python<'_>, seals: bool, device: DeviceId) -> PyResult<()> {
+    pub(super) fn by_host(&self, py: Python<'_>, direction: Direction, device: DeviceId) -> PyResult<()> {
         let engine = engine::current(py)?;
         if self.ranges.is_empty() {
             return Ok(());
@@ -74,12 +74,12 @@ impl Call {
             let keys = keys_of(mode, &key.read(memory, stream)?, key_len)?;
             let nonces = nonces.read(memory, stream)?;
             let mut tag_bytes = vec![0; tags.len()];
-            if !seals {
-                memory.download(&tags, &mut tag_bytes, stream)?;
-            }
-            let parts: Box<dyn Iterator<Item = Tag<'_>>> = match seals {
-                true => Box::new(tag_bytes.chunks_exact_mut(TAG).map(Tag::Write)),
-                false => Box::new(tag_bytes.chunks_exact(TAG).map(Tag::Expect)),
+            let parts: Box<dyn Iterator<Item = Tag<'_>>> = match direction {
+                Direction::Encrypt => Box::new(tag_bytes.chunks_exact_mut(TAG).map(Tag::Write)),
+                Direction::Decrypt => {
+                    memory.download(&tags, &mut tag_bytes, stream)?;
+                    Box::new(tag_bytes.chunks_exact(TAG).map(Tag::Expect))
+                }
             };
             let messages = ranges.iter().zip(parts).enumerate().map(|(index, (range, tag))| {
                 let key = &keys[if keys.len() == 1 { 0 } else { index }];
@@ -88,15 +88,14 @@ impl Call {
                 Ok(Message { key, nonce, aad: &[], data, tag, status: Status::Pending })
             });
             let mut messages = messages.collect::<CoreResult<Vec<_>>>()?;
-            let direction = if seals { Direction::Encrypt } else { Direction::Decrypt };
             let outcome = mode.run(&executor, direction, &mut messages);
             let statuses: Vec<u8> = messages.iter().map(|message| message.status as u8).collect();
             match outcome {
                 // The statuses show which messages are not authentic.
-                Err(CoreError::AuthenticationFailed) if !seals => {}
-                outcome => outcome?,
+                Ok(()) | Err(CoreError::AuthenticationFailed) => {}
+                Err(error) => return Err(error),
             }
-            if seals {
+            if direction == Direction::Encrypt {
                 memory.upload(&tag_bytes, &tags, stream)?;
             }
             memory.upload(&statuses, &status, stream)

@@ -10,8 +10,8 @@ use lockstep::hazmat::work::Stream;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::{Cipher, TAG};
 use super::call::{Header, check_output, not_opened};
+use super::{Cipher, TAG};
 use crate::engine;
 use crate::error::from_core;
 use crate::forks::detached;
