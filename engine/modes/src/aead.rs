@@ -9,7 +9,7 @@ use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Status, Tag};
 
 use crate::executor::Executor;
 use crate::siv::{SivKey, SivMessage};
-use crate::{Direction, ccm, gcm, gcm_siv, ocb, siv, xaes};
+use crate::{Direction, ccm, eax, gcm, gcm_siv, ocb, siv, xaes};
 
 pub use crate::lengths::Lengths;
 
@@ -28,6 +28,8 @@ pub enum Aead {
     Ccm,
     /// XAES-256-GCM (C2SP): [`xaes`].
     Xaes,
+    /// EAX (Bellare, Rogaway and Wagner, 2004): [`eax`].
+    Eax,
 }
 
 /// The properties of an authenticated mode.
@@ -162,11 +164,22 @@ static TABLE: [Row; Aead::ALL.len()] = [
         run: Run::OneKey([xaes::seal, xaes::open]),
         ..USUAL
     },
+    Row {
+        mode: Aead::Eax,
+        name: "EAX",
+        nonces: ANY_NONCES,
+        tags: eax::TAGS,
+        streams: true,
+        passes: [&[Pass::Ctr, Pass::CbcMac]; 2],
+        run: Run::OneKey([eax::seal, eax::open]),
+        ..USUAL
+    },
 ];
 
 impl Aead {
     /// All authenticated modes.
-    pub const ALL: [Aead; 6] = [Aead::Gcm, Aead::GcmSiv, Aead::Ocb, Aead::Siv, Aead::Ccm, Aead::Xaes];
+    pub const ALL: [Aead; 7] =
+        [Aead::Gcm, Aead::GcmSiv, Aead::Ocb, Aead::Siv, Aead::Ccm, Aead::Xaes, Aead::Eax];
 
     /// The properties of the mode.
     #[inline]

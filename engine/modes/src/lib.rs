@@ -1,7 +1,7 @@
 //! The AES modes of operation, each composed of passes that an [`Executor`] runs.
 //!
 //! [`Cipher`] implements the modes without authentication, for one message or a batch. [`hctr2`] and [`cbc_cts`] (CBC with
-//! ciphertext stealing) implement two more. [`gcm`], [`gcm_siv`], [`ocb`], [`siv`], [`xaes`] and [`ccm`] implement the
+//! ciphertext stealing) implement two more. [`gcm`], [`gcm_siv`], [`ocb`], [`siv`], [`xaes`], [`ccm`] and [`eax`] implement the
 //! authenticated modes, and [`aead`] has a common type for these. [`key_wrap`] wraps keys. [`cmac`] and [`gcm::gmac`]
 //! compute MACs. These functions take whole messages and return when the messages have been processed. [`stream`] has the
 //! incremental forms, which use the engine of [`incremental`].
@@ -13,6 +13,7 @@ pub mod cbc_cts;
 pub mod ccm;
 mod cipher;
 pub mod cmac;
+pub mod eax;
 pub mod executor;
 pub mod gcm;
 pub mod gcm_siv;

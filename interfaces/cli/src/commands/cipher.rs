@@ -27,7 +27,7 @@ for anything you want to keep safe.
 
 - Most of these modes do not authenticate: changes of the ciphertext change the plaintext and are not detected. \
 ECB also reveals which blocks are equal.
-- An IV that is used twice with the same key reveals plaintexts in CTR, OFB, GCM, OCB and CCM; with GCM and OCB it also allows \
+- An IV that is used twice with the same key reveals plaintexts in CTR, OFB, GCM, OCB, CCM and EAX; with GCM and OCB it also allows \
 forgery.
 - A key given by --key-hex is visible to all users of this machine while the command runs, and remains in the history \
 of the shell. Use --key-file for secret keys.";
@@ -57,7 +57,7 @@ pub(crate) struct Cipher {
     key_file: Option<PathBuf>,
 
     /// The IV, nonce, initial counter or tweak in hex: 16 bytes; for GCM and GMAC any length (12 bytes recommended); for
-    /// GCM-SIV 12 bytes; for CCM 7 to 13; for OCB 1 to 15; for XAES 24; for HCTR2 any length; for SIV any length or none
+    /// GCM-SIV 12 bytes; for CCM 7 to 13; for OCB 1 to 15; for XAES 24; for EAX and HCTR2 any length; for SIV any length or none
     #[arg(long, value_name = "HEX")]
     iv_hex: Option<String>,
 
@@ -65,7 +65,7 @@ pub(crate) struct Cipher {
     #[arg(long, value_name = "HEX")]
     aad_hex: Vec<String>,
 
-    /// For GCM, CCM, OCB and the MACs: length of the tag in bytes [default: 16]
+    /// For GCM, CCM, OCB, EAX and the MACs: length of the tag in bytes [default: 16]
     ///
     /// The tag follows the ciphertext; that of SIV precedes it.
     #[arg(long, value_name = "BYTES")]
@@ -110,6 +110,7 @@ enum Mode {
     Ocb,
     Siv,
     Xaes,
+    Eax,
     Hctr2,
     CbcCts,
     Kw,
@@ -152,6 +153,7 @@ impl Mode {
             Mode::Ocb => Aead::Ocb,
             Mode::Siv => Aead::Siv,
             Mode::Xaes => Aead::Xaes,
+            Mode::Eax => Aead::Eax,
             _ => return None,
         })
     }

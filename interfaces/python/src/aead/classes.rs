@@ -31,6 +31,7 @@ static CLASSES: [Class; Aead::ALL.len()] = [
     Class { name: "AESSIV", nonces: 0..=usize::MAX, takes_short_tags: false },
     Class { name: "AESCCM", nonces: 7..=13, takes_short_tags: true },
     Class { name: "XAES256GCM", nonces: 24..=24, takes_short_tags: false },
+    Class { name: "AESEAX", nonces: 8..=128, takes_short_tags: false },
 ];
 
 impl Class {
@@ -77,6 +78,7 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<AESSIV>()?;
     module.add_class::<AESCCM>()?;
     module.add_class::<XAES256GCM>()?;
+    module.add_class::<AESEAX>()?;
     let classes = CLASSES.iter().map(|class| module.getattr(class.name)).collect::<PyResult<Vec<_>>>()?;
     module.add("AEADS", PyTuple::new(module.py(), classes)?)
 }
@@ -228,6 +230,14 @@ class! {
     ///
     /// A nonce must never be used twice with one key.
     XAES256GCM, Aead::Xaes, (), TAG, 256
+}
+
+class! {
+    /// AES-EAX (Bellare, Rogaway and Wagner, 2004) with a key of 16, 24 or 32 bytes, nonces of 8 to 128 bytes, which may be random if
+    /// they have 16 bytes, and tags of 16 bytes.
+    ///
+    /// A nonce must never be used twice with one key.
+    AESEAX, Aead::Eax, (), TAG,
 }
 
 /// AES-SIV (RFC 5297) with a key of 32, 48 or 64 bytes and tags of 16 bytes, which precede the ciphertext.

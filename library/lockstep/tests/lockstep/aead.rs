@@ -51,6 +51,7 @@ fn expected(mode: Aead, key: &[u8], nonce: &[u8], aad: &[u8], plain: &[u8]) -> (
         Aead::Ocb => reference::ocb::seal(&Aes::new(key), nonce, aad, plain, 16),
         Aead::Siv => of_block(reference::siv::seal(key, &[aad, nonce], plain)),
         Aead::Ccm => reference::ccm::seal(&Aes::new(key), nonce, aad, plain, 16),
+        Aead::Eax => reference::eax::seal(&Aes::new(key), nonce, aad, plain, 16),
         Aead::Xaes => {
             of_block(reference::xaes::seal(key.try_into().unwrap(), nonce.try_into().unwrap(), aad, plain))
         }
