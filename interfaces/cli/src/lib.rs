@@ -33,7 +33,9 @@ mod sources;
 pub mod standard;
 mod terminal;
 mod text;
+#[path = "../../../library/lockstep/src/tree/mod.rs"]
 mod tree;
+mod tree_report;
 mod unlock;
 mod version;
 mod wrapping;

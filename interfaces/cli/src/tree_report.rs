@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use lockstep::{Engine, quoted};
 use serde_json::json;
 
-use super::inputs::Inputs;
-use super::run::Outcome;
 use crate::args::ProgressArgs;
 use crate::error::{self, Error, Result};
+use crate::tree::{Inputs, Outcome};
 use crate::{explain, job, json, signals, terminal, text};
 
 /// Prints the skipped and failed files, and a summary.

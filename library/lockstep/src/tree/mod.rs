@@ -1,7 +1,7 @@
 //! Many files in one call: `-O DIR`, files and folders, on all cores.
 //!
 //! [`inputs`] lists the files, [`plan`] assigns the outputs, [`mod@survey`] checks them in advance, [`mod@run`]
-//! processes the files, and [`mod@report`] prints the results. Paths below folders are opened by [`folder`], without
+//! processes the files. Paths below folders are opened by [`folder`], without
 //! following symbolic links. [`groups`] is the interface for other programs.
 
 mod clash;
@@ -12,7 +12,6 @@ mod inputs;
 mod leftovers;
 mod names;
 mod plan;
-mod report;
 mod run;
 mod survey;
 #[cfg(test)]
@@ -29,15 +28,16 @@ use lockstep::{Engine, Sparse, quoted};
 
 pub(crate) use self::existing::Existing;
 use self::folder::Folder;
-use self::inputs::Inputs;
+pub(crate) use self::inputs::Inputs;
 use self::leftovers::Leftovers;
 pub(crate) use self::names::Direction;
-use self::run::Outcome;
+pub(crate) use self::run::Outcome;
 pub(crate) use self::times::Times;
 use crate::args::ProgressArgs;
 use crate::error::{Error, Result, failed};
 use crate::input::Input;
 use crate::signals;
+use crate::tree_report as report;
 
 /// The operation on each file.
 pub(crate) trait Operation: Sync {
