@@ -42,32 +42,19 @@ pub(crate) fn print_or_keep(message: &str) {
     }
 }
 
-/// Adds the stored warnings to an object.
-pub(crate) fn add_warnings(object: &mut Value) {
-    let warnings = std::mem::take(&mut *warnings());
-    if !warnings.is_empty() {
-        object["warnings"] = warnings.into();
-    }
-}
-
 /// Prints the warnings that are still stored at the end because no object was printed.
 pub(crate) fn show_stored_warnings() {
     let left = std::mem::take(&mut *warnings());
     left.iter().for_each(|warning| terminal::print_message(&format!("warning: {warning}")));
 }
 
-/// Adds the number of bytes that `decrypt --partial` has written to the object of an error.
-pub(crate) fn add_verified(object: &mut Value, error: &Error) {
+/// An error as an object.
+pub(crate) fn of_error(error: &Error) -> Value {
+    let mut object = object(&error.to_string(), error.kind(), error.exit_code());
     if let Some(verified) = error.verified() {
         object["verified_bytes"] = verified.into();
     }
-}
-
-/// Prints an error as an object to standard error.
-pub(crate) fn show_error(error: &Error) {
-    let mut object = object(&error.to_string(), error.kind(), error.exit_code());
-    add_verified(&mut object, error);
-    print(object);
+    object
 }
 
 /// Prints an error of the command line as an object to standard error.
@@ -80,8 +67,12 @@ fn object(message: &str, kind: &str, exit_code: u8) -> Value {
     json!({ "error": message, "exit_code": exit_code, "kind": kind })
 }
 
-fn print(mut object: Value) {
-    add_warnings(&mut object);
+/// Prints an object with the stored warnings to standard error.
+pub(crate) fn print(mut object: Value) {
+    let warnings = std::mem::take(&mut *warnings());
+    if !warnings.is_empty() {
+        object["warnings"] = warnings.into();
+    }
     // If standard error is closed, the exit code still reports the failure.
     let _ = writeln!(std::io::stderr(), "{object}");
 }

@@ -3,7 +3,7 @@
 //! Each subcommand is a module in `commands`. The other modules are shared: the definition of the command line
 //! (`args`), errors and exit codes (`error`), input and output (`input`, `output`), keys wrapped by age
 //! ([`file_keys`], `recipients`, `identities`, `locked_identity`, `passphrase`, `unlock`, `wrapping`), plain age files
-//! (`age_file`), many files in one call (`tree`, and [`groups`] for other programs), the arguments of this call
+//! (`age_file`), many files in one call (`many`), the arguments of this call
 //! (`invocation`), the version (`version`), pictures (`picture`), and user interaction (`terminal`, `progress`, `signals`).
 #![forbid(unsafe_code)]
 
@@ -20,6 +20,7 @@ mod invocation;
 mod job;
 mod json;
 mod locked_identity;
+mod many;
 mod memory;
 mod output;
 mod passphrase;
@@ -33,14 +34,9 @@ mod sources;
 pub mod standard;
 mod terminal;
 mod text;
-#[path = "../../../library/lockstep/src/tree/mod.rs"]
-mod tree;
-mod tree_report;
 mod unlock;
 mod version;
 mod wrapping;
-
-pub use tree::groups;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -110,7 +106,7 @@ fn fail(error: &Error) -> u8 {
     // After a signal nothing is printed, whether this thread or the signal thread ends the program.
     if !matches!(error, Error::Stopped | Error::Reported(_)) && !error.is_broken_pipe() {
         match json::is_requested() {
-            true => json::show_error(error),
+            true => json::print(json::of_error(error)),
             false => terminal::print_message(&error.to_string()),
         }
     }

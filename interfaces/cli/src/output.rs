@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, IoSlice, IsTerminal, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
@@ -95,17 +95,8 @@ pub(crate) struct GuardedFile {
 
 impl GuardedFile {
     pub(crate) fn create(path: &Path, options: OutputOptions) -> Result<GuardedFile> {
-        GuardedFile::guard(|| OutputFile::create(path, options))
-    }
-
-    /// Creates the file in an open folder: see [`OutputFile::create_in`].
-    pub(crate) fn create_in(folder: OwnedFd, path: &Path, options: OutputOptions) -> Result<GuardedFile> {
-        GuardedFile::guard(|| OutputFile::create_in(folder, path, options))
-    }
-
-    fn guard(create: impl FnOnce() -> lockstep::Result<OutputFile>) -> Result<GuardedFile> {
         let guard = Guard::creating();
-        Ok(GuardedFile::new(create()?, Some(guard)))
+        Ok(GuardedFile::new(OutputFile::create(path, options)?, Some(guard)))
     }
 
     /// A file that is written directly needs no guard.

@@ -40,6 +40,8 @@ pub mod provider_settings;
 mod quoted;
 #[doc(hidden)]
 pub mod text;
+#[doc(hidden)]
+pub mod tree;
 
 pub use cobblestone::{
     DecryptReader, EncryptWriter, FileKey, Options, ReadAt, Reader, Suite, Summary, ciphertext_len, decrypt,

@@ -10,7 +10,7 @@ use clap::{Args, ValueHint};
 use lockstep::cobblestone::Tail;
 use lockstep::envelope::{MAGIC, Start};
 use lockstep::hazmat::planner::Planner;
-use lockstep::{Engine, Envelope, FileKey, Options, Reader, file, foreign, quoted};
+use lockstep::{Engine, Envelope, FileKey, Options, Reader, file, foreign, quoted, tree};
 use serde_json::json;
 use zeroize::Zeroizing;
 
@@ -26,7 +26,7 @@ use crate::output::{Content, Output};
 use crate::passphrase::Passphrase;
 use crate::text::{self, Range};
 use crate::unlock::{MAX_WORK, Unlock};
-use crate::{signals, sources, tree, wrapping};
+use crate::{signals, sources, wrapping};
 
 /// Number of plaintext bytes of an age file that are written in one call: one chunk of the age format.
 const AGE_PIECE: usize = 64 << 10;
@@ -119,18 +119,12 @@ fn run_many(args: &Decrypt, output_dir: &Path) -> Result<()> {
     let mut protected = sources_of(args);
     protected.extend(default.iter().map(|path| ("identity file", path.as_path())));
     let options = tree::Options {
-        output_dir,
         recursive: args.recursive,
-        resume: args.many.resume,
-        force: args.output.force,
-        sync: args.output.sync,
-        delete: false,
-        protected,
-        advice: &tree::Advice::COMMAND,
+        ..crate::many::options(output_dir, &args.many, &args.output, protected)
     };
     let mut unlocks = Unlocks::default();
-    let mut prepare = |input: &mut Input| operation.prepare(&mut unlocks, input);
-    tree::run(&engine, &operation, &mut prepare, &args.inputs, &options, &args.messages)
+    let prepare = |input, path: &Path| operation.prepare(&mut unlocks, &mut Input::from_file(input, path)?);
+    crate::many::run(&engine, &operation, "decrypted", &args.inputs, &options, &args.messages, prepare)
 }
 
 fn run_one(args: &Decrypt, path: &Path) -> Result<()> {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use clap::{ArgGroup, Args, ValueHint};
+use lockstep::tree::{self, Prepared};
 use lockstep::{Envelope, FileKey, Sparse, file, keyfile};
 use serde_json::json;
 
@@ -21,7 +22,6 @@ use crate::output::{Content, Output};
 use crate::passphrase::Passphrase;
 use crate::permissions::warn_if_open_to_others;
 use crate::recipients::Recipients;
-use crate::tree::{self, Prepared};
 use crate::{sources, wrapping};
 
 /// Maximum number of bytes to read from a key file. Valid key files are shorter.
@@ -162,18 +162,13 @@ fn run_many(args: &Encrypt, request: &Request<'_>, output_dir: &Path) -> Result<
         // The comparison with existing outputs needs the key of the key file.
         set_key()?;
     }
-    let mut prepare = |_: &mut Input| set_key().map(|()| Prepared::Ready);
     let options = tree::Options {
-        output_dir,
         recursive: request.recursive,
-        resume: args.many.resume,
-        force: args.output.force,
-        sync: args.output.sync,
         delete: args.delete,
-        protected: sources_of(args),
-        advice: &tree::Advice::COMMAND,
+        ..crate::many::options(output_dir, &args.many, &args.output, sources_of(args))
     };
-    tree::run(&engine, &operation, &mut prepare, &request.inputs, &options, &args.messages)
+    let prepare = |_, _: &Path| set_key().map(|()| Prepared::Ready);
+    crate::many::run(&engine, &operation, "encrypted", &request.inputs, &options, &args.messages, prepare)
 }
 
 /// The inputs and recipients of the command line, after each `-r` has been interpreted as `--recipient` or

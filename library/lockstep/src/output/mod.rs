@@ -13,17 +13,19 @@ mod temporary;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, IoSlice, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use crate::creator::Creator;
 use crate::error::{Error, Result};
 use holes::Holes;
 use place::Place;
-use temporary::{Failed, Temporary};
+use temporary::{Failed, Outcome, Temporary};
 
 /// How an output file is created.
 #[derive(Debug, Clone, Copy, Default)]
@@ -39,6 +41,37 @@ pub struct OutputOptions {
     pub regular_only: bool,
     /// Whether blocks of zeros become holes.
     pub sparse: Sparse,
+}
+
+/// What happens if the name of an output exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum OnExisting {
+    /// The output replaces the file.
+    Replace,
+    /// The output fails.
+    Fail,
+    /// The output fails. On a file system without an operation that takes only an unused name, the name is looked up:
+    /// another process that creates it immediately after that loses its file.
+    FailByLookup,
+}
+
+/// The results of trials in several folders. All files of a folder need only one trial: if the file system does not support
+/// an operation any more, the commit fails.
+#[derive(Debug, Default)]
+pub(crate) struct Trials(Mutex<HashMap<(PathBuf, OnExisting), Outcome>>);
+
+impl Trials {
+    fn get(&self, place: &Place, path: &Path) -> Result<Outcome> {
+        let known = || self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let key = (path.parent().unwrap_or(path).to_owned(), place.existing);
+        let found = known().get(&key).copied();
+        if let Some(outcome) = found {
+            return Ok(outcome);
+        }
+        let outcome = place.trial()?;
+        known().insert(key, outcome);
+        Ok(outcome)
+    }
 }
 
 /// Whether a new file has holes. A hole takes no space on the disk and is read as zeros.
@@ -112,24 +145,33 @@ impl OutputFile {
     /// # Errors
     /// [`Error::Exists`] if the name exists and `force` is not set, [`Error::File`].
     pub fn create(path: &Path, options: OutputOptions) -> Result<OutputFile> {
-        OutputFile::start(Place::find(path, options)?, path, options)
+        let place = Place::find(path, options)?;
+        OutputFile::start(&place, path, || place.trial())
     }
 
     /// Starts a file in a folder that is open for reading. The name of the file is the last component of `path`. The
-    /// rest of `path` is used only in error messages.
+    /// rest of `path` is used only in error messages, and to find the result of the trial in this folder. `existing` applies
+    /// in place of [`OutputOptions::force`].
     ///
     /// # Errors
     /// The errors of [`OutputFile::create`].
-    pub fn create_in(folder: OwnedFd, path: &Path, options: OutputOptions) -> Result<OutputFile> {
-        OutputFile::start(Place::find_in(folder, path, options)?, path, options)
+    pub(crate) fn create_in(
+        folder: OwnedFd,
+        path: &Path,
+        options: OutputOptions,
+        existing: OnExisting,
+        trials: &Trials,
+    ) -> Result<OutputFile> {
+        let place = Place::find_in(folder, path, options, existing)?;
+        OutputFile::start(&place, path, || trials.get(&place, path))
     }
 
-    fn start(place: Place, path: &Path, options: OutputOptions) -> Result<OutputFile> {
+    fn start(place: &Place, path: &Path, trial: impl FnOnce() -> Result<Outcome>) -> Result<OutputFile> {
         let kind = match place.open_special()? {
-            Some(file) => Kind::Direct { file, sync: options.sync },
+            Some(file) => Kind::Direct { file, sync: place.options.sync },
             None => {
-                let holes = (options.sparse == Sparse::Always).then(Holes::default);
-                Kind::Temporary { temporary: place.start()?, holes }
+                let holes = (place.options.sparse == Sparse::Always).then(Holes::default);
+                Kind::Temporary { temporary: place.start(trial()?)?, holes }
             }
         };
         Ok(OutputFile { path: path.into(), kind, creator: Creator::current() })
@@ -148,7 +190,7 @@ impl OutputFile {
     ///
     /// # Errors
     /// [`Error::File`].
-    pub fn check_folder(folder: &Path, options: OutputOptions) -> Result<()> {
+    pub(crate) fn check_folder(folder: &Path, options: OutputOptions) -> Result<()> {
         Place::check_folder(folder, options)
     }
 
@@ -191,7 +233,7 @@ impl OutputFile {
 ///
 /// # Errors
 /// If the folder cannot be read. A file that cannot be removed is skipped.
-pub fn remove_abandoned(folder: impl AsFd) -> io::Result<usize> {
+pub(crate) fn remove_abandoned(folder: impl AsFd) -> io::Result<usize> {
     Ok(temporary::remove_abandoned(folder.as_fd())?)
 }
 

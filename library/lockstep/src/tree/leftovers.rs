@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Stat, fsync};
 
+use super::error::Error;
 use super::folder::{Folder, Id, id};
 use super::inputs::{MAX_DEPTH, MAX_PATH, is_folder};
 use super::names;
-use crate::error::Error;
 
 /// Encrypted files in the output folder for which there is no input.
 #[derive(Debug, Default)]
-pub(crate) struct Leftovers {
+pub(super) struct Leftovers {
     /// Paths below the output folder. The files had these identities before the run.
     files: Vec<(PathBuf, Id)>,
     /// Folders for which there is no input folder, as paths below the output folder. Each folder comes after its
@@ -26,27 +26,27 @@ pub(crate) struct Leftovers {
 
 /// The results of a deletion: paths below the output folder.
 #[derive(Debug, Default)]
-pub(crate) struct Deletion {
-    pub(crate) deleted: Vec<PathBuf>,
+pub(super) struct Deletion {
+    pub(super) deleted: Vec<PathBuf>,
     /// Files that are not known to be outputs of the command.
-    pub(crate) kept: Vec<PathBuf>,
-    pub(crate) failed: Vec<(PathBuf, Error)>,
+    pub(super) kept: Vec<PathBuf>,
+    pub(super) failed: Vec<(PathBuf, Error)>,
 }
 
 impl Leftovers {
     /// The paths of the files below the output folder.
-    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+    pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().map(|(path, _)| path.as_path())
     }
 
     /// Sorts the files by their paths.
-    pub(crate) fn sort(&mut self) {
+    pub(super) fn sort(&mut self) {
         self.files.sort();
     }
 
     /// Adds an entry of an output folder that corresponds to an input folder. There is no input for this entry. Files
     /// with the identities `known` are not added, nor is what cannot be read.
-    pub(crate) fn add(&mut self, folder: &Folder, path: &Path, name: &OsStr, known: &HashSet<Id>) {
+    pub(super) fn add(&mut self, folder: &Folder, path: &Path, name: &OsStr, known: &HashSet<Id>) {
         let Ok(Some(stat)) = folder.look(name) else { return };
         self.add_entry(path.join(name), name, &stat, known);
         // All content of a folder without an input folder has no input. Symbolic links are not followed.
@@ -84,7 +84,7 @@ impl Leftovers {
 
     /// Removes the files for which `is_own` returns true, and then the folders that are empty and below which it has removed a
     /// file. A file that has replaced another one during the run is kept, unless it replaces it immediately before the removal.
-    pub(crate) fn delete(&self, output: &Folder, sync: bool, is_own: impl Fn(&File) -> bool) -> Deletion {
+    pub(super) fn delete(&self, output: &Folder, sync: bool, is_own: impl Fn(&File) -> bool) -> Deletion {
         let mut deletion = Deletion::default();
         for (path, id) in &self.files {
             match delete_file(output, path, *id, sync, &is_own) {

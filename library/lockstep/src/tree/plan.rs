@@ -1,88 +1,115 @@
 //! The assignment of outputs to inputs, with checks before the first byte is read.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use lockstep::{OutputFile, OutputOptions, quoted};
-use rustix::io::Errno;
-
-use super::Options;
+use super::error::{Error, Result, failed};
 use super::folder::Folder;
 use super::inputs::{Found, Inputs, Place};
 use super::leftovers::Leftovers;
 use super::names::Direction;
 use super::survey::survey;
-use crate::error::{Error, Result, failed};
-use crate::signals::Guard;
+use super::{Host, Options};
+use crate::output::{OutputFile, OutputOptions};
+use crate::quoted::quoted;
 
 /// One file to process.
 #[derive(Debug)]
-pub(crate) struct Job {
-    pub(crate) input: Found,
+pub(super) struct Job {
+    pub(super) input: Found,
     /// The name of the output in its folder.
-    pub(crate) name: OsString,
+    pub(super) name: OsString,
     /// True if the output exists.
-    pub(crate) exists: bool,
+    pub(super) exists: bool,
     /// True if an existing output may be replaced.
-    pub(crate) replace: bool,
+    pub(super) replace: bool,
 }
 
 impl Job {
     /// The path of the output below the output folder.
-    pub(crate) fn relative(&self, places: &[Place]) -> PathBuf {
+    pub(super) fn relative(&self, places: &[Place]) -> PathBuf {
         places[self.input.place].path.join(&self.name)
     }
 
     /// The path of the output.
-    pub(crate) fn output(&self, output_dir: &Path, places: &[Place]) -> PathBuf {
+    pub(super) fn output(&self, output_dir: &Path, places: &[Place]) -> PathBuf {
         output_dir.join(self.relative(places))
     }
 }
 
-/// Assigns an output to each file. `output` is the output folder, if it exists.
-///
-/// A file without an output name that was found in a folder is moved to `inputs.skipped`.
-///
-/// # Errors
-/// If a file that the command line names has no output name; if the folders contain no file to process; if two inputs
-/// have the same output; if an output is an input or one of the files in `protected`; if an output exists and may be
-/// neither replaced nor skipped.
-pub(crate) fn assign(
-    inputs: &mut Inputs,
-    direction: Direction,
-    output: Option<&Folder>,
-    options: &Options<'_>,
-) -> Result<(Vec<Job>, Leftovers)> {
+/// The inputs and their outputs.
+pub(super) struct Assigned {
+    /// The output folder, if it exists.
+    pub(super) output: Option<Folder>,
+    pub(super) inputs: Inputs,
+    pub(super) jobs: Vec<Job>,
+    pub(super) leftovers: Leftovers,
+}
+
+impl Assigned {
+    /// Lists the inputs, assigns an output to each file, and checks that the outputs can be written.
+    ///
+    /// A file without an output name that was found in a folder is skipped.
+    ///
+    /// # Errors
+    /// Those of [`Inputs::find`]; if a file that is given has no output name; if the folders contain no file to process; if
+    /// two inputs have the same output; if an output is an input or one of the files in `protected`; if an output exists and
+    /// may be neither replaced nor skipped; if the output folder cannot be written to.
+    pub(super) fn new(
+        given: &[PathBuf],
+        direction: Direction,
+        options: &Options<'_>,
+        host: &dyn Host,
+    ) -> Result<Assigned> {
+        let path = options.output_dir;
+        let output = match Folder::open(path, true) {
+            Ok(folder) => Some(folder),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(Error::io("open the folder", path)(error)),
+        };
+        let id = output.as_ref().map(Folder::id).transpose().map_err(Error::io("look at", path))?;
+        let mut inputs = Inputs::find(given, options.recursive, id)?;
+        if options.delete {
+            check_unambiguous(&inputs)?;
+        }
+        let mut jobs = name_outputs(&mut inputs, direction, options)?;
+        if jobs.is_empty() && inputs.failed.is_empty() {
+            check_not_empty(&inputs, direction)?;
+        }
+        check_distinct(&jobs, &inputs.places, options)?;
+        let mut leftovers = Leftovers::default();
+        if let Some(output) = &output {
+            (jobs, leftovers) = survey(output, jobs, &mut inputs, direction, options)?;
+            check_existing(&jobs, &inputs.places, options)?;
+        }
+        check_writable(options, host)?;
+        Ok(Assigned { output, inputs, jobs, leftovers })
+    }
+}
+
+fn name_outputs(inputs: &mut Inputs, direction: Direction, options: &Options<'_>) -> Result<Vec<Job>> {
     let mut jobs = Vec::with_capacity(inputs.files.len());
     for input in std::mem::take(&mut inputs.files) {
-        let Some(name) = direction.output_name(&input.name) else {
-            let path = input.path(&inputs.places);
-            if input.given.is_some() {
-                return Err(failed(format!(
-                    "{} does not end in .enc: {}",
-                    quoted(&path),
-                    options.advice.name
-                )));
+        match direction.output_name(&input.name) {
+            Some(name) => jobs.push(Job { input, name, exists: false, replace: options.force }),
+            None => {
+                let path = input.path(&inputs.places);
+                if input.given.is_some() {
+                    let (path, advice) = (quoted(&path), options.advice.name);
+                    return Err(failed(format!("{path} does not end in .enc: {advice}")));
+                }
+                inputs.skipped.push((path, "a file whose name does not end in .enc"));
             }
-            inputs.skipped.push((path, "a file whose name does not end in .enc"));
-            continue;
-        };
-        jobs.push(Job { input, name, exists: false, replace: options.force });
+        }
     }
-    if jobs.is_empty() && inputs.failed.is_empty() {
-        check_not_empty(inputs, direction)?;
-    }
-    check_distinct(&jobs, &inputs.places, options)?;
-    let Some(output) = output else { return Ok((jobs, Leftovers::default())) };
-    let (jobs, leftovers) = survey(output, jobs, inputs, direction, options)?;
-    check_existing(&jobs, &inputs.places, options)?;
-    Ok((jobs, leftovers))
+    Ok(jobs)
 }
 
 /// Checks that files can be created in the output folder or, if it is missing, in the folder in which it will be
 /// created.
-pub(crate) fn check_writable(options: &Options<'_>) -> Result<()> {
+fn check_writable(options: &Options<'_>, host: &dyn Host) -> Result<()> {
     let mut folder = options.output_dir;
     while !folder.exists() {
         folder = match folder.parent() {
@@ -91,7 +118,7 @@ pub(crate) fn check_writable(options: &Options<'_>) -> Result<()> {
         };
     }
     let output = OutputOptions { force: options.force, sync: options.sync, ..Default::default() };
-    let _guard = Guard::creating();
+    let _guard = host.guard();
     Ok(OutputFile::check_folder(folder, output)?)
 }
 
@@ -144,23 +171,24 @@ fn check_existing(jobs: &[Job], places: &[Place], options: &Options<'_>) -> Resu
 }
 
 /// The error for a file whose output folder is not created.
-pub(crate) fn folder_refused() -> Error {
+pub(super) fn folder_refused() -> Error {
     failed("the folder of its output was not created")
 }
 
-/// The error for an output that cannot be looked up or created.
-pub(crate) fn output_error(error: Error, path: &Path) -> Error {
-    let is_too_long = matches!(
-        &error,
-        Error::Library(lockstep::Error::File { source, .. })
-            if source.raw_os_error() == Some(Errno::NAMETOOLONG.raw_os_error())
-    );
-    if !is_too_long {
-        return error;
+/// Refuses inputs whose outputs share a folder, since the outputs of one could be deleted as those without an input of
+/// the other.
+fn check_unambiguous(inputs: &Inputs) -> Result<()> {
+    let mut bases = HashSet::new();
+    for place in inputs.places.iter().filter(|place| place.relative().as_os_str().is_empty()) {
+        // The output folder itself contains all others.
+        let contains_others = place.root.is_some() && place.path.as_os_str().is_empty();
+        if !bases.insert(&place.path) || contains_others && inputs.roots() > 1 {
+            return Err(failed(format!(
+                "with --delete, {} and another input would share an output folder: run the command once for each, with \
+                 separate output folders",
+                quoted(&place.shown(OsStr::new("")))
+            )));
+        }
     }
-    let len = path.file_name().unwrap_or_default().len();
-    failed(format!(
-        "the name of its output has {len} bytes, which is too long for the file system: shorten the name of the \
-         input, or archive the input with tar and process the archive"
-    ))
+    Ok(())
 }

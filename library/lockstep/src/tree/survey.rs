@@ -1,23 +1,23 @@
 //! What the output folder contains before the run.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use lockstep::quoted;
-
+use super::clash::StoredNames;
+use super::error::{self, Error, Result, failed};
 use super::folder::{Folder, Id, id as id_of};
 use super::inputs::{Inputs, Place};
 use super::leftovers::Leftovers;
 use super::names::Direction;
 use super::plan::Job;
-use super::{Options, clash, plan};
-use crate::error::{Error, Result, failed};
+use super::write::output_error;
+use super::{Options, plan};
+use crate::quoted::quoted;
 
 /// The jobs and folders of one output folder, as indices.
 #[derive(Default)]
@@ -58,7 +58,7 @@ struct Survey<'a> {
 ///
 /// # Errors
 /// If an output is an input or one of the protected files.
-pub(crate) fn survey(
+pub(super) fn survey(
     output: &Folder,
     jobs: Vec<Job>,
     inputs: &mut Inputs,
@@ -145,10 +145,9 @@ impl<'a> Survey<'a> {
                 Ok(folder) => folder,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => {
-                    let message = error.to_string();
                     for index in content.jobs {
-                        let (error, path) = (io::Error::other(message.clone()), self.path(index));
-                        self.job_states[index] = State::Refused(Error::io("look at", &path)(error));
+                        let refused = Error::io("look at", &self.path(index))(error::copy(&error));
+                        self.job_states[index] = State::Refused(refused);
                     }
                     continue;
                 }
@@ -169,21 +168,9 @@ impl<'a> Survey<'a> {
         refused: &mut HashSet<&'a Path>,
     ) -> Result<()> {
         // Without permission to list the folder, names are not compared.
-        let stored: Option<HashSet<OsString>> = folder.names().ok().map(|names| names.into_iter().collect());
-        let is_stored = |name: &OsStr| stored.as_ref().is_none_or(|names| names.contains(name));
-        // The stored names by identity.
-        let names_by_id: OnceCell<HashMap<Id, &OsStr>> = OnceCell::new();
-        let alias_or_new = |path: &Path, id: Id| {
-            let with_id = |name: &OsString| Some(id_of(&folder.look(name).ok()??));
-            let names = names_by_id.get_or_init(|| {
-                let names = stored.iter().flatten();
-                names.filter_map(|name| Some((with_id(name)?, name.as_os_str()))).collect()
-            });
-            let checked = match names.get(&id) {
-                Some(stored) => Err(clash::error(path, Some(stored))),
-                // Another process may have created the file after the folder was listed.
-                None => clash::check(folder, path),
-            };
+        let stored = StoredNames::list(folder).ok();
+        let is_distinguished = |path: &Path, id: Id| {
+            let checked = stored.as_ref().map_or(Ok(()), |stored| stored.check(folder, path, id));
             checked.map_or_else(State::Refused, |()| State::Exists)
         };
         for &index in &content.jobs {
@@ -205,16 +192,13 @@ impl<'a> Survey<'a> {
                         )));
                     }
                     self.known.insert(id);
-                    match is_stored(name) {
-                        true => State::Exists,
-                        false => alias_or_new(&path, id),
-                    }
+                    is_distinguished(&path, id)
                 }
                 // The error affects only this file, for example if its name is too long or if a folder has no search
                 // permission.
                 Err(error) => {
                     let path = self.path(index);
-                    State::Refused(plan::output_error(Error::io("look at", &path)(error), &path))
+                    State::Refused(output_error(Error::io("look at", &path)(error), &path))
                 }
             };
         }
@@ -223,18 +207,15 @@ impl<'a> Survey<'a> {
             let name = place.path.file_name().unwrap_or_default();
             // Other errors are reported when the folder is created.
             let Ok(Some(stat)) = folder.look(name) else { continue };
-            self.place_states[index] = State::Exists;
-            if !is_stored(name) {
-                let path = self.options.output_dir.join(&place.path);
-                self.place_states[index] = alias_or_new(&path, id_of(&stat));
-                if matches!(self.place_states[index], State::Refused(_)) {
-                    refused.insert(&place.path);
-                }
+            let path = self.options.output_dir.join(&place.path);
+            self.place_states[index] = is_distinguished(&path, id_of(&stat));
+            if matches!(self.place_states[index], State::Refused(_)) {
+                refused.insert(&place.path);
             }
         }
         if self.finds_leftovers && content.has_input {
             let wanted = self.wanted(&content);
-            for name in stored.iter().flatten().filter(|name| !wanted.contains(name.as_os_str())) {
+            for name in stored.iter().flat_map(StoredNames::iter).filter(|&name| !wanted.contains(name)) {
                 self.leftovers.add(folder, path, name, &self.known);
             }
         }
