@@ -5,7 +5,7 @@ use std::io::{self, IoSliceMut, Read, Seek};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use lockstep::quoted;
+use lockstep::{quoted, read};
 use rustix::event::PollFlags;
 
 use crate::error::{Error, Result, failed};
@@ -119,16 +119,7 @@ impl Read for Reader<'_> {
 
 /// Reads until the buffer is full or the input ends; returns the number of bytes.
 pub(crate) fn read_full(reader: &mut impl Read, buffer: &mut [u8]) -> Result<usize> {
-    let mut got = 0;
-    while got < buffer.len() {
-        match reader.read(&mut buffer[got..]) {
-            Ok(0) => break,
-            Ok(n) => got += n,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(lockstep::Error::read(error).into()),
-        }
-    }
-    Ok(got)
+    Ok(read::full(reader, buffer).map_err(lockstep::Error::read)?)
 }
 
 /// Reads a small file (or `-`) completely: keys, identities, lists of recipients.

@@ -6,8 +6,8 @@ use lockstep::hazmat::planner::Planner;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-use crate::args::ProgressArgs;
 use crate::error::{Error, Result};
+use crate::options::ProgressArgs;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::{explain, json, signals, terminal, text};

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use crate::error::{self, Error};
-use crate::{invocation, terminal};
+use crate::invocation;
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 /// The warnings so far. They become part of the JSON object that is printed at the end.
@@ -34,20 +34,6 @@ pub(crate) fn store_warning(message: &str) -> bool {
     is_requested()
 }
 
-/// Prints a message that precedes the final message. With `--json`, stores the message for the object at the end
-/// instead.
-pub(crate) fn print_or_keep(message: &str) {
-    if !store_warning(message) {
-        terminal::print_message(message);
-    }
-}
-
-/// Prints the warnings that are still stored at the end because no object was printed.
-pub(crate) fn show_stored_warnings() {
-    let left = std::mem::take(&mut *warnings());
-    left.iter().for_each(|warning| terminal::print_message(&format!("warning: {warning}")));
-}
-
 /// An error as an object.
 pub(crate) fn of_error(error: &Error) -> Value {
     let mut object = object(&error.to_string(), error.kind(), error.exit_code());
@@ -69,12 +55,17 @@ fn object(message: &str, kind: &str, exit_code: u8) -> Value {
 
 /// Prints an object with the stored warnings to standard error.
 pub(crate) fn print(mut object: Value) {
-    let warnings = std::mem::take(&mut *warnings());
+    let warnings = take_warnings();
     if !warnings.is_empty() {
         object["warnings"] = warnings.into();
     }
     // If standard error is closed, the exit code still reports the failure.
     let _ = writeln!(std::io::stderr(), "{object}");
+}
+
+/// Takes the stored warnings, which are not printed with an object.
+pub(crate) fn take_warnings() -> Vec<String> {
+    std::mem::take(&mut *warnings())
 }
 
 fn warnings() -> MutexGuard<'static, Vec<String>> {

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod age_file;
+mod answers;
 mod args;
 mod commands;
 mod date;
@@ -22,6 +23,7 @@ mod json;
 mod locked_identity;
 mod many;
 mod memory;
+mod options;
 mod output;
 mod passphrase;
 mod permissions;
@@ -57,13 +59,15 @@ pub fn run(arguments: Vec<OsString>, program: Option<PathBuf>) -> u8 {
     let parsed = Cli::try_parse_from(&arguments);
     invocation::set(arguments, program);
     let done = match parsed {
-        Ok(cli) => signals::install().and_then(|()| commands::run(cli)),
+        Ok(cli) => signals::install(terminal::restore)
+            .map_err(|error| error::failed(format!("cannot catch signals: {error}")))
+            .and_then(|()| commands::run(cli)),
         Err(message) if version::is_wanted_as_json(&message) => version::print(),
         Err(message) => return usage(&message),
     };
     match done {
         Ok(()) => {
-            json::show_stored_warnings();
+            terminal::show_stored_warnings();
             0
         }
         // A signal makes reads fail with other errors. The error for the signal replaces them.

@@ -8,8 +8,8 @@ use lockstep::tree::{Advice, Host, Operation, Options, Outcome, Prepared, Run};
 use lockstep::{Engine, quoted};
 use serde_json::json;
 
-use crate::args::{ManyArgs, OutputArgs, ProgressArgs};
 use crate::error::{self, Error, Result};
+use crate::options::{ManyArgs, OutputArgs, ProgressArgs};
 use crate::progress::Progress;
 use crate::signals::Guard;
 use crate::{explain, job, json, signals, terminal, text};

@@ -9,9 +9,9 @@ use std::path::Path;
 use lockstep::{FileMode, OutputFile, OutputOptions, Sparse, file};
 use rustix::event::PollFlags;
 
-use crate::args::OutputArgs;
 use crate::error::{Result, failed};
 use crate::input::Input;
+use crate::options::OutputArgs;
 use crate::signals::{self, Guard};
 use crate::standard;
 

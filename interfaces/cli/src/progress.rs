@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::args::{ProgressArgs, When};
+use crate::options::{ProgressArgs, When};
 use crate::{terminal, text};
 
 /// No bar is shown for work that takes less time than this.

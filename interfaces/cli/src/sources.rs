@@ -8,8 +8,8 @@ use std::path::Path;
 
 use lockstep::quoted;
 
-use crate::args::OutputArgs;
 use crate::error::{Result, failed};
+use crate::options::OutputArgs;
 
 /// Refuses standard input in more than one place. Also refuses an output that is one of `others`, since `--force` would
 /// overwrite this file, for example the only copy of a key.

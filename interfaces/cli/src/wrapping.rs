@@ -1,10 +1,10 @@
 //! Wrapping the key of a file in its envelope with age.
 
-use std::io::{Read, Write};
+use std::io::Write;
 
 use age::{EncryptError, Encryptor, Recipient, scrypt};
 use lockstep::envelope::MAX_PAYLOAD;
-use lockstep::{Envelope, FileKey};
+use lockstep::{Envelope, FileKey, read};
 use zeroize::Zeroizing;
 
 use crate::age_file::{self, Header};
@@ -64,14 +64,7 @@ pub(crate) fn unwrap(envelope: &Envelope, unlock: &Unlock, stop: &dyn Fn() -> bo
     // The buffer has one byte more than the key, so that a longer payload is detected and the end of the payload is
     // verified.
     let mut key = Zeroizing::new([0; KEY + 1]);
-    let mut got = 0;
-    while got < key.len() {
-        match reader.read(&mut key[got..]) {
-            Ok(0) => break,
-            Ok(n) => got += n,
-            Err(_) => return Err(damaged()),
-        }
-    }
+    let got = read::full(&mut reader, &mut key[..]).map_err(|_| damaged())?;
     if got != KEY {
         return Err(Error::NotAuthentic("the envelope does not contain a file key".into()));
     }
@@ -81,7 +74,7 @@ pub(crate) fn unwrap(envelope: &Envelope, unlock: &Unlock, stop: &dyn Fn() -> bo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identities::Answers;
+    use crate::answers::Answers;
     use age::x25519;
 
     fn by(identities: Vec<x25519::Identity>) -> Unlock {

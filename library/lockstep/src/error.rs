@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use lockstep_core::shown;
 
-use crate::cobblestone::HEADER;
-use crate::foreign::{self, Foreign};
+use crate::foreign::Foreign;
 use crate::quoted::quoted;
 
 /// The result type of this crate.
@@ -189,18 +188,6 @@ impl Error {
     /// returned unchanged.
     pub fn read(error: io::Error) -> Error {
         error.downcast::<Error>().unwrap_or_else(Error::Read)
-    }
-
-    /// For errors of a header that the key does not open: names the format of the input if `start` returns the first bytes of a
-    /// known format.
-    pub(crate) fn or_other_format(self, start: impl FnOnce() -> Vec<u8>) -> Error {
-        match self {
-            Error::WrongKeyOrContext => foreign::recognise(&start()).map_or(self, Error::OtherFormat),
-            Error::Truncated { got } if got < HEADER as u64 => {
-                foreign::recognise(&start()).map_or(self, Error::OtherFormat)
-            }
-            other => other,
-        }
     }
 
     /// Returns a function for `map_err` that adds the operation and the path to an error.

@@ -9,6 +9,8 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::output::{FileMode, OutputFile, OutputOptions, Sparse};
 
+pub use crate::cobblestone::check_not_shrunk;
+
 /// Options of file encryption and decryption.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FileOptions<'a> {
@@ -114,16 +116,6 @@ pub fn open_input(path: &Path) -> Result<File> {
         return Err(Error::file("read", path)(std::io::ErrorKind::IsADirectory.into()));
     }
     Ok(file)
-}
-
-/// Returns an error if a file is now shorter than `before`. Call this function after a read has reached the end of the
-/// file. The function returns no error for files of `/sys`, whose reported length is too large but does not change.
-///
-/// # Errors
-/// [`Error::InputChanged`], [`Error::Read`].
-pub fn check_not_shrunk(input: &File, before: u64) -> Result<()> {
-    let now = input.metadata().map_err(Error::Read)?.len();
-    if now < before { Err(Error::InputChanged { before, now }) } else { Ok(()) }
 }
 
 /// Returns an error if the output is the same file as the input, under any name.

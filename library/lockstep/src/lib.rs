@@ -39,6 +39,8 @@ pub mod output;
 pub mod provider_settings;
 mod quoted;
 #[doc(hidden)]
+pub mod read;
+#[doc(hidden)]
 pub mod text;
 #[doc(hidden)]
 pub mod tree;

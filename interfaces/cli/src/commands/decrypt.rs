@@ -17,15 +17,16 @@ use zeroize::Zeroizing;
 use self::many::{DecryptMany, Unlocks};
 use super::encrypt::read_key;
 use crate::age_file::{self, AgeFile, Header};
-use crate::args::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs, SparseArgs};
+use crate::answers::Answers;
 use crate::error::{Error, Result, failed, other_format};
-use crate::identities::{self, Answers};
+use crate::identities;
 use crate::input::{Input, read_full};
 use crate::job::{self, Done};
+use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs, SparseArgs};
 use crate::output::{Content, Output};
-use crate::passphrase::Passphrase;
+use crate::passphrase::{MAX_WORK, Passphrase};
 use crate::text::{self, Range};
-use crate::unlock::{MAX_WORK, Unlock};
+use crate::unlock::Unlock;
 use crate::{signals, sources, wrapping};
 
 /// Number of plaintext bytes of an age file that are written in one call: one chunk of the age format.
@@ -327,7 +328,7 @@ fn decrypt_age(args: &Decrypt, planner: &Planner, input: &Input, file: AgeFile<'
     let unlock = find_unlock(args, &file.header)?;
     // The file key is unwrapped before the output is created, so that a wrong passphrase or identity leaves no output.
     let total = input.len().and_then(|len| file.plaintext_len(len));
-    let mut plaintext = file.decrypt(&unlock, &signals::stopped)?;
+    let mut plaintext = unlock.open(&file.header, file.rest, &signals::stopped)?;
     let output = Output::open(&args.output, input, Content::Unknown, args.sparse.sparse())?;
     job::run(planner, &args.messages, total, "decrypted", output, |output, report| {
         let mut piece = Zeroizing::new(vec![0; AGE_PIECE]);

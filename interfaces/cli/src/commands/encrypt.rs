@@ -13,11 +13,11 @@ use lockstep::{Envelope, FileKey, Sparse, file, keyfile};
 use serde_json::json;
 
 use self::many::{EncryptMany, KeyKind};
-use crate::args::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs};
+use crate::answers::Answers;
 use crate::error::{Result, failed};
-use crate::identities::Answers;
 use crate::input::{Input, read_small};
 use crate::job::{self, Done};
+use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs};
 use crate::output::{Content, Output};
 use crate::passphrase::Passphrase;
 use crate::permissions::warn_if_open_to_others;

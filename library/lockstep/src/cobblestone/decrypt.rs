@@ -140,7 +140,7 @@ fn decrypt_to<'a>(
         _ => Err(Error::Truncated { got: got as u64 }),
     };
     let key = checked.map_err(|error| {
-        error.or_other_format(|| {
+        header::or_other_format(error, || {
             let mut start = header[..got].to_vec();
             // A stream could block, so more bytes are read from buffers only.
             if known_len.is_some() {

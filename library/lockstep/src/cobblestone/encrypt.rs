@@ -7,15 +7,14 @@ use super::chunks::Piece;
 use super::format::{CHUNK, check_full_chunks, ciphertext_len};
 use super::header::{self, MessageKey};
 use super::io::{
-    Sink, Source, WholeFile, into_buffer, piece_chunks, read_full, read_full_at, rest_of_file, workers,
-    write_all,
+    Sink, Source, WholeFile, check_not_shrunk, into_buffer, piece_chunks, read_full, read_full_at,
+    rest_of_file, workers, write_all,
 };
 use super::key::FileKey;
 use super::options::{Options, Summary};
 use super::pipeline::{self, ReadState, Stage};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::file::check_not_shrunk;
 
 /// Regular files of at least this length are read by all workers at the same time. Shorter files are read sequentially,
 /// since parallel reads would not be faster. Sequential reads also avoid errors for the files of `/sys`, which report a

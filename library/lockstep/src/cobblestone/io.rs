@@ -9,7 +9,6 @@ use super::format::ENCRYPTED_CHUNK;
 use super::options::Options;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::file::check_not_shrunk;
 
 /// Maximum number of workers. More workers would only wait, since pieces are written one after the other.
 const MAX_WORKERS: usize = 256;
@@ -117,6 +116,16 @@ pub(super) fn rest_of_file(mut file: &File) -> Result<Option<(u64, u64)>> {
     }
     let start = file.stream_position().map_err(Error::Read)?;
     Ok(Some((start, metadata.len().saturating_sub(start))))
+}
+
+/// Returns an error if a file is now shorter than `before`. Call this function after a read has reached the end of the
+/// file. The function returns no error for files of `/sys`, whose reported length is too large but does not change.
+///
+/// # Errors
+/// [`Error::InputChanged`], [`Error::Read`].
+pub fn check_not_shrunk(input: &File, before: u64) -> Result<()> {
+    let now = input.metadata().map_err(Error::Read)?.len();
+    if now < before { Err(Error::InputChanged { before, now }) } else { Ok(()) }
 }
 
 /// Reads a file from its position on, and fails at its end if the file has become shorter.

@@ -41,3 +41,5 @@ pub use writer::EncryptWriter;
 
 pub(crate) use decrypt::decrypt_open_file;
 pub(crate) use encrypt::encrypt_open_file;
+#[doc(hidden)]
+pub use io::check_not_shrunk;
