@@ -3,8 +3,6 @@
 use std::io;
 use std::path::PathBuf;
 
-use lockstep_core::shown;
-
 use crate::foreign::Foreign;
 use crate::quoted::quoted;
 
@@ -191,11 +189,12 @@ impl Error {
     }
 
     /// Returns a function for `map_err` that adds the operation and the path to an error.
+    #[cfg(feature = "files")]
     pub(crate) fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
         move |source| {
             let path = path.into();
             let exists = !matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidFilename);
-            Error::File { action, path: shown::path(&path, exists).into_owned(), source }
+            Error::File { action, path: lockstep_core::shown::path(&path, exists).into_owned(), source }
         }
     }
 }

@@ -20,6 +20,8 @@
 //! # }
 //! ```
 //!
+//! Files, folders and key files are the feature `files`, a default for Unix.
+//!
 //! No plaintext is released before its chunk has been verified, keys are wiped on drop and never printed, and errors
 //! say what to do. Raw AES modes are in [`hazmat`]. They do not give these guarantees: the caller is responsible for
 //! safe use.
@@ -30,10 +32,13 @@ mod creator;
 pub mod engine;
 pub mod envelope;
 mod error;
+#[cfg(feature = "files")]
 pub mod file;
 pub mod foreign;
 pub mod hazmat;
+#[cfg(feature = "files")]
 pub mod keyfile;
+#[cfg(feature = "files")]
 pub mod output;
 #[doc(hidden)]
 pub mod provider_settings;
@@ -42,6 +47,7 @@ mod quoted;
 pub mod read;
 #[doc(hidden)]
 pub mod text;
+#[cfg(feature = "files")]
 #[doc(hidden)]
 pub mod tree;
 
@@ -52,6 +58,8 @@ pub use cobblestone::{
 pub use engine::Engine;
 pub use envelope::Envelope;
 pub use error::{Error, Result};
+#[cfg(feature = "files")]
 pub use file::{FileOptions, decrypt_file, encrypt_file};
+#[cfg(feature = "files")]
 pub use output::{FileMode, OutputFile, OutputOptions, Sparse};
 pub use quoted::quoted;

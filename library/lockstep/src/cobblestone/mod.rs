@@ -21,6 +21,8 @@ mod format;
 mod header;
 mod io;
 mod key;
+#[cfg(feature = "files")]
+mod open_file;
 mod options;
 mod pipeline;
 mod random_access;
@@ -39,7 +41,8 @@ pub use random_access::{ReadAt, Reader, Tail};
 pub use reader::DecryptReader;
 pub use writer::EncryptWriter;
 
-pub(crate) use decrypt::decrypt_open_file;
-pub(crate) use encrypt::encrypt_open_file;
+#[cfg(feature = "files")]
 #[doc(hidden)]
-pub use io::check_not_shrunk;
+pub use open_file::check_not_shrunk;
+#[cfg(feature = "files")]
+pub(crate) use open_file::{decrypt_open_file, encrypt_open_file};
