@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, IoSlice, IsTerminal, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use lockstep::{FileMode, OutputFile, OutputOptions, Sparse, file};
@@ -13,7 +13,7 @@ use crate::error::{Result, failed};
 use crate::input::Input;
 use crate::options::OutputArgs;
 use crate::signals::{self, Guard};
-use crate::standard;
+use crate::{sources, standard};
 
 /// The type of content, for the decision whether a terminal may show it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -74,6 +74,14 @@ impl Output {
         let guard = (!direct).then(Guard::creating);
         let file = OutputFile::create(path, options(args, input, sparse)?)?;
         Ok(Output::File(GuardedFile::new(file, guard)))
+    }
+
+    fn writer(&mut self) -> &mut dyn Write {
+        match self {
+            Output::File(output) => &mut output.file,
+            Output::Stdout { stdout, .. } => stdout,
+            Output::Terminal(text) => text,
+        }
     }
 
     /// Ends the output: the file appears.
@@ -165,26 +173,15 @@ impl Write for Stdout {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Output::File(output) => output.file.write(bytes),
-            Output::Stdout { stdout, .. } => stdout.write(bytes),
-            Output::Terminal(text) => text.write(bytes),
-        }
+        self.writer().write(bytes)
     }
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        match self {
-            Output::File(output) => output.file.write_vectored(slices),
-            Output::Stdout { stdout, .. } => stdout.write_vectored(slices),
-            Output::Terminal(text) => text.write_vectored(slices),
-        }
+        self.writer().write_vectored(slices)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Output::File(output) => output.file.flush(),
-            Output::Stdout { .. } | Output::Terminal(_) => Ok(()),
-        }
+        self.writer().flush()
     }
 }
 
@@ -250,7 +247,7 @@ fn check_stdout(args: &OutputArgs, input: &File) -> Result<()> {
     check_sync(args.sync)?;
     let (Ok(stdout), Ok(read)) = (Stdout::open(), input.metadata()) else { return Ok(()) };
     let Ok(written) = stdout.0.metadata() else { return Ok(()) };
-    if read.is_file() && (read.dev(), read.ino()) == (written.dev(), written.ino()) {
+    if sources::is_same_file(&read, &written) {
         return Err(failed("standard output is the file that is read: choose another output"));
     }
     Ok(())

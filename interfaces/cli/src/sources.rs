@@ -44,6 +44,6 @@ fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-fn is_same_file(a: &Metadata, b: &Metadata) -> bool {
+pub(crate) fn is_same_file(a: &Metadata, b: &Metadata) -> bool {
     a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino())
 }

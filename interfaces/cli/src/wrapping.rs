@@ -57,6 +57,11 @@ pub(crate) fn header(envelope: &Envelope) -> Result<Header> {
     })
 }
 
+/// The context of a message: its envelope or, without one, the context that was given.
+pub(crate) fn context<'a>(envelope: Option<&'a Envelope>, given: Option<&'a str>) -> &'a [u8] {
+    envelope.map_or(given.unwrap_or_default().as_bytes(), Envelope::as_bytes)
+}
+
 /// The key in an envelope. After `stop` has returned true, no other identity and no other form of the passphrase is tried.
 pub(crate) fn unwrap(envelope: &Envelope, unlock: &Unlock, stop: &dyn Fn() -> bool) -> Result<FileKey> {
     let header = header(envelope)?;

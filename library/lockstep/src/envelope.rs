@@ -67,7 +67,7 @@ impl Envelope {
     ///
     /// # Errors
     /// [`Error::Write`].
-    pub fn write(&self, writer: &mut impl Write) -> Result<()> {
+    pub fn write(&self, writer: &mut (impl Write + ?Sized)) -> Result<()> {
         writer.write_all(&self.bytes).map_err(Error::Write)
     }
 

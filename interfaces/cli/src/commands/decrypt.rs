@@ -146,10 +146,7 @@ fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
         Start::Bare(first_bytes) => (None, first_bytes),
     };
     let key = find_key(args, &input, envelope.as_ref(), &first_bytes)?;
-    let context = match &envelope {
-        Some(envelope) => envelope.as_bytes(),
-        None => args.context.as_deref().unwrap_or_default().as_bytes(),
-    };
+    let context = wrapping::context(envelope.as_ref(), args.context.as_deref());
     // From here on, the length of the input is the length of the message, without the envelope.
     let before = envelope.as_ref().map_or(0, |envelope| envelope.as_bytes().len() as u64);
     input.skipped(before);

@@ -3,7 +3,6 @@
 
 mod many;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -108,16 +107,11 @@ fn run_one(args: &Encrypt, request: &Request<'_>, path: &Path) -> Result<()> {
     let input = Input::open(path)?;
     Output::check(&args.output, &input, Content::Binary)?;
     let (key, envelope) = make_key(args, request)?;
-    let context = match &envelope {
-        Some(envelope) => envelope.as_bytes(),
-        None => args.context.as_deref().unwrap_or_default().as_bytes(),
-    };
+    let context = wrapping::context(envelope.as_ref(), args.context.as_deref());
     let output = Output::open(&args.output, &input, Content::Binary, Sparse::default())?;
     job::run(engine.planner(), &args.messages, input.len(), "encrypted", output, |output, report| {
         let options = job::options(report);
-        if let Some(envelope) = &envelope {
-            output.write_all(envelope.as_bytes()).map_err(lockstep::Error::Write)?;
-        }
+        envelope.iter().try_for_each(|envelope| envelope.write(output))?;
         let summary = match input.len() {
             Some(_) => file::encrypt_open_file(&engine, &key, context, input.file(), output, options),
             None => lockstep::encrypt(&engine, &key, context, input.reader(), output, options),
@@ -150,7 +144,7 @@ fn run_many(args: &Encrypt, request: &Request<'_>, output_dir: &Path) -> Result<
         () if args.passphrase || args.passphrase_file.is_some() => KeyKind::Passphrase,
         () => KeyKind::Recipients,
     };
-    let context = args.context.as_deref().unwrap_or_default();
+    let context = args.context.as_deref();
     let operation = EncryptMany { engine: &engine, context, kind, key: OnceLock::new() };
     let set_key = || -> Result<()> {
         if operation.key.get().is_none() {

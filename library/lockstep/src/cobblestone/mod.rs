@@ -22,7 +22,7 @@ mod header;
 mod io;
 mod key;
 #[cfg(feature = "files")]
-mod open_file;
+pub(crate) mod open_file;
 mod options;
 mod pipeline;
 mod random_access;
@@ -40,9 +40,3 @@ pub use options::{Options, Summary};
 pub use random_access::{ReadAt, Reader, Tail};
 pub use reader::DecryptReader;
 pub use writer::EncryptWriter;
-
-#[cfg(feature = "files")]
-#[doc(hidden)]
-pub use open_file::check_not_shrunk;
-#[cfg(feature = "files")]
-pub(crate) use open_file::{decrypt_open_file, encrypt_open_file};

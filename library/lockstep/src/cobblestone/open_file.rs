@@ -21,13 +21,18 @@ use crate::error::{Error, Result};
 /// wrong length below this limit.
 const POSITIONED: u64 = 1 << 20;
 
-/// Encrypts like [`crate::encrypt`], from the position of an open file to its end.
-pub(crate) fn encrypt_open_file(
+/// Encrypts like [`crate::encrypt`], from the position of an open file to its end. Regular files of at least 1 MiB are
+/// read by all threads at the same time. The position of the file after the call is unspecified. Data that are appended
+/// during the call are encrypted too.
+///
+/// # Errors
+/// The errors of [`crate::encrypt`], [`Error::InputChanged`] if the file becomes shorter.
+pub fn encrypt_open_file(
     engine: &Engine,
     key: &FileKey,
     context: &[u8],
     file: &File,
-    writer: &mut (dyn Write + Send),
+    mut output: impl Write + Send,
     options: Options<'_>,
 ) -> Result<Summary> {
     let rest = rest_of_file(file)?;
@@ -35,36 +40,41 @@ pub(crate) fn encrypt_open_file(
         // The length is used only to choose small buffers for a short file, since each buffer is wiped after use. The
         // file may become longer than `len`.
         let len = rest.map(|(_, len)| len);
-        return encrypt_stream(engine, key, context, &mut WholeFile::new(file)?, len, writer, options);
+        return encrypt_stream(engine, key, context, &mut WholeFile::new(file)?, len, &mut output, options);
     };
     ciphertext_len(len)?;
     let (header, key) = header::create(key, context)?;
-    write_all(writer, &mut [IoSlice::new(&header)], &options)?;
+    write_all(&mut output, &mut [IoSlice::new(&header)], &options)?;
     let workers = workers(engine, &options);
     let chunks = piece_chunks(workers, Some(len / CHUNK as u64 + 1));
     let stage = EncryptAt { engine, key, options, chunks, file, start, len };
-    let mut sink = Sink { writer, plaintext: 0 };
+    let mut sink = Sink { writer: &mut output, plaintext: 0 };
     pipeline::run(&stage, workers, &mut 0, &mut sink)?;
     summary(sink)
 }
 
-/// Decrypts like [`crate::decrypt`], from the position of an open file to its end.
-pub(crate) fn decrypt_open_file(
+/// Decrypts like [`crate::decrypt`], from the position of an open file to its end. Regular files are read by all
+/// threads at the same time, and a truncated regular file is refused before any plaintext is written, unless
+/// [`Options::partial`] is set. The position of the file after the call is unspecified.
+///
+/// # Errors
+/// The errors of [`crate::decrypt`], [`Error::InputChanged`] if the length of the file changes.
+pub fn decrypt_open_file(
     engine: &Engine,
     key: &FileKey,
     context: &[u8],
     mut file: &File,
-    writer: &mut (dyn Write + Send),
+    mut output: impl Write + Send,
     options: Options<'_>,
 ) -> Result<Summary> {
     let rest = rest_of_file(file)?;
     let Some((start, ciphertext_len)) = rest.filter(|_| !options.is_partial()) else {
         // `Reader::open` below refuses a truncated message as a whole.
         let len = rest.map(|(_, len)| len);
-        return decrypt_stream(engine, key, context, &mut file, len, writer, options);
+        return decrypt_stream(engine, key, context, &mut file, len, &mut output, options);
     };
     let reader = Reader::open(engine, key, context, Tail::new(file, start))?;
-    let plaintext_len = reader.copy_range(0, reader.len(), writer, options)?;
+    let plaintext_len = reader.copy_range(0, reader.len(), &mut output, options)?;
     reader.check_unchanged()?;
     Ok(Summary { plaintext_len, ciphertext_len })
 }

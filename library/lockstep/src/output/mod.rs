@@ -5,10 +5,10 @@
 //! links to regular files are not followed. The content, owner and permissions of the replaced file are not kept.
 //! Devices, FIFOs and symbolic links to them are opened and written directly.
 
+mod destination;
 mod folder;
 mod holes;
 mod name;
-mod place;
 mod temporary;
 #[cfg(test)]
 mod tests;
@@ -23,8 +23,8 @@ use std::sync::Mutex;
 
 use crate::creator::Creator;
 use crate::error::{Error, Result};
+use destination::Destination;
 use holes::Holes;
-use place::Place;
 use temporary::{Failed, Outcome, Temporary};
 
 /// How an output file is created.
@@ -61,14 +61,14 @@ pub(crate) enum OnExisting {
 pub(crate) struct Trials(Mutex<HashMap<(PathBuf, OnExisting), Outcome>>);
 
 impl Trials {
-    fn get(&self, place: &Place, path: &Path) -> Result<Outcome> {
+    fn get(&self, destination: &Destination, path: &Path) -> Result<Outcome> {
         let known = || self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let key = (path.parent().unwrap_or(path).to_owned(), place.existing);
+        let key = (path.parent().unwrap_or(path).to_owned(), destination.existing);
         let found = known().get(&key).copied();
         if let Some(outcome) = found {
             return Ok(outcome);
         }
-        let outcome = place.trial()?;
+        let outcome = destination.trial()?;
         known().insert(key, outcome);
         Ok(outcome)
     }
@@ -145,8 +145,8 @@ impl OutputFile {
     /// # Errors
     /// [`Error::Exists`] if the name exists and `force` is not set, [`Error::File`].
     pub fn create(path: &Path, options: OutputOptions) -> Result<OutputFile> {
-        let place = Place::find(path, options)?;
-        OutputFile::start(&place, path, || place.trial())
+        let destination = Destination::find(path, options)?;
+        OutputFile::start(&destination, path, || destination.trial())
     }
 
     /// Starts a file in a folder that is open for reading. The name of the file is the last component of `path`. The
@@ -162,16 +162,20 @@ impl OutputFile {
         existing: OnExisting,
         trials: &Trials,
     ) -> Result<OutputFile> {
-        let place = Place::find_in(folder, path, options, existing)?;
-        OutputFile::start(&place, path, || trials.get(&place, path))
+        let destination = Destination::find_in(folder, path, options, existing)?;
+        OutputFile::start(&destination, path, || trials.get(&destination, path))
     }
 
-    fn start(place: &Place, path: &Path, trial: impl FnOnce() -> Result<Outcome>) -> Result<OutputFile> {
-        let kind = match place.open_special()? {
-            Some(file) => Kind::Direct { file, sync: place.options.sync },
+    fn start(
+        destination: &Destination,
+        path: &Path,
+        trial: impl FnOnce() -> Result<Outcome>,
+    ) -> Result<OutputFile> {
+        let kind = match destination.open_special()? {
+            Some(file) => Kind::Direct { file, sync: destination.options.sync },
             None => {
-                let holes = (place.options.sparse == Sparse::Always).then(Holes::default);
-                Kind::Temporary { temporary: place.start(trial()?)?, holes }
+                let holes = (destination.options.sparse == Sparse::Always).then(Holes::default);
+                Kind::Temporary { temporary: destination.start(trial()?)?, holes }
             }
         };
         Ok(OutputFile { path: path.into(), kind, creator: Creator::current() })
@@ -183,7 +187,7 @@ impl OutputFile {
     /// # Errors
     /// The errors of [`create`](OutputFile::create).
     pub fn check(path: &Path, options: OutputOptions) -> Result<()> {
-        Place::find(path, options)?.check()
+        Destination::find(path, options)?.check()
     }
 
     /// Checks in advance whether files can be created in a folder. The check leaves no file behind.
@@ -191,7 +195,7 @@ impl OutputFile {
     /// # Errors
     /// [`Error::File`].
     pub(crate) fn check_folder(folder: &Path, options: OutputOptions) -> Result<()> {
-        Place::check_folder(folder, options)
+        Destination::check_folder(folder, options)
     }
 
     /// Gives the file its final name. With [`OutputOptions::sync`], the file is on stable storage when the call

@@ -30,14 +30,6 @@ struct Content {
     has_input: bool,
 }
 
-/// The result for a job or a folder.
-enum State {
-    Missing,
-    Exists,
-    /// Nothing is written there.
-    Refused(Error),
-}
-
 struct Survey<'a> {
     output: &'a Folder,
     options: &'a Options<'a>,
@@ -47,8 +39,9 @@ struct Survey<'a> {
     skipped: &'a [(usize, OsString)],
     /// Inputs, keys and existing outputs: no leftovers.
     known: HashSet<Id>,
-    job_states: Vec<State>,
-    place_states: Vec<State>,
+    /// Whether the outputs exist. Nothing is written to those with an error.
+    job_states: Vec<Result<bool>>,
+    place_states: Vec<Result<bool>>,
     leftovers: Leftovers,
 }
 
@@ -74,34 +67,33 @@ pub(super) fn survey(
         places: &inputs.places,
         skipped: &inputs.skipped_entries,
         known: HashSet::new(),
-        job_states: jobs.iter().map(|_| State::Missing).collect(),
-        place_states: inputs.places.iter().map(|_| State::Missing).collect(),
+        job_states: jobs.iter().map(|_| Ok(false)).collect(),
+        place_states: inputs.places.iter().map(|_| Ok(false)).collect(),
         leftovers: Leftovers::default(),
     };
     survey.run()?;
     let Survey { job_states, place_states, leftovers, .. } = survey;
-    for (index, state) in place_states.into_iter().enumerate() {
+    for (place, state) in inputs.places.iter_mut().zip(place_states) {
         match state {
-            State::Missing => {}
-            State::Exists => inputs.places[index].exists = true,
-            State::Refused(error) => {
-                inputs.places[index].is_refused = true;
-                inputs.failed.push((inputs.places[index].shown(OsStr::new("")), error));
+            Ok(exists) => place.exists = exists,
+            Err(error) => {
+                place.is_refused = true;
+                inputs.failed.push((place.shown(OsStr::new("")), error));
             }
         }
     }
     let mut left = Vec::with_capacity(jobs.len());
     for (mut job, state) in jobs.into_iter().zip(job_states) {
+        let is_refused = inputs.places[job.input.place].is_refused;
         match state {
-            State::Refused(error) => inputs.failed.push((job.input.path(&inputs.places), error)),
-            _ if inputs.places[job.input.place].is_refused => {
+            Ok(_) if is_refused => {
                 inputs.failed.push((job.input.path(&inputs.places), plan::folder_refused()));
             }
-            State::Missing => left.push(job),
-            State::Exists => {
-                job.exists = true;
+            Ok(exists) => {
+                job.exists = exists;
                 left.push(job);
             }
+            Err(error) => inputs.failed.push((job.input.path(&inputs.places), error)),
         }
     }
     Ok((left, leftovers))
@@ -137,7 +129,7 @@ impl<'a> Survey<'a> {
             if refused.contains(path) {
                 for index in content.places {
                     refused.insert(&self.places[index].path);
-                    self.place_states[index] = State::Refused(plan::folder_refused());
+                    self.place_states[index] = Err(plan::folder_refused());
                 }
                 continue;
             }
@@ -147,7 +139,7 @@ impl<'a> Survey<'a> {
                 Err(error) => {
                     for index in content.jobs {
                         let refused = Error::io("look at", &self.path(index))(error::copy(&error));
-                        self.job_states[index] = State::Refused(refused);
+                        self.job_states[index] = Err(refused);
                     }
                     continue;
                 }
@@ -171,12 +163,12 @@ impl<'a> Survey<'a> {
         let stored = StoredNames::list(folder).ok();
         let is_distinguished = |path: &Path, id: Id| {
             let checked = stored.as_ref().map_or(Ok(()), |stored| stored.check(folder, path, id));
-            checked.map_or_else(State::Refused, |()| State::Exists)
+            checked.map(|()| true)
         };
         for &index in &content.jobs {
             let name = &self.jobs[index].name;
             self.job_states[index] = match folder.look(name) {
-                Ok(None) => State::Missing,
+                Ok(None) => Ok(false),
                 Ok(Some(stat)) => {
                     let (id, path) = (id_of(&stat), self.path(index));
                     if let Some((_, what, key)) = protected.iter().find(|(protected, ..)| *protected == id) {
@@ -198,7 +190,7 @@ impl<'a> Survey<'a> {
                 // permission.
                 Err(error) => {
                     let path = self.path(index);
-                    State::Refused(output_error(Error::io("look at", &path)(error), &path))
+                    Err(output_error(Error::io("look at", &path)(error), &path))
                 }
             };
         }
@@ -209,7 +201,7 @@ impl<'a> Survey<'a> {
             let Ok(Some(stat)) = folder.look(name) else { continue };
             let path = self.options.output_dir.join(&place.path);
             self.place_states[index] = is_distinguished(&path, id_of(&stat));
-            if matches!(self.place_states[index], State::Refused(_)) {
+            if self.place_states[index].is_err() {
                 refused.insert(&place.path);
             }
         }

@@ -158,10 +158,7 @@ impl Operation for DecryptMany<'_> {
             },
             None => Arc::new(self.key.clone().ok_or_else(|| of_file(no_key_file()))?),
         };
-        let context = match &envelope {
-            Some(envelope) => envelope.as_bytes(),
-            None => self.args.context.as_deref().unwrap_or_default().as_bytes(),
-        };
+        let context = wrapping::context(envelope.as_ref(), self.args.context.as_deref());
         let options = options.partial(self.args.partial);
         let summary = file::decrypt_open_file(self.engine, &key, context, input, output, options)?;
         Ok(summary.plaintext_len)

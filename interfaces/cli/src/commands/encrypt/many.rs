@@ -14,7 +14,7 @@ use crate::wrapping;
 /// envelope, so that decryption needs a passphrase or a hardware key only once.
 pub(super) struct EncryptMany<'a> {
     pub(super) engine: &'a Engine,
-    pub(super) context: &'a str,
+    pub(super) context: Option<&'a str>,
     pub(super) kind: KeyKind,
     /// Set before the first file is processed. A key from a key file is set earlier, before existing outputs are
     /// compared.
@@ -49,7 +49,7 @@ impl Operation for EncryptMany<'_> {
 
     fn compare(&self, pair: &Pair<'_>) -> Result<Existing> {
         if self.kind == KeyKind::KeyFile {
-            return Ok(pair.encrypted(self.engine, self.key()?.0, self.context.as_bytes()));
+            return Ok(pair.encrypted(self.engine, self.key()?.0, wrapping::context(None, self.context)));
         }
         // The existing output has a key and recipients that are unknown here, so only the type of the envelope and
         // the length of the output are compared.
@@ -68,7 +68,7 @@ impl Operation for EncryptMany<'_> {
     }
 
     fn is_own(&self, output: &File) -> bool {
-        let context = self.context.as_bytes();
+        let context = wrapping::context(None, self.context);
         let opens = |key| Reader::open(self.engine, key, context, Tail::new(output, 0)).is_ok();
         self.kind == KeyKind::KeyFile && self.key().is_ok_and(|(key, _)| opens(key))
     }
@@ -80,10 +80,8 @@ impl Operation for EncryptMany<'_> {
         options: lockstep::Options<'_>,
     ) -> Result<u64> {
         let (key, envelope) = self.key()?;
-        if let Some(envelope) = envelope {
-            output.write_all(envelope.as_bytes()).map_err(lockstep::Error::Write)?;
-        }
-        let context = envelope.map_or(self.context.as_bytes(), Envelope::as_bytes);
+        envelope.iter().try_for_each(|envelope| envelope.write(output))?;
+        let context = wrapping::context(envelope, self.context);
         let summary = file::encrypt_open_file(self.engine, key, context, input, output, options)?;
         Ok(summary.plaintext_len)
     }

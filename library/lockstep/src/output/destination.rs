@@ -24,7 +24,7 @@ const STICKY: u32 = 0o1000;
 
 /// A name in an open folder.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Destination {
     path: PathBuf,
     folder: Arc<Folder>,
     name: OsString,
@@ -34,25 +34,25 @@ pub(super) struct Place {
     is_special: bool,
 }
 
-impl Place {
+impl Destination {
     /// Opens the folder, and refuses a name that cannot be written.
-    pub(super) fn find(path: &Path, options: OutputOptions) -> Result<Place> {
+    pub(super) fn find(path: &Path, options: OutputOptions) -> Result<Destination> {
         let (folder_path, name) = split(path)?;
         let folder = Folder::open(folder_path, options.sync);
         let folder = folder.map_err(|error| no_folder(path, folder_path, error))?;
-        Place::in_folder(folder, path, name, options, OnExisting::of(options))
+        Destination::in_folder(folder, path, name, options, OnExisting::of(options))
     }
 
-    /// Like [`Place::find`], in a folder that is already open.
+    /// Like [`Destination::find`], in a folder that is already open.
     pub(super) fn find_in(
         folder: OwnedFd,
         path: &Path,
         options: OutputOptions,
         existing: OnExisting,
-    ) -> Result<Place> {
+    ) -> Result<Destination> {
         let (_, name) = split(path)?;
         let folder = Folder::from_open(folder, options.sync).map_err(Error::file("create", path))?;
-        Place::in_folder(folder, path, name, options, existing)
+        Destination::in_folder(folder, path, name, options, existing)
     }
 
     fn in_folder(
@@ -61,25 +61,27 @@ impl Place {
         name: &OsStr,
         options: OutputOptions,
         existing: OnExisting,
-    ) -> Result<Place> {
+    ) -> Result<Destination> {
         let (path, folder, name) = (path.into(), Arc::new(folder), name.into());
-        let mut place = Place { path, folder, name, options, existing, is_special: false };
-        let name = &*place.name;
-        let Some(entry) = place.folder.look(name).map_err(place.failed("create"))? else { return Ok(place) };
+        let mut destination = Destination { path, folder, name, options, existing, is_special: false };
+        let name = &*destination.name;
+        let Some(entry) = destination.folder.look(name).map_err(destination.failed("create"))? else {
+            return Ok(destination);
+        };
         let target = match file_type(&entry) {
-            FileType::Symlink => place.folder.follow(name),
+            FileType::Symlink => destination.folder.follow(name),
             _ => Some(entry),
         };
         match target.map(|target| file_type(&target)) {
-            Some(FileType::Directory) => Err(place.failed("write to")(Errno::ISDIR)),
+            Some(FileType::Directory) => Err(destination.failed("write to")(Errno::ISDIR)),
             None | Some(FileType::RegularFile | FileType::Symlink) => {
-                place.check_replaceable(&entry)?;
-                Ok(place)
+                destination.check_replaceable(&entry)?;
+                Ok(destination)
             }
             Some(kind) => {
-                place.check_special(kind)?;
-                place.is_special = true;
-                Ok(place)
+                destination.check_special(kind)?;
+                destination.is_special = true;
+                Ok(destination)
             }
         }
     }
@@ -88,11 +90,12 @@ impl Place {
     pub(super) fn check_folder(path: &Path, options: OutputOptions) -> Result<()> {
         let folder = Folder::open(path, options.sync).map_err(|error| no_folder(path, path, error))?;
         let (folder, name, existing) = (Arc::new(folder), OsString::new(), OnExisting::of(options));
-        let place = Place { path: path.into(), folder, name, options, existing, is_special: false };
-        match temporary::trial(&place.folder, existing) {
+        let destination =
+            Destination { path: path.into(), folder, name, options, existing, is_special: false };
+        match temporary::trial(&destination.folder, existing) {
             Ok(_) => Ok(()),
-            Err(temporary::TrialError::Io(error)) => Err(place.failed("create a file in")(error)),
-            Err(error) => Err(place.trial_failed(error)),
+            Err(temporary::TrialError::Io(error)) => Err(destination.failed("create a file in")(error)),
+            Err(error) => Err(destination.trial_failed(error)),
         }
     }
 
