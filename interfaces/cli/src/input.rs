@@ -36,36 +36,14 @@ impl Input {
         Ok(Input { file, len, size: metadata.is_file().then_some(metadata.len()) })
     }
 
-    /// An input from an open regular file; `path` is for messages.
-    pub(crate) fn from_file(file: File, path: &Path) -> Result<Input> {
-        let len = file.metadata().map_err(Error::io("look at", path))?.len();
-        Ok(Input { file, len: Some(len), size: Some(len) })
-    }
-
     /// The file, which allows positioned reads if [`Input::len`] is known.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
-    /// Bytes left to read, for regular files.
+    /// Bytes from the position of the opened file to its end, for regular files.
     pub(crate) fn len(&self) -> Option<u64> {
         self.len
-    }
-
-    /// Records that `bytes` bytes have been read.
-    pub(crate) fn skipped(&mut self, bytes: u64) {
-        self.len = self.len.map(|len| len.saturating_sub(bytes));
-    }
-
-    /// Moves the position of a regular file back by `bytes` bytes.
-    pub(crate) fn back(&mut self, bytes: u64) -> Result<()> {
-        (&self.file).seek_relative(-(bytes as i64)).map_err(lockstep::Error::Read)?;
-        Ok(())
-    }
-
-    /// The position of a regular file.
-    pub(crate) fn position(&self) -> Result<u64> {
-        Ok((&self.file).stream_position().map_err(lockstep::Error::Read)?)
     }
 
     /// A reader that fails after a signal, and at the end of a file that has become shorter.

@@ -25,7 +25,7 @@ use crate::creator::Creator;
 use crate::error::{Error, Result};
 use destination::Destination;
 use holes::Holes;
-use temporary::{Failed, Outcome, Temporary};
+use temporary::{Outcome, Temporary};
 
 /// How an output file is created.
 #[derive(Debug, Clone, Copy, Default)]
@@ -211,9 +211,7 @@ impl OutputFile {
         match kind {
             Kind::Direct { file, sync: true } => file.sync_all().map_err(Error::file("sync", path)),
             Kind::Direct { .. } => Ok(()),
-            Kind::Temporary { temporary, .. } => {
-                temporary.place().map_err(|failed| place_error(path, failed))
-            }
+            Kind::Temporary { temporary, .. } => temporary.place(&path),
         }
     }
 
@@ -239,18 +237,6 @@ impl OutputFile {
 /// If the folder cannot be read. A file that cannot be removed is skipped.
 pub(crate) fn remove_abandoned(folder: impl AsFd) -> io::Result<usize> {
     Ok(temporary::remove_abandoned(folder.as_fd())?)
-}
-
-fn place_error(path: PathBuf, failed: Failed) -> Error {
-    match failed {
-        Failed::Mode(error) => Error::file("set the mode of", path)(error.into()),
-        Failed::Sync(error) => Error::file("sync", path)(error.into()),
-        Failed::Rename(rustix::io::Errno::EXIST) => Error::Exists { path },
-        Failed::Rename(error) => Error::file("rename the finished file to", path)(error.into()),
-        Failed::Taken => Error::file("rename the finished file to", path)(io::Error::other(
-            "another process removed or replaced the temporary file: use a folder in which no other user can write",
-        )),
-    }
 }
 
 /// Blocks of zeros become holes, as [`OutputOptions::sparse`] requests.

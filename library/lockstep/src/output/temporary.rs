@@ -5,8 +5,10 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::io;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -18,6 +20,7 @@ use rustix::io::{Errno, Result};
 use super::folder::{self, Folder};
 use super::name::{Placement, TemporaryName, is_temporary};
 use super::{OnExisting, OutputOptions};
+use crate::error::Error;
 
 /// Permission bits of a temporary file: no other user may open it while it is incomplete.
 const WHILE_WRITING: u32 = 0o600;
@@ -149,45 +152,45 @@ impl Temporary {
         &self.file
     }
 
-    /// Gives the file its permissions and its final name. The error is the step that failed.
-    pub(super) fn place(self) -> std::result::Result<(), Failed> {
-        let Temporary { file, name, folder, target, outcome, options } = self;
-        folder::set_mode(&file, outcome.permissions & options.mode.0).map_err(Failed::Mode)?;
-        if options.sync {
-            folder::sync_file(&file).map_err(Failed::Sync)?;
+    /// Gives the file its permissions and its final name. The path is for messages.
+    pub(super) fn place(self, path: &Path) -> crate::error::Result<()> {
+        let failed = |action| move |error: Errno| Error::file(action, path)(error.into());
+        folder::set_mode(&self.file, self.outcome.permissions & self.options.mode.0)
+            .map_err(failed("set the mode of"))?;
+        if self.options.sync {
+            folder::sync_file(&self.file).map_err(failed("sync"))?;
         }
-        let name = match name {
-            None if outcome.placement == Placement::Link => None,
-            None => {
-                let mut name = TemporaryName::unused(&folder).map_err(Failed::Rename)?;
-                name.link(&file).map_err(Failed::Rename)?;
-                Some(name)
-            }
-            name => name,
-        };
-        match name {
-            None => folder.link_open(&file, &target).map_err(Failed::Rename)?,
-            Some(mut name) => {
-                // Another process with write access to the folder may have replaced the file.
-                let found = folder.look(name.as_os_str()).map_err(Failed::Rename)?;
-                if !is_same(found.as_ref(), &fstat(&file).map_err(Failed::Rename)?) {
-                    return Err(Failed::Taken);
-                }
-                name.place(outcome.placement, &target).map_err(Failed::Rename)?;
-            }
+        let folder = Arc::clone(&self.folder);
+        match self.rename() {
+            Ok(true) => folder.sync().map_err(failed("sync")),
+            Ok(false) => Err(Error::file("rename the finished file to", path)(io::Error::other(
+                "another process removed or replaced the temporary file: use a folder in which no other user can write",
+            ))),
+            Err(Errno::EXIST) => Err(Error::Exists { path: path.into() }),
+            Err(error) => Err(failed("rename the finished file to")(error)),
         }
-        folder.sync().map_err(Failed::Sync)
     }
-}
 
-/// The step of [`Temporary::place`] that failed.
-#[derive(Debug)]
-pub(super) enum Failed {
-    Mode(Errno),
-    Sync(Errno),
-    Rename(Errno),
-    /// Another process has removed or replaced the temporary name.
-    Taken,
+    /// Gives the file its final name; false if another process with write access to the folder has removed or replaced the
+    /// temporary name.
+    fn rename(self) -> Result<bool> {
+        let Temporary { file, name, folder, target, outcome, .. } = self;
+        let mut name = match name {
+            None if outcome.placement == Placement::Link => {
+                return folder.link_open(&file, &target).map(|()| true);
+            }
+            None => {
+                let mut name = TemporaryName::unused(&folder)?;
+                name.link(&file)?;
+                name
+            }
+            Some(name) => name,
+        };
+        if !is_same(folder.look(name.as_os_str())?.as_ref(), &fstat(&file)?) {
+            return Ok(false);
+        }
+        name.place(outcome.placement, &target).map(|()| true)
+    }
 }
 
 /// Creates a file without a name, and locks it: it may get a temporary name later.

@@ -13,7 +13,6 @@ use lockstep::{Engine, Envelope, FileKey, Sparse, file};
 use super::{Decrypt, check_bare, check_unlockable, find_unlock, no_key_file};
 use crate::age_file;
 use crate::error::{Error, Result};
-use crate::input::Input;
 use crate::unlock::Unlock;
 use crate::{signals, wrapping};
 
@@ -75,15 +74,15 @@ impl<'a> DecryptMany<'a> {
     ///
     /// # Errors
     /// If the passphrase or the identities cannot be read. No file that needs them can be opened then.
-    pub(super) fn prepare(&self, unlocks: &mut Unlocks, input: &mut Input) -> Result<Prepared> {
-        let envelope = match Envelope::read(&mut input.reader()) {
+    pub(super) fn prepare(&self, unlocks: &mut Unlocks, mut input: &File) -> Result<Prepared> {
+        let envelope = match Envelope::read(&mut input) {
             Ok(Start::Envelope(envelope)) => envelope,
             Ok(Start::Bare(first_bytes)) if age_file::is_age_file(&first_bytes) => {
                 let message = "this is an age file: decrypt it by itself, with -o";
                 return Ok(Prepared::Failed(tree::Error::Failed(message.into())));
             }
             Ok(Start::Bare(first_bytes)) => {
-                return Ok(check_bare(self.key.is_some(), input, &first_bytes)
+                return Ok(check_bare(self.key.is_some(), Some(input), &first_bytes)
                     .map_or_else(|error| Prepared::Failed(of_file(error)), |()| Prepared::Ready));
             }
             Err(error) => return Ok(Prepared::Failed(error.into())),
