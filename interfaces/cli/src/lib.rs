@@ -1,10 +1,10 @@
 //! The command `lockstep`: AES on parallel hardware, for files and streams.
 //!
-//! Each subcommand is a module in `commands`. The other modules are shared: the definition of the command line
-//! (`args`), errors and exit codes (`error`), input and output (`input`, `output`), keys wrapped by age
-//! ([`file_keys`], `recipients`, `identities`, `locked_identity`, `passphrase`, `unlock`, `wrapping`), plain age files
-//! (`age_file`), many files in one call (`many`), the arguments of this call
-//! (`invocation`), the version (`version`), pictures (`picture`), and user interaction (`terminal`, `progress`, `signals`).
+//! Each subcommand is a module in `commands`. The other modules are shared: the definition of the command line (`args`),
+//! options of several subcommands (`options`), errors and exit codes (`error`), input and output (`input`, `output`), keys
+//! wrapped by age ([`file_keys`], `recipients`, `identities`, `locked_identity`, `answers`, `passphrase`, `unlock`,
+//! `wrapping`), plain age files (`age_file`), many files in one call (`many`), the arguments of this call (`invocation`),
+//! the version (`version`), pictures (`picture`), and user interaction (`terminal`, `progress`, `signals`).
 #![forbid(unsafe_code)]
 
 mod age_file;

@@ -51,20 +51,6 @@ impl Host for Planning {
     }
 }
 
-impl Host for Progress {
-    fn guard(&self) -> Box<dyn Send> {
-        Box::new(Guard::creating())
-    }
-
-    fn advance(&self, bytes: u64) {
-        self.add(bytes);
-    }
-
-    fn file_done(&self) {
-        self.count_file();
-    }
-}
-
 /// Processes all files. The failure of a file does not affect the other files. `verb` is for messages: `encrypted`.
 ///
 /// `prepare` finds keys and asks for passphrases. It is called on this thread for each file, before the first file is

@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use lockstep::tree::Host;
 
 use crate::options::{ProgressArgs, When};
+use crate::signals::Guard;
 use crate::{terminal, text};
 
 /// No bar is shown for work that takes less time than this.
@@ -82,16 +84,6 @@ impl Progress {
         }
     }
 
-    /// Counts further bytes of input of several files.
-    pub(crate) fn add(&self, bytes: u64) {
-        self.set(self.bytes_done.fetch_add(bytes, Ordering::Relaxed) + bytes);
-    }
-
-    /// Counts a file as processed, even if an error has occurred.
-    pub(crate) fn count_file(&self) {
-        self.files_done.fetch_add(1, Ordering::Relaxed);
-    }
-
     fn files_text(&self) -> Option<String> {
         self.files.map(|files| format!("{} of {files} files", self.files_done.load(Ordering::Relaxed)))
     }
@@ -128,6 +120,20 @@ impl Progress {
             }
             _ => format!("{}, {rate}", text::bytes(done)),
         }
+    }
+}
+
+impl Host for Progress {
+    fn guard(&self) -> Box<dyn Send> {
+        Box::new(Guard::creating())
+    }
+
+    fn advance(&self, bytes: u64) {
+        self.set(self.bytes_done.fetch_add(bytes, Ordering::Relaxed) + bytes);
+    }
+
+    fn file_done(&self) {
+        self.files_done.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -177,9 +183,9 @@ mod tests {
     fn several_files_are_counted_with_their_bytes() {
         let args = ProgressArgs { progress: When::Never, quiet: false, json: false, explain: false };
         let progress = Progress::start_files(&args, 4000, 3);
-        progress.add(1000);
-        progress.count_file();
-        progress.add(600);
+        progress.advance(1000);
+        progress.file_done();
+        progress.advance(600);
         let done = progress.bytes_done.load(Ordering::Relaxed);
         let line = progress.line(done, Duration::from_secs(2));
         assert_eq!(line, "1 of 3 files, 1.6 KiB of 3.9 KiB, 40 %, 0.8 kB/s, 3 s left");

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Stat, fsync};
 
-use super::error::Error;
+use super::error::{Error, Result};
 use super::folder::{Folder, Id, id};
 use super::inputs::{MAX_DEPTH, MAX_PATH, is_folder};
 use super::names;
@@ -22,15 +22,6 @@ pub(super) struct Leftovers {
     /// Folders for which there is no input folder, as paths below the output folder. Each folder comes after its
     /// parent.
     folders: Vec<PathBuf>,
-}
-
-/// The results of a deletion: paths below the output folder.
-#[derive(Debug, Default)]
-pub(super) struct Deletion {
-    pub(super) deleted: Vec<PathBuf>,
-    /// Files that are not known to be outputs of the command.
-    pub(super) kept: Vec<PathBuf>,
-    pub(super) failed: Vec<(PathBuf, Error)>,
 }
 
 impl Leftovers {
@@ -84,16 +75,20 @@ impl Leftovers {
 
     /// Removes the files for which `is_own` returns true, and then the folders that are empty and below which it has removed a
     /// file. A file that has replaced another one during the run is kept, unless it replaces it immediately before the removal.
-    pub(super) fn delete(&self, output: &Folder, sync: bool, is_own: impl Fn(&File) -> bool) -> Deletion {
-        let mut deletion = Deletion::default();
-        for (path, id) in &self.files {
-            match delete_file(output, path, *id, sync, &is_own) {
-                Ok(true) => deletion.deleted.push(path.clone()),
-                Ok(false) => deletion.kept.push(path.clone()),
-                Err(error) => deletion.failed.push((path.clone(), Error::io("delete", path)(error))),
-            }
-        }
-        let changed: HashSet<_> = deletion.deleted.iter().flat_map(|path| path.ancestors().skip(1)).collect();
+    /// Returns for each file whether it was removed.
+    pub(super) fn delete(
+        &self,
+        output: &Folder,
+        sync: bool,
+        is_own: impl Fn(&File) -> bool,
+    ) -> Vec<(&Path, Result<bool>)> {
+        let files = self.files.iter().map(|(path, id)| {
+            let deleted = delete_file(output, path, *id, sync, &is_own);
+            (path.as_path(), deleted.map_err(Error::io("delete", path)))
+        });
+        let results: Vec<_> = files.collect();
+        let deleted = results.iter().filter(|(_, deleted)| matches!(deleted, Ok(true)));
+        let changed: HashSet<_> = deleted.flat_map(|(path, _)| path.ancestors().skip(1)).collect();
         // Subfolders precede their parents here. A folder that is not empty remains.
         for path in self.folders.iter().rev().filter(|path| changed.contains(path.as_path())) {
             if let (Some(parent), Some(name)) = (path.parent(), path.file_name())
@@ -102,7 +97,7 @@ impl Leftovers {
                 let _ = parent.remove_empty(name);
             }
         }
-        deletion
+        results
     }
 }
 

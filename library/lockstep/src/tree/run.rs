@@ -244,12 +244,18 @@ impl<'a> Run<'a> {
             self.outcome.leftovers = self.leftovers.paths().map(full).collect();
             return;
         }
-        let deletion = self.leftovers.delete(output, self.options.sync, |file| self.operation.is_own(file));
-        self.outcome.deleted = deletion.deleted.iter().map(|path| full(path)).collect();
-        let kept = deletion.kept.iter();
-        let reason = "not an output of this command, so it is not deleted";
-        self.outcome.skipped.extend(kept.map(|path| (full(path), reason)));
-        self.outcome.failed.extend(deletion.failed.into_iter().map(|(path, error)| (full(&path), error)));
+        let is_own = |file: &File| self.operation.is_own(file);
+        for (path, deleted) in self.leftovers.delete(output, self.options.sync, is_own) {
+            let path = full(path);
+            match deleted {
+                Ok(true) => self.outcome.deleted.push(path),
+                Ok(false) => {
+                    let reason = "not an output of this command, so it is not deleted";
+                    self.outcome.skipped.push((path, reason));
+                }
+                Err(error) => self.outcome.failed.push((path, error)),
+            }
+        }
     }
 }
 

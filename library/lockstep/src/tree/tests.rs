@@ -1,8 +1,9 @@
 //! Runs on a simulated file system that ignores case, with an operation that copies files.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tempfile::TempDir;
 
@@ -80,6 +81,10 @@ impl Scene {
 
     /// Copies the inputs; returns the number of files that have failed.
     fn copy(&self, resume: bool, force: bool, while_reading: impl Fn(&File) + Sync) -> usize {
+        self.run(&Copying(while_reading), resume, force, &())
+    }
+
+    fn run(&self, operation: &dyn Operation, resume: bool, force: bool, host: &dyn Host) -> usize {
         let output_dir = self.output_dir();
         let options = Options {
             output_dir: &output_dir,
@@ -92,10 +97,10 @@ impl Scene {
             advice: &Advice { existing: "", unknown: "", same_output: "", name: "" },
             stream: crate::Options::new(),
         };
-        let (engine, operation) = (engine(), Copying(while_reading));
-        let mut run = Run::plan(&engine, &operation, &[self.path("in")], &options, &()).unwrap();
+        let engine = engine();
+        let mut run = Run::plan(&engine, operation, &[self.path("in")], &options, host).unwrap();
         run.prepare(|_, _| Ok::<_, Error>(Prepared::Ready)).unwrap();
-        run.process(&()).unwrap();
+        run.process(host).unwrap();
         run.finish().failed.len()
     }
 }
@@ -156,6 +161,55 @@ fn an_input_that_changes_during_the_run_is_processed_again() {
     assert_eq!(scene.copy(true, false, |_| ()), 0);
     assert_eq!(fs::read_to_string(&output).unwrap(), "new");
     assert_eq!(fs::metadata(&output).unwrap().modified().unwrap(), modified);
+}
+
+/// Encrypts ten times as many bytes as the input had when it was listed.
+struct Growing;
+
+impl Operation for Growing {
+    fn direction(&self) -> Direction {
+        Direction::Encrypt
+    }
+
+    fn compare(&self, pair: &Pair<'_>) -> Result<Existing> {
+        Ok(pair.own(true))
+    }
+
+    fn process(
+        &self,
+        input: &File,
+        output: &mut (dyn Write + Send),
+        options: crate::Options<'_>,
+    ) -> Result<u64> {
+        let more = std::io::repeat(0).take(10 * input.metadata().unwrap().len());
+        let key = FileKey::generate()?;
+        Ok(crate::encrypt(&engine(), &key, b"", more, output, options)?.plaintext_len)
+    }
+}
+
+#[derive(Default)]
+struct Counting {
+    bytes: AtomicU64,
+    files: AtomicU64,
+}
+
+impl Host for Counting {
+    fn advance(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn file_done(&self) {
+        self.files.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn the_progress_of_a_file_that_has_grown_is_its_initial_length() {
+    let scene = Scene::new(&[("a", &"x".repeat(100_000)), ("b", "x")]);
+    let counting = Counting::default();
+    assert_eq!(scene.run(&Growing, false, false, &counting), 0);
+    assert_eq!(counting.bytes.into_inner(), 100_001);
+    assert_eq!(counting.files.into_inner(), 2);
 }
 
 #[test]
