@@ -6,14 +6,12 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 use age::armor::ArmoredReader;
 use age::stream::StreamReader;
 use age::{DecryptError, Decryptor, Identity};
+use lockstep::foreign::{AGE_ARMOR, AGE_MAGIC};
 use lockstep::text::{Encoding, to_utf8};
 
 use crate::error::{Error, Result, failed};
-use crate::unlock::Unlock;
 use crate::{memory, text};
 
-const MAGIC: &[u8] = b"age-encryption.org/";
-const ARMOR: &[u8] = b"-----BEGIN AGE ENCRYPTED FILE-----";
 /// Maximum length of a header in bytes.
 const MAX_HEADER: usize = 256 << 10;
 /// Maximum number of recipients. Each recipient is a stanza of the header. A header of the maximum length has fewer recipients of the
@@ -33,7 +31,7 @@ const NONCE: u64 = 16;
 /// longer. An armored file may have a byte order mark and may be UTF-16.
 pub(crate) fn is_age_file(first_bytes: &[u8]) -> bool {
     let begins_with = |bytes: &[u8], magic: &[u8]| bytes.iter().zip(magic).all(|(a, b)| a == b);
-    first_bytes.len() >= 16 && (begins_with(first_bytes, MAGIC) || is_armor(first_bytes))
+    first_bytes.len() >= 16 && (begins_with(first_bytes, AGE_MAGIC) || is_armor(first_bytes))
 }
 
 /// True if `first_bytes`, which may be fewer than those of the first line, match the start of an armored file in any encoding.
@@ -41,14 +39,14 @@ fn is_armor(first_bytes: &[u8]) -> bool {
     // Of UTF-16, an odd number of bytes ends within a character.
     let mark = Encoding::of(first_bytes).1;
     let whole = if mark == 2 { first_bytes.len() & !1 } else { first_bytes.len() };
-    to_utf8(&first_bytes[..whole]).is_some_and(|text| text.iter().zip(ARMOR).all(|(a, b)| a == b))
+    to_utf8(&first_bytes[..whole]).is_some_and(|text| text.iter().zip(AGE_ARMOR).all(|(a, b)| a == b))
 }
 
 /// An age file whose header has been read.
 pub(crate) struct AgeFile<'r> {
     pub(crate) header: Header,
     pub(crate) is_armored: bool,
-    rest: Box<dyn BufRead + 'r>,
+    pub(crate) rest: Box<dyn BufRead + 'r>,
 }
 
 impl<'r> AgeFile<'r> {
@@ -71,20 +69,6 @@ impl<'r> AgeFile<'r> {
         };
         let header = Header::read(&mut rest)?;
         Ok(AgeFile { header, is_armored, rest })
-    }
-
-    /// Returns a reader of the plaintext. Each chunk is verified before any of its bytes are returned. [`read_error`]
-    /// converts an error of the reader.
-    pub(crate) fn decrypt(self, unlock: &Unlock, stop: &dyn Fn() -> bool) -> Result<impl Read + 'r> {
-        unlock.open(&self.header, self.rest, stop)
-    }
-
-    /// As [`AgeFile::decrypt`], with identities.
-    pub(crate) fn decrypt_with<'i>(
-        self,
-        identities: impl Iterator<Item = &'i dyn Identity>,
-    ) -> std::result::Result<impl Read + 'r, DecryptError> {
-        self.header.decrypt(self.rest, identities)
     }
 
     /// The length of the file in bytes, determined by reading it to its end; only for files without armor.
@@ -354,7 +338,7 @@ mod tests {
     #[test]
     fn first_bytes_are_recognised() {
         assert!(is_age_file(b"age-encryption.or") && is_age_file(b"age-encryption.org/v1\n-> "));
-        assert!(is_age_file(&ARMOR[..17]));
+        assert!(is_age_file(&AGE_ARMOR[..17]));
         assert!(
             !is_age_file(b"")
                 && !is_age_file(b"age")
@@ -446,7 +430,7 @@ mod tests {
         let endless = io::repeat(b'x').chain(io::empty());
         let error = AgeFile::open(b"age-encryption.org/v1\n-> X25519 ".to_vec(), endless).err().unwrap();
         assert!(error.to_string().contains("256 KiB"), "{error}");
-        let armored = [ARMOR, b"\n"].concat();
+        let armored = [AGE_ARMOR, b"\n"].concat();
         let error = AgeFile::open(armored, io::repeat(b'x')).err().unwrap();
         assert_eq!(error.exit_code(), 1, "{error}");
     }

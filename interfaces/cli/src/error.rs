@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use lockstep::foreign::Foreign;
-use lockstep::{hazmat, quoted};
+use lockstep::{hazmat, quoted, tree};
 
 use crate::signals;
 
@@ -18,14 +18,17 @@ pub(crate) type Result<T> = std::result::Result<T, Error>;
 /// The reason why a command failed. The message says what happened and what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// An error of the library.
+    /// An error of the library, except for [`lockstep::Error::Partial`].
     #[error("{}", with_options(.0))]
-    Library(#[from] lockstep::Error),
+    Library(lockstep::Error),
     /// Failed authentication of data that the library does not check, such as an envelope or a passphrase.
     #[error("{0}")]
     NotAuthentic(String),
-    /// A damaged age file, whose verified beginning was written: see [`lockstep::Error::Partial`].
-    #[error("{source}; {}", verified_text(*verified))]
+    /// A damaged file, whose verified beginning was written by `decrypt --partial`.
+    #[error("{source}; {kept}", kept = match verified {
+        0 => "no plaintext was verified, and none was written".into(),
+        _ => format!("the verified beginning was written: {verified} bytes"),
+    })]
     Partial {
         /// Bytes of plaintext that were verified and written.
         verified: u64,
@@ -71,9 +74,7 @@ impl Error {
     /// Bytes of plaintext that `decrypt --partial` has verified and written before this error; `None` without the option.
     pub(crate) fn verified(&self) -> Option<u64> {
         match self {
-            Error::Partial { verified, .. } | Error::Library(lockstep::Error::Partial { verified, .. }) => {
-                Some(*verified)
-            }
+            Error::Partial { verified, .. } => Some(*verified),
             _ => None,
         }
     }
@@ -90,7 +91,7 @@ impl Error {
             Error::OutOfMemory(_) => "out_of_memory",
             Error::Stopped | Error::Library(lockstep::Error::Interrupted) => "stopped",
             Error::Partial { source, .. } => source.kind(),
-            Error::Library(error) => match cause(error) {
+            Error::Library(error) => match error {
                 lockstep::Error::Read(_) | lockstep::Error::Write(_) | lockstep::Error::File { .. } => "io",
                 lockstep::Error::Exists { .. } => "exists",
                 lockstep::Error::Core(
@@ -105,6 +106,27 @@ impl Error {
                 _ => "failed",
             },
             Error::NotAuthentic(_) | Error::Reported(_) | Error::Failed(_) => "failed",
+        }
+    }
+}
+
+impl From<lockstep::Error> for Error {
+    fn from(error: lockstep::Error) -> Error {
+        match error {
+            lockstep::Error::Partial { verified, source } => {
+                Error::Partial { verified, source: Box::new(Error::from(*source)) }
+            }
+            other => Error::Library(other),
+        }
+    }
+}
+
+impl From<tree::Error> for Error {
+    fn from(error: tree::Error) -> Error {
+        match error {
+            tree::Error::Library(error) => error.into(),
+            tree::Error::NotAuthentic(message) => Error::NotAuthentic(message),
+            tree::Error::Failed(message) => Error::Failed(message),
         }
     }
 }
@@ -131,14 +153,6 @@ pub(crate) fn failed(message: impl Into<String>) -> Error {
     Error::Failed(message.into())
 }
 
-/// The error that has ended a decryption, also if the verified beginning was written.
-fn cause(error: &lockstep::Error) -> &lockstep::Error {
-    match error {
-        lockstep::Error::Partial { source, .. } => source,
-        other => other,
-    }
-}
-
 /// The error for an input of another format, if no key has been tried.
 pub(crate) fn other_format(format: Foreign) -> Error {
     let message = format!("the input begins like {format}");
@@ -161,17 +175,6 @@ fn with_options(error: &lockstep::Error) -> String {
         lockstep::Error::Exists { path } => {
             format!("{} exists: choose another output, or replace it with --force", quoted(path))
         }
-        lockstep::Error::Partial { verified, source } => {
-            format!("{}; {}", with_options(source), verified_text(*verified))
-        }
         other => other.to_string(),
-    }
-}
-
-/// The effect of `decrypt --partial`.
-fn verified_text(verified: u64) -> String {
-    match verified {
-        0 => "no plaintext was verified, and none was written".into(),
-        _ => format!("the verified beginning was written: {verified} bytes"),
     }
 }

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use lockstep::{Envelope, FileKey};
 
+use crate::answers::Answers;
 use crate::error::{Error, NOT_AUTHENTIC, Result, failed};
-use crate::identities::{self, Answers};
-use crate::passphrase::Passphrase;
+use crate::identities;
+use crate::passphrase::{MAX_WORK, Passphrase};
 use crate::recipients::Recipients;
-use crate::unlock::{MAX_WORK, Unlock};
+use crate::unlock::Unlock;
 use crate::wrapping;
 
 /// Why a key was not wrapped or unwrapped.

@@ -5,7 +5,7 @@ use std::io::{self, IoSliceMut, Read, Seek};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use lockstep::quoted;
+use lockstep::{quoted, read};
 use rustix::event::PollFlags;
 
 use crate::error::{Error, Result, failed};
@@ -36,36 +36,14 @@ impl Input {
         Ok(Input { file, len, size: metadata.is_file().then_some(metadata.len()) })
     }
 
-    /// An input from an open regular file; `path` is for messages.
-    pub(crate) fn from_file(file: File, path: &Path) -> Result<Input> {
-        let len = file.metadata().map_err(Error::io("look at", path))?.len();
-        Ok(Input { file, len: Some(len), size: Some(len) })
-    }
-
     /// The file, which allows positioned reads if [`Input::len`] is known.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
-    /// Bytes left to read, for regular files.
+    /// Bytes from the position of the opened file to its end, for regular files.
     pub(crate) fn len(&self) -> Option<u64> {
         self.len
-    }
-
-    /// Records that `bytes` bytes have been read.
-    pub(crate) fn skipped(&mut self, bytes: u64) {
-        self.len = self.len.map(|len| len.saturating_sub(bytes));
-    }
-
-    /// Moves the position of a regular file back by `bytes` bytes.
-    pub(crate) fn back(&mut self, bytes: u64) -> Result<()> {
-        (&self.file).seek_relative(-(bytes as i64)).map_err(lockstep::Error::Read)?;
-        Ok(())
-    }
-
-    /// The position of a regular file.
-    pub(crate) fn position(&self) -> Result<u64> {
-        Ok((&self.file).stream_position().map_err(lockstep::Error::Read)?)
     }
 
     /// A reader that fails after a signal, and at the end of a file that has become shorter.
@@ -119,16 +97,7 @@ impl Read for Reader<'_> {
 
 /// Reads until the buffer is full or the input ends; returns the number of bytes.
 pub(crate) fn read_full(reader: &mut impl Read, buffer: &mut [u8]) -> Result<usize> {
-    let mut got = 0;
-    while got < buffer.len() {
-        match reader.read(&mut buffer[got..]) {
-            Ok(0) => break,
-            Ok(n) => got += n,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(lockstep::Error::read(error).into()),
-        }
-    }
-    Ok(got)
+    Ok(read::full(reader, buffer).map_err(lockstep::Error::read)?)
 }
 
 /// Reads a small file (or `-`) completely: keys, identities, lists of recipients.

@@ -3,11 +3,11 @@
 
 use lockstep::Options;
 use lockstep::hazmat::planner::Planner;
-use serde_json::json;
-use std::io::Write as _;
+use serde_json::{Value, json};
+use std::time::Duration;
 
-use crate::args::ProgressArgs;
 use crate::error::{Error, Result};
+use crate::options::ProgressArgs;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::{explain, json, signals, terminal, text};
@@ -64,32 +64,37 @@ pub(crate) fn run(
         outcome => outcome?,
     };
     output.commit()?;
-    if args.explain && !args.json {
-        terminal::print_message(&explain::explain(planner));
-    }
+    let explained = args.explain.then(|| explain::explain(planner));
     if args.json {
-        let mut summary = json!({
-            "done": verb,
-            "plaintext_bytes": done.plaintext,
-            "seconds": time.as_secs_f64(),
-            "bytes_per_second": done.plaintext as f64 / time.as_secs_f64().max(1e-9),
-        });
+        let mut summary = summary_json(verb, done.plaintext, time);
         if let (Some(summary), Some(details)) = (summary.as_object_mut(), done.details.as_object()) {
             summary.extend(details.clone());
         }
-        if args.explain {
-            summary["explained"] = explain::explain(planner).lines().collect();
-        }
-        json::add_warnings(&mut summary);
-        // The summary is written to standard error, since standard output may contain the data.
-        let _ = writeln!(std::io::stderr(), "{summary}");
-    } else if progress.shows_summary() {
-        terminal::print_message(&format!(
-            "{verb} {} in {:.2} s, {}",
-            text::bytes(done.plaintext),
-            time.as_secs_f64(),
-            text::rate(done.plaintext, time)
-        ));
+        print_summary(summary, explained);
+        return Ok(());
+    }
+    explained.iter().for_each(|text| terminal::print_message(text));
+    if progress.shows_summary() {
+        terminal::print_message(&format!("{verb} {}", text::amount(done.plaintext, time)));
     }
     Ok(())
+}
+
+/// The fields that all summaries have.
+pub(crate) fn summary_json(verb: &str, plaintext: u64, time: Duration) -> Value {
+    let seconds = time.as_secs_f64();
+    json!({
+        "done": verb,
+        "plaintext_bytes": plaintext,
+        "seconds": seconds,
+        "bytes_per_second": plaintext as f64 / seconds.max(1e-9),
+    })
+}
+
+/// Prints a summary to standard error, since standard output may contain the data.
+pub(crate) fn print_summary(mut summary: Value, explained: Option<String>) {
+    if let Some(explained) = explained {
+        summary["explained"] = explained.lines().collect();
+    }
+    json::print(summary);
 }

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use crate::error::{self, Error};
-use crate::{invocation, terminal};
+use crate::invocation;
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 /// The warnings so far. They become part of the JSON object that is printed at the end.
@@ -34,40 +34,13 @@ pub(crate) fn store_warning(message: &str) -> bool {
     is_requested()
 }
 
-/// Prints a message that precedes the final message. With `--json`, stores the message for the object at the end
-/// instead.
-pub(crate) fn print_or_keep(message: &str) {
-    if !store_warning(message) {
-        terminal::print_message(message);
-    }
-}
-
-/// Adds the stored warnings to an object.
-pub(crate) fn add_warnings(object: &mut Value) {
-    let warnings = std::mem::take(&mut *warnings());
-    if !warnings.is_empty() {
-        object["warnings"] = warnings.into();
-    }
-}
-
-/// Prints the warnings that are still stored at the end because no object was printed.
-pub(crate) fn show_stored_warnings() {
-    let left = std::mem::take(&mut *warnings());
-    left.iter().for_each(|warning| terminal::print_message(&format!("warning: {warning}")));
-}
-
-/// Adds the number of bytes that `decrypt --partial` has written to the object of an error.
-pub(crate) fn add_verified(object: &mut Value, error: &Error) {
+/// An error as an object.
+pub(crate) fn of_error(error: &Error) -> Value {
+    let mut object = object(&error.to_string(), error.kind(), error.exit_code());
     if let Some(verified) = error.verified() {
         object["verified_bytes"] = verified.into();
     }
-}
-
-/// Prints an error as an object to standard error.
-pub(crate) fn show_error(error: &Error) {
-    let mut object = object(&error.to_string(), error.kind(), error.exit_code());
-    add_verified(&mut object, error);
-    print(object);
+    object
 }
 
 /// Prints an error of the command line as an object to standard error.
@@ -80,10 +53,19 @@ fn object(message: &str, kind: &str, exit_code: u8) -> Value {
     json!({ "error": message, "exit_code": exit_code, "kind": kind })
 }
 
-fn print(mut object: Value) {
-    add_warnings(&mut object);
+/// Prints an object with the stored warnings to standard error.
+pub(crate) fn print(mut object: Value) {
+    let warnings = take_warnings();
+    if !warnings.is_empty() {
+        object["warnings"] = warnings.into();
+    }
     // If standard error is closed, the exit code still reports the failure.
     let _ = writeln!(std::io::stderr(), "{object}");
+}
+
+/// Takes the stored warnings, which are not printed with an object.
+pub(crate) fn take_warnings() -> Vec<String> {
+    std::mem::take(&mut *warnings())
 }
 
 fn warnings() -> MutexGuard<'static, Vec<String>> {

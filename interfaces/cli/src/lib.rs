@@ -1,13 +1,14 @@
 //! The command `lockstep`: AES on parallel hardware, for files and streams.
 //!
-//! Each subcommand is a module in `commands`. The other modules are shared: the definition of the command line
-//! (`args`), errors and exit codes (`error`), input and output (`input`, `output`), keys wrapped by age
-//! ([`file_keys`], `recipients`, `identities`, `locked_identity`, `passphrase`, `unlock`, `wrapping`), plain age files
-//! (`age_file`), many files in one call (`tree`, and [`groups`] for other programs), the arguments of this call
-//! (`invocation`), the version (`version`), pictures (`picture`), and user interaction (`terminal`, `progress`, `signals`).
+//! Each subcommand is a module in `commands`. The other modules are shared: the definition of the command line (`args`),
+//! options of several subcommands (`options`), errors and exit codes (`error`), input and output (`input`, `output`), keys
+//! wrapped by age ([`file_keys`], `recipients`, `identities`, `locked_identity`, `answers`, `passphrase`, `unlock`,
+//! `wrapping`), plain age files (`age_file`), many files in one call (`many`), the arguments of this call (`invocation`),
+//! the version (`version`), pictures (`picture`), and user interaction (`terminal`, `progress`, `signals`).
 #![forbid(unsafe_code)]
 
 mod age_file;
+mod answers;
 mod args;
 mod commands;
 mod date;
@@ -20,7 +21,9 @@ mod invocation;
 mod job;
 mod json;
 mod locked_identity;
+mod many;
 mod memory;
+mod options;
 mod output;
 mod passphrase;
 mod permissions;
@@ -33,12 +36,9 @@ mod sources;
 pub mod standard;
 mod terminal;
 mod text;
-mod tree;
 mod unlock;
 mod version;
 mod wrapping;
-
-pub use tree::groups;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -59,13 +59,15 @@ pub fn run(arguments: Vec<OsString>, program: Option<PathBuf>) -> u8 {
     let parsed = Cli::try_parse_from(&arguments);
     invocation::set(arguments, program);
     let done = match parsed {
-        Ok(cli) => signals::install().and_then(|()| commands::run(cli)),
+        Ok(cli) => signals::install(terminal::restore)
+            .map_err(|error| error::failed(format!("cannot catch signals: {error}")))
+            .and_then(|()| commands::run(cli)),
         Err(message) if version::is_wanted_as_json(&message) => version::print(),
         Err(message) => return usage(&message),
     };
     match done {
         Ok(()) => {
-            json::show_stored_warnings();
+            terminal::show_stored_warnings();
             0
         }
         // A signal makes reads fail with other errors. The error for the signal replaces them.
@@ -108,7 +110,7 @@ fn fail(error: &Error) -> u8 {
     // After a signal nothing is printed, whether this thread or the signal thread ends the program.
     if !matches!(error, Error::Stopped | Error::Reported(_)) && !error.is_broken_pipe() {
         match json::is_requested() {
-            true => json::show_error(error),
+            true => json::print(json::of_error(error)),
             false => terminal::print_message(&error.to_string()),
         }
     }

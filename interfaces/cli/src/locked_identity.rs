@@ -1,27 +1,31 @@
-//! Identities that a passphrase protects. The age crate has such identities too, but it derives the key of an SSH key again for
+//! Identity files of age, and identities that a passphrase protects. The age crate has such identities too, but it derives the key of an SSH key again for
 //! each recipient of a file, and parses the header of an identity file again for each byte.
 
-use std::cell::OnceCell;
-use std::io::{self, Read};
+use std::cell::{Cell, OnceCell};
+use std::io;
 
 use age::ssh::EncryptedKey;
-use age::{DecryptError, Identity, ssh};
+use age::{DecryptError, Identity, IdentityFile, ssh};
 use age_core::format::{FileKey, Stanza};
+use lockstep::read;
 use zeroize::Zeroizing;
 
 use crate::age_file::AgeFile;
+use crate::answers::Answers;
 use crate::error::{Error, Result, failed};
-use crate::identities::{Answers, MAX_LEN, parse_age_identities};
 use crate::passphrase::Forms;
-use crate::signals;
+use crate::{signals, text};
+
+/// Maximum length of an identity file in bytes.
+pub(crate) const MAX_LEN: usize = 1 << 20;
 
 type Opened<T> = OnceCell<std::result::Result<T, DecryptError>>;
 
 /// An age identity file that is an age file with a passphrase. It is decrypted once, when it is first needed.
 pub(crate) struct LockedFile {
     name: String,
-    /// The encrypted file.
-    bytes: Vec<u8>,
+    /// The encrypted file, until it is decrypted.
+    file: Cell<Option<AgeFile<'static>>>,
     answers: Answers,
     opened: Opened<Vec<Box<dyn Identity>>>,
 }
@@ -39,29 +43,24 @@ impl LockedFile {
             )));
         }
         file.header.check_work(answers.max_work()).map_err(in_file)?;
-        let (name, bytes, answers) = (name.into(), bytes.to_vec(), answers.clone());
-        Ok(LockedFile { name, bytes, answers, opened: OnceCell::new() })
+        let (name, file, answers) = (name.into(), Cell::new(Some(file)), answers.clone());
+        Ok(LockedFile { name, file, answers, opened: OnceCell::new() })
     }
 
     fn open(&self) -> std::result::Result<Vec<Box<dyn Identity>>, DecryptError> {
         let question = format!("Passphrase of the identity {}", self.name);
         let passphrase = self.answers.passphrase(&question).ok_or(DecryptError::KeyDecryptionFailed)?;
-        let file = AgeFile::open(self.bytes.clone(), io::empty()).map_err(|_| DecryptError::InvalidHeader)?;
+        let file = self.file.take().ok_or(DecryptError::InvalidHeader)?;
         let forms = Forms::new(&passphrase, self.answers.max_work(), &signals::stopped);
-        let mut reader = file.decrypt_with(std::iter::once(&forms as _)).map_err(|error| match error {
-            DecryptError::DecryptionFailed => DecryptError::KeyDecryptionFailed,
-            other => other,
-        })?;
+        let mut reader =
+            file.header.decrypt(file.rest, std::iter::once(&forms as _)).map_err(|error| match error {
+                DecryptError::DecryptionFailed => DecryptError::KeyDecryptionFailed,
+                other => other,
+            })?;
         // The buffer has one byte more, so that the end of the file is verified, and has its size from the start, since a growing
         // buffer would leave copies in freed memory.
         let mut plain = Zeroizing::new(vec![0; MAX_LEN + 1]);
-        let mut got = 0;
-        while got < plain.len() {
-            match reader.read(&mut plain[got..])? {
-                0 => break,
-                n => got += n,
-            }
-        }
+        let got = read::full(&mut reader, &mut plain)?;
         let plain = lockstep::text::to_utf8(&plain[..got]);
         let text = plain.filter(|text| text.len() <= MAX_LEN).ok_or(DecryptError::DecryptionFailed)?;
         parse_age_identities(&self.name, &text, &self.answers).map_err(|error| {
@@ -82,6 +81,29 @@ impl Identity for LockedFile {
             Err(error) => Some(Err(error.clone())),
         }
     }
+}
+
+/// Parses age identities, one on each line.
+pub(crate) fn parse_age_identities(
+    name: &str,
+    bytes: &[u8],
+    answers: &Answers,
+) -> Result<Vec<Box<dyn Identity>>> {
+    // The age crate accepts no white space around an identity.
+    let mut lines = Zeroizing::new(Vec::with_capacity(bytes.len() + 1));
+    for line in bytes.split(|&byte| byte == b'\n') {
+        lines.extend_from_slice(line.trim_ascii());
+        lines.push(b'\n');
+    }
+    let file = IdentityFile::from_buffer(&lines[..]).map_err(|_| {
+        failed(format!("{name} is not an identity: give an age identity file or an SSH private key"))
+    })?;
+    let identities = file.with_callbacks(answers.clone()).into_identities();
+    let identities = identities.map_err(|error| failed(format!("{name}: {}", text::one_line(&error))))?;
+    if identities.is_empty() {
+        return Err(failed(format!("{name} contains no identity")));
+    }
+    Ok(identities.into_iter().map(|identity| identity as _).collect())
 }
 
 /// An SSH private key with a passphrase. It is decrypted once, when a file has a recipient of its type.

@@ -2,18 +2,18 @@
 
 use std::fs::File;
 use std::io::{self, IoSlice, IsTerminal, Write};
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use lockstep::{FileMode, OutputFile, OutputOptions, Sparse, file};
 use rustix::event::PollFlags;
 
-use crate::args::OutputArgs;
 use crate::error::{Result, failed};
 use crate::input::Input;
+use crate::options::OutputArgs;
 use crate::signals::{self, Guard};
-use crate::standard;
+use crate::{sources, standard};
 
 /// The type of content, for the decision whether a terminal may show it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -76,6 +76,14 @@ impl Output {
         Ok(Output::File(GuardedFile::new(file, guard)))
     }
 
+    fn writer(&mut self) -> &mut dyn Write {
+        match self {
+            Output::File(output) => &mut output.file,
+            Output::Stdout { stdout, .. } => stdout,
+            Output::Terminal(text) => text,
+        }
+    }
+
     /// Ends the output: the file appears.
     pub(crate) fn commit(self) -> Result<()> {
         match self {
@@ -95,17 +103,8 @@ pub(crate) struct GuardedFile {
 
 impl GuardedFile {
     pub(crate) fn create(path: &Path, options: OutputOptions) -> Result<GuardedFile> {
-        GuardedFile::guard(|| OutputFile::create(path, options))
-    }
-
-    /// Creates the file in an open folder: see [`OutputFile::create_in`].
-    pub(crate) fn create_in(folder: OwnedFd, path: &Path, options: OutputOptions) -> Result<GuardedFile> {
-        GuardedFile::guard(|| OutputFile::create_in(folder, path, options))
-    }
-
-    fn guard(create: impl FnOnce() -> lockstep::Result<OutputFile>) -> Result<GuardedFile> {
         let guard = Guard::creating();
-        Ok(GuardedFile::new(create()?, Some(guard)))
+        Ok(GuardedFile::new(OutputFile::create(path, options)?, Some(guard)))
     }
 
     /// A file that is written directly needs no guard.
@@ -174,26 +173,15 @@ impl Write for Stdout {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Output::File(output) => output.file.write(bytes),
-            Output::Stdout { stdout, .. } => stdout.write(bytes),
-            Output::Terminal(text) => text.write(bytes),
-        }
+        self.writer().write(bytes)
     }
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        match self {
-            Output::File(output) => output.file.write_vectored(slices),
-            Output::Stdout { stdout, .. } => stdout.write_vectored(slices),
-            Output::Terminal(text) => text.write_vectored(slices),
-        }
+        self.writer().write_vectored(slices)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Output::File(output) => output.file.flush(),
-            Output::Stdout { .. } | Output::Terminal(_) => Ok(()),
-        }
+        self.writer().flush()
     }
 }
 
@@ -259,7 +247,7 @@ fn check_stdout(args: &OutputArgs, input: &File) -> Result<()> {
     check_sync(args.sync)?;
     let (Ok(stdout), Ok(read)) = (Stdout::open(), input.metadata()) else { return Ok(()) };
     let Ok(written) = stdout.0.metadata() else { return Ok(()) };
-    if read.is_file() && (read.dev(), read.ino()) == (written.dev(), written.ino()) {
+    if sources::is_same_file(&read, &written) {
         return Err(failed("standard output is the file that is read: choose another output"));
     }
     Ok(())

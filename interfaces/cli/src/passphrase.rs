@@ -19,6 +19,8 @@ use crate::input::read_small;
 use crate::permissions::warn_if_open_to_others;
 use crate::terminal;
 
+/// Default maximum of the scrypt work factor (log2 of N). With this value scrypt needs 1 GiB of memory.
+pub(crate) const MAX_WORK: u8 = 20;
 /// Maximum length of a passphrase file in bytes.
 const MAX_LEN: usize = 4096;
 /// Maximum growth of the length of a text in UTF-8 by its normalisation to NFC or NFD.

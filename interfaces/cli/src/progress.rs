@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use lockstep::tree::Host;
 
-use crate::args::{ProgressArgs, When};
+use crate::options::{ProgressArgs, When};
+use crate::signals::Guard;
 use crate::{terminal, text};
 
 /// No bar is shown for work that takes less time than this.
@@ -82,11 +84,6 @@ impl Progress {
         }
     }
 
-    /// The progress of one of several files, of this many bytes.
-    pub(crate) fn file(&self, len: u64) -> FileProgress<'_> {
-        FileProgress { all: self, len, done: AtomicU64::new(0) }
-    }
-
     fn files_text(&self) -> Option<String> {
         self.files.map(|files| format!("{} of {files} files", self.files_done.load(Ordering::Relaxed)))
     }
@@ -126,28 +123,17 @@ impl Progress {
     }
 }
 
-/// The progress of one of several files.
-pub(crate) struct FileProgress<'a> {
-    all: &'a Progress,
-    len: u64,
-    /// Bytes of this file that are counted in `all`.
-    done: AtomicU64,
-}
-
-impl FileProgress<'_> {
-    /// Sets the number of input bytes of this file that are processed. Called by one thread at a time.
-    pub(crate) fn set(&self, done: u64) {
-        let done = done.min(self.len);
-        let before = self.done.swap(done, Ordering::Relaxed);
-        let more = done.saturating_sub(before);
-        let all = self.all.bytes_done.fetch_add(more, Ordering::Relaxed) + more;
-        self.all.set(all);
+impl Host for Progress {
+    fn guard(&self) -> Box<dyn Send> {
+        Box::new(Guard::creating())
     }
 
-    /// Counts the file as processed, even if an error has occurred.
-    pub(crate) fn finish(self) {
-        self.all.files_done.fetch_add(1, Ordering::Relaxed);
-        self.set(self.len);
+    fn advance(&self, bytes: u64) {
+        self.set(self.bytes_done.fetch_add(bytes, Ordering::Relaxed) + bytes);
+    }
+
+    fn file_done(&self) {
+        self.files_done.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -197,17 +183,11 @@ mod tests {
     fn several_files_are_counted_with_their_bytes() {
         let args = ProgressArgs { progress: When::Never, quiet: false, json: false, explain: false };
         let progress = Progress::start_files(&args, 4000, 3);
-        let (one, two) = (progress.file(1000), progress.file(2000));
-        one.set(400);
-        two.set(600);
-        // A file that has grown counts with its initial length.
-        one.set(5000);
-        one.finish();
+        progress.advance(1000);
+        progress.file_done();
+        progress.advance(600);
         let done = progress.bytes_done.load(Ordering::Relaxed);
-        assert_eq!(done, 1600);
         let line = progress.line(done, Duration::from_secs(2));
         assert_eq!(line, "1 of 3 files, 1.6 KiB of 3.9 KiB, 40 %, 0.8 kB/s, 3 s left");
-        two.finish();
-        assert_eq!(progress.files_text().unwrap(), "2 of 3 files");
     }
 }

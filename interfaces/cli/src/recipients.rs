@@ -8,8 +8,8 @@ use age::{Recipient, ssh, tag, tagpq, x25519};
 use lockstep::quoted;
 use lockstep::text::to_utf8;
 
+use crate::answers::Answers;
 use crate::error::{Result, failed};
-use crate::identities::Answers;
 use crate::input::read_small;
 use crate::{terminal, text};
 

@@ -18,9 +18,6 @@ use rustix::event::{PollFd, PollFlags, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
-use crate::error::{Result, failed};
-use crate::terminal;
-
 /// Time limit for the work to stop after a signal.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -37,19 +34,19 @@ static RESULTS: AtomicBool = AtomicBool::new(false);
 /// The reading end of a pipe. The writing end is closed when a signal comes, and no data are written to it.
 static WAKE: OnceLock<PipeReader> = OnceLock::new();
 
-/// Installs the signal handlers and starts the thread. Called once, at the start of the program.
-pub(crate) fn install() -> Result<()> {
-    let cannot = |error| failed(format!("cannot catch signals: {error}"));
-    let (reader, hangs_up) = io::pipe().map_err(cannot)?;
+/// Installs the signal handlers and starts the thread, which calls `at_end` before it ends the program. Called once, at the
+/// start of the program.
+pub(crate) fn install(at_end: fn()) -> io::Result<()> {
+    let (reader, hangs_up) = io::pipe()?;
     WAKE.get_or_init(|| reader);
     let ignored = ignored();
     let wanted = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU]
         .into_iter()
         .filter(|signal| ignored >> (signal - 1) & 1 == 0);
-    let mut signals = Signals::new(wanted).map_err(cannot)?;
+    let mut signals = Signals::new(wanted)?;
     // Without a handler SIGXFSZ would end the program. With a handler, a write beyond the limit on file sizes returns
     // an error, which is handled like other errors.
-    signal_hook::flag::register(SIGXFSZ, Arc::default()).map_err(cannot)?;
+    signal_hook::flag::register(SIGXFSZ, Arc::default())?;
     let wait = move || {
         let Some(signal) = signals.forever().next() else { return };
         SIGNAL.store(signal, Ordering::Relaxed);
@@ -74,10 +71,10 @@ pub(crate) fn install() -> Result<()> {
                 let _ = std::fs::remove_dir_all(path);
             }
         }
-        terminal::restore();
+        at_end();
         std::process::exit(exit_code().into());
     };
-    std::thread::Builder::new().name("signals".into()).spawn(wait).map(drop).map_err(cannot)
+    std::thread::Builder::new().name("signals".into()).spawn(wait).map(drop)
 }
 
 /// True once a signal has come.

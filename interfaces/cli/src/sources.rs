@@ -8,8 +8,8 @@ use std::path::Path;
 
 use lockstep::quoted;
 
-use crate::args::OutputArgs;
 use crate::error::{Result, failed};
+use crate::options::OutputArgs;
 
 /// Refuses standard input in more than one place. Also refuses an output that is one of `others`, since `--force` would
 /// overwrite this file, for example the only copy of a key.
@@ -44,6 +44,6 @@ fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-fn is_same_file(a: &Metadata, b: &Metadata) -> bool {
+pub(crate) fn is_same_file(a: &Metadata, b: &Metadata) -> bool {
     a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino())
 }

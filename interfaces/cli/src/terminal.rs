@@ -8,7 +8,7 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 use zeroize::Zeroizing;
 
 use crate::error::{Result, failed};
-use crate::{invocation, text};
+use crate::{invocation, json, text};
 
 /// Maximum length of a line that is read from a terminal. The line buffer of a terminal is not larger.
 const MAX_LEN: usize = 4096;
@@ -26,9 +26,22 @@ pub(crate) fn print_message(message: &str) {
 
 /// Prints a warning, unless `quiet` is set.
 pub(crate) fn warn(quiet: bool, message: &str) {
-    if !quiet && !crate::json::store_warning(message) {
+    if !quiet && !json::store_warning(message) {
         print_message(&format!("warning: {message}"));
     }
+}
+
+/// Prints a message that precedes the final message. With `--json`, stores the message for the object at the end
+/// instead.
+pub(crate) fn print_or_keep(message: &str) {
+    if !json::store_warning(message) {
+        print_message(message);
+    }
+}
+
+/// Prints the warnings that are still stored at the end because no object was printed.
+pub(crate) fn show_stored_warnings() {
+    json::take_warnings().iter().for_each(|warning| print_message(&format!("warning: {warning}")));
 }
 
 /// Asks for a secret on the terminal, with echo off.

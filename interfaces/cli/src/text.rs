@@ -65,6 +65,11 @@ pub(crate) fn rate(bytes: u64, time: Duration) -> String {
     }
 }
 
+/// A number of bytes with the time and the rate of their processing.
+pub(crate) fn amount(of: u64, time: Duration) -> String {
+    format!("{} in {:.2} s, {}", bytes(of), time.as_secs_f64(), rate(of, time))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,13 +6,10 @@ use age::stream::StreamReader;
 use age::{DecryptError, Identity};
 
 use crate::age_file::{AtOnce, Header};
+use crate::answers::Answers;
 use crate::error::{Error, Result, failed};
-use crate::identities::Answers;
 use crate::passphrase::{Forms, Passphrase};
 use crate::text;
-
-/// Default maximum of the scrypt work factor (log2 of N). With this value scrypt needs 1 GiB of memory.
-pub(crate) const MAX_WORK: u8 = 20;
 
 /// A passphrase or identities.
 pub(crate) enum Unlock {

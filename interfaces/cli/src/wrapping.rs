@@ -1,10 +1,10 @@
 //! Wrapping the key of a file in its envelope with age.
 
-use std::io::{Read, Write};
+use std::io::Write;
 
 use age::{EncryptError, Encryptor, Recipient, scrypt};
 use lockstep::envelope::MAX_PAYLOAD;
-use lockstep::{Envelope, FileKey};
+use lockstep::{Envelope, FileKey, read};
 use zeroize::Zeroizing;
 
 use crate::age_file::{self, Header};
@@ -57,6 +57,11 @@ pub(crate) fn header(envelope: &Envelope) -> Result<Header> {
     })
 }
 
+/// The context of a message: its envelope or, without one, the context that was given.
+pub(crate) fn context<'a>(envelope: Option<&'a Envelope>, given: Option<&'a str>) -> &'a [u8] {
+    envelope.map_or(given.unwrap_or_default().as_bytes(), Envelope::as_bytes)
+}
+
 /// The key in an envelope. After `stop` has returned true, no other identity and no other form of the passphrase is tried.
 pub(crate) fn unwrap(envelope: &Envelope, unlock: &Unlock, stop: &dyn Fn() -> bool) -> Result<FileKey> {
     let header = header(envelope)?;
@@ -64,14 +69,7 @@ pub(crate) fn unwrap(envelope: &Envelope, unlock: &Unlock, stop: &dyn Fn() -> bo
     // The buffer has one byte more than the key, so that a longer payload is detected and the end of the payload is
     // verified.
     let mut key = Zeroizing::new([0; KEY + 1]);
-    let mut got = 0;
-    while got < key.len() {
-        match reader.read(&mut key[got..]) {
-            Ok(0) => break,
-            Ok(n) => got += n,
-            Err(_) => return Err(damaged()),
-        }
-    }
+    let got = read::full(&mut reader, &mut key[..]).map_err(|_| damaged())?;
     if got != KEY {
         return Err(Error::NotAuthentic("the envelope does not contain a file key".into()));
     }
@@ -81,7 +79,7 @@ pub(crate) fn unwrap(envelope: &Envelope, unlock: &Unlock, stop: &dyn Fn() -> bo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identities::Answers;
+    use crate::answers::Answers;
     use age::x25519;
 
     fn by(identities: Vec<x25519::Identity>) -> Unlock {

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use lockstep::tree::{self, Direction, Group, IfExists, Plan, PlannedFile};
 use lockstep::{Engine, FileKey};
-use lockstep_cli::groups::{Direction, Group, GroupError, IfExists, Plan, PlannedFile};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -73,7 +73,7 @@ impl NativePlan {
 
     /// The files that cannot be processed, with the reasons.
     fn failed(&self) -> Vec<(OsString, String)> {
-        self.plan.failed.iter().map(|(path, error)| (text(path), error.message.clone())).collect()
+        self.plan.failed.iter().map(|(path, error)| (text(path), error.to_string())).collect()
     }
 
     /// Encrypted files of earlier calls whose inputs do not exist any more, as paths below the output folder.
@@ -164,11 +164,11 @@ impl NativeGroups {
                 (state.clone(), done.plaintext_len, done.ciphertext_len, Some(commitment), None)
             }
             Err(error) => {
-                let state = match error.is_not_authentic {
+                let state = match error.is_not_authentic() {
                     true => intern!(py, "not authentic"),
                     false => intern!(py, "failed"),
                 };
-                (state.clone(), 0, 0, None, Some(error.message))
+                (state.clone(), 0, 0, None, Some(error.to_string()))
             }
         });
         Ok(outcomes.collect())
@@ -179,11 +179,12 @@ fn direction(encrypts: bool) -> Direction {
     if encrypts { Direction::Encrypt } else { Direction::Decrypt }
 }
 
-fn exception(error: GroupError) -> PyErr {
-    match error.errno {
+fn exception(error: tree::Error) -> PyErr {
+    let message = error.to_string();
+    match error.errno() {
         // `OSError` chooses the subclass by the number.
-        Some(number) => PyOSError::new_err((number, error.message)),
-        None if error.is_not_authentic => InvalidTag::new_err(error.message),
-        None => PyValueError::new_err(error.message),
+        Some(number) => PyOSError::new_err((number, message)),
+        None if error.is_not_authentic() => InvalidTag::new_err(message),
+        None => PyValueError::new_err(message),
     }
 }

@@ -15,6 +15,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use crate::error::{Error, Result};
+use crate::read;
 
 /// The first bytes of an envelope.
 pub const MAGIC: &[u8; 17] = b"lockstep.file/v1\n";
@@ -66,7 +67,7 @@ impl Envelope {
     ///
     /// # Errors
     /// [`Error::Write`].
-    pub fn write(&self, writer: &mut impl Write) -> Result<()> {
+    pub fn write(&self, writer: &mut (impl Write + ?Sized)) -> Result<()> {
         writer.write_all(&self.bytes).map_err(Error::Write)
     }
 
@@ -139,16 +140,7 @@ impl Start {
 }
 
 fn read_full(reader: &mut impl Read, buffer: &mut [u8]) -> Result<usize> {
-    let mut got = 0;
-    while got < buffer.len() {
-        match reader.read(&mut buffer[got..]) {
-            Ok(0) => break,
-            Ok(n) => got += n,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Error::Read(error)),
-        }
-    }
-    Ok(got)
+    read::full(reader, buffer).map_err(Error::Read)
 }
 
 #[cfg(test)]

@@ -3,10 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use lockstep_core::shown;
-
-use crate::cobblestone::HEADER;
-use crate::foreign::{self, Foreign};
+use crate::foreign::Foreign;
 use crate::quoted::quoted;
 
 /// The result type of this crate.
@@ -191,24 +188,13 @@ impl Error {
         error.downcast::<Error>().unwrap_or_else(Error::Read)
     }
 
-    /// For errors of a header that the key does not open: names the format of the input if `start` returns the first bytes of a
-    /// known format.
-    pub(crate) fn or_other_format(self, start: impl FnOnce() -> Vec<u8>) -> Error {
-        match self {
-            Error::WrongKeyOrContext => foreign::recognise(&start()).map_or(self, Error::OtherFormat),
-            Error::Truncated { got } if got < HEADER as u64 => {
-                foreign::recognise(&start()).map_or(self, Error::OtherFormat)
-            }
-            other => other,
-        }
-    }
-
     /// Returns a function for `map_err` that adds the operation and the path to an error.
+    #[cfg(feature = "files")]
     pub(crate) fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
         move |source| {
             let path = path.into();
             let exists = !matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidFilename);
-            Error::File { action, path: shown::path(&path, exists).into_owned(), source }
+            Error::File { action, path: lockstep_core::shown::path(&path, exists).into_owned(), source }
         }
     }
 }

@@ -1,13 +1,14 @@
 //! Encryption and decryption of files.
 
 use std::fs::{File, Metadata};
-use std::io::Write;
 use std::path::Path;
 
-use crate::cobblestone::{self, FileKey, Options, Summary};
+use crate::cobblestone::{FileKey, Options, Summary};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::output::{FileMode, OutputFile, OutputOptions, Sparse};
+
+pub use crate::cobblestone::open_file::{check_not_shrunk, decrypt_open_file, encrypt_open_file};
 
 /// Options of file encryption and decryption.
 #[derive(Debug, Clone, Copy, Default)]
@@ -69,40 +70,6 @@ pub fn decrypt_file(
     }
 }
 
-/// Encrypts like [`crate::encrypt`], from the position of an open file to its end. Regular files of at least 1 MiB are
-/// read by all threads at the same time. The position of the file after the call is unspecified. Data that are appended
-/// during the call are encrypted too.
-///
-/// # Errors
-/// The errors of [`crate::encrypt`], [`Error::InputChanged`] if the file becomes shorter.
-pub fn encrypt_open_file(
-    engine: &Engine,
-    key: &FileKey,
-    context: &[u8],
-    input: &File,
-    mut output: impl Write + Send,
-    options: Options<'_>,
-) -> Result<Summary> {
-    cobblestone::encrypt_open_file(engine, key, context, input, &mut output, options)
-}
-
-/// Decrypts like [`crate::decrypt`], from the position of an open file to its end. Regular files are read by all
-/// threads at the same time, and a truncated regular file is refused before any plaintext is written, unless
-/// [`Options::partial`] is set. The position of the file after the call is unspecified.
-///
-/// # Errors
-/// The errors of [`crate::decrypt`], [`Error::InputChanged`] if the length of the file changes.
-pub fn decrypt_open_file(
-    engine: &Engine,
-    key: &FileKey,
-    context: &[u8],
-    input: &File,
-    mut output: impl Write + Send,
-    options: Options<'_>,
-) -> Result<Summary> {
-    cobblestone::decrypt_open_file(engine, key, context, input, &mut output, options)
-}
-
 /// Opens a file for reading.
 ///
 /// # Errors
@@ -114,16 +81,6 @@ pub fn open_input(path: &Path) -> Result<File> {
         return Err(Error::file("read", path)(std::io::ErrorKind::IsADirectory.into()));
     }
     Ok(file)
-}
-
-/// Returns an error if a file is now shorter than `before`. Call this function after a read has reached the end of the
-/// file. The function returns no error for files of `/sys`, whose reported length is too large but does not change.
-///
-/// # Errors
-/// [`Error::InputChanged`], [`Error::Read`].
-pub fn check_not_shrunk(input: &File, before: u64) -> Result<()> {
-    let now = input.metadata().map_err(Error::Read)?.len();
-    if now < before { Err(Error::InputChanged { before, now }) } else { Ok(()) }
 }
 
 /// Returns an error if the output is the same file as the input, under any name.

@@ -51,7 +51,7 @@ const STARTS: &[(&[u8], &str, &str)] = &[
     ),
     (b"lockstep-key-", "a Lockstep key file", "it is the key; give the encrypted file"),
     (
-        b"age-encryption.org/v",
+        AGE_MAGIC,
         "an age file",
         "decrypt it with age, or with an identity or a passphrase by the command `lockstep decrypt`",
     ),
@@ -75,7 +75,12 @@ const STARTS: &[(&[u8], &str, &str)] = &[
     (b"%PDF-", "a PDF file", UNENCRYPTED),
 ];
 
-const AGE_ARMOR: &[u8] = b"-----BEGIN AGE ENCRYPTED FILE-----";
+/// The first bytes of an age file.
+#[doc(hidden)]
+pub const AGE_MAGIC: &[u8] = b"age-encryption.org/v";
+/// The first line of an armored age file.
+#[doc(hidden)]
+pub const AGE_ARMOR: &[u8] = b"-----BEGIN AGE ENCRYPTED FILE-----";
 const PGP_ARMOR: &[u8] = b"-----BEGIN PGP MESSAGE-----";
 
 /// Recognises the format of a file by its first bytes. At most [`START`] bytes are used. `None` for a message that is encrypted

@@ -2,7 +2,7 @@
 //! read in UTF-8 with or without a byte order mark, and in UTF-16 with one.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::Write;
 use std::path::Path;
 
 use zeroize::Zeroizing;
@@ -10,6 +10,7 @@ use zeroize::Zeroizing;
 use crate::cobblestone::{FileKey, Suite};
 use crate::error::{Error, Result};
 use crate::output::{FileMode, OutputFile, OutputOptions};
+use crate::read;
 use crate::text::to_utf8;
 
 const PREFIXES: [(&str, Suite); 2] =
@@ -89,15 +90,7 @@ pub fn open(path: &Path) -> Result<File> {
 /// Those of [`read`].
 pub fn read_open(mut file: File, path: &Path) -> Result<FileKey> {
     let mut text = Zeroizing::new([0; ROOM]);
-    let mut got = 0;
-    while got < ROOM {
-        match file.read(&mut text[got..]) {
-            Ok(0) => break,
-            Ok(n) => got += n,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Error::file("read the key file", path)(error)),
-        }
-    }
+    let got = read::full(&mut file, &mut text[..]).map_err(Error::file("read the key file", path))?;
     if got == ROOM {
         return Err(Error::KeyFile { reason: "it is too long" });
     }

@@ -20,6 +20,8 @@
 //! # }
 //! ```
 //!
+//! Files, folders and key files are the feature `files`, a default for Unix.
+//!
 //! No plaintext is released before its chunk has been verified, keys are wiped on drop and never printed, and errors
 //! say what to do. [`aead`] has authenticated encryption of messages with the caller's nonces. Raw AES modes are in [`hazmat`].
 //! They do not give these guarantees: the caller is responsible for safe use.
@@ -31,14 +33,22 @@ mod creator;
 pub mod engine;
 pub mod envelope;
 mod error;
+#[cfg(feature = "files")]
 pub mod file;
 pub mod foreign;
 pub mod hazmat;
+#[cfg(feature = "files")]
 pub mod keyfile;
+#[cfg(feature = "files")]
 pub mod output;
 mod quoted;
 #[doc(hidden)]
+pub mod read;
+#[doc(hidden)]
 pub mod text;
+#[cfg(feature = "files")]
+#[doc(hidden)]
+pub mod tree;
 
 pub use cobblestone::{
     DecryptReader, EncryptWriter, FileKey, Options, ReadAt, Reader, Suite, Summary, ciphertext_len, decrypt,
@@ -47,6 +57,8 @@ pub use cobblestone::{
 pub use engine::Engine;
 pub use envelope::Envelope;
 pub use error::{Error, Result};
+#[cfg(feature = "files")]
 pub use file::{FileOptions, decrypt_file, encrypt_file};
+#[cfg(feature = "files")]
 pub use output::{FileMode, OutputFile, OutputOptions, Sparse};
 pub use quoted::quoted;

@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::fmt::{self, Display, Write as _};
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use lockstep_core::shown;
@@ -19,7 +18,7 @@ use lockstep_core::shown;
 /// assert_eq!(lockstep::quoted("a\x1b[31m\nb").to_string(), r"'a\x1b[31m\nb'");
 /// ```
 pub fn quoted<P: AsRef<Path> + ?Sized>(path: &P) -> impl Display + '_ {
-    let is_secret = shown::is_secret(path.as_ref().as_os_str().as_bytes());
+    let is_secret = shown::is_secret(path.as_ref().as_os_str().as_encoded_bytes());
     Quoted(if is_secret { OsStr::new(shown::KEY_AS_PATH) } else { path.as_ref().as_os_str() })
 }
 
@@ -28,7 +27,7 @@ struct Quoted<'a>(&'a OsStr);
 impl Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_char('\'')?;
-        for part in self.0.as_bytes().utf8_chunks() {
+        for part in self.0.as_encoded_bytes().utf8_chunks() {
             part.valid().chars().try_for_each(|c| character(f, c))?;
             part.invalid().iter().try_for_each(|byte| write!(f, "\\x{byte:02x}"))?;
         }
@@ -59,6 +58,8 @@ fn is_invisible(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
     use super::*;
 
     #[test]

@@ -11,13 +11,13 @@ use lockstep::{OutputFile, OutputOptions, quoted};
 use lockstep_bench::{self as bench, FolderGuard, Host, OpenSsl, Options, Session, Suite};
 
 use super::{print, print_json};
-use crate::args::How;
 use crate::error::{Error, Result, failed};
 use crate::invocation;
+use crate::options::How;
 use crate::output::GuardedFile;
 use crate::progress::Note;
 use crate::signals::{self, Guard, Results};
-use crate::{date, json, memory, terminal, text};
+use crate::{date, memory, terminal, text};
 
 /// Maximum total size in bytes of the messages of one call, and therefore also the maximum size of one message.
 const MAX_SIZE: u64 = bench::MAX_CALL_BYTES as u64;
@@ -169,7 +169,7 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
     if all_failed {
         let mut errors = failures.into_iter().map(|(_, error)| error);
         let first = if signals::stopped() { None } else { errors.next() };
-        errors.for_each(|error| json::print_or_keep(&error.to_string()));
+        errors.for_each(|error| terminal::print_or_keep(&error.to_string()));
         return Err(first.unwrap_or(Error::Stopped));
     }
     let report = session.into_report(sections, date, command());
@@ -188,7 +188,7 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
         errors.push(Error::Stopped);
     }
     let last = errors.pop();
-    errors.iter().for_each(|error| json::print_or_keep(&error.to_string()));
+    errors.iter().for_each(|error| terminal::print_or_keep(&error.to_string()));
     last.map_or(Ok(()), Err)
 }
 

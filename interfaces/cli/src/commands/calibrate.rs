@@ -10,9 +10,9 @@ use lockstep::quoted;
 use lockstep_report::{Table, hang};
 use serde_json::{Value, json};
 
-use crate::args::EngineArgs;
 use crate::error::{Result, failed};
 use crate::explain::time;
+use crate::options::EngineArgs;
 use crate::progress::Note;
 use crate::text;
 

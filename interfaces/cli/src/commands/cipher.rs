@@ -11,10 +11,10 @@ use lockstep::text::to_utf8;
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use crate::args::{EngineArgs, OutputArgs, ProgressArgs, SparseArgs};
 use crate::error::{Result, failed};
 use crate::input::{Input, read_small};
 use crate::job::{self, Done};
+use crate::options::{EngineArgs, OutputArgs, ProgressArgs, SparseArgs};
 use crate::output::{Content, Output};
 use crate::permissions::warn_if_open_to_others;
 use crate::raw::{self, Raw, WholeMode};

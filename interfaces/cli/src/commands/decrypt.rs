@@ -3,30 +3,32 @@
 
 mod many;
 
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use lockstep::cobblestone::Tail;
 use lockstep::envelope::{MAGIC, Start};
 use lockstep::hazmat::planner::Planner;
-use lockstep::{Engine, Envelope, FileKey, Options, Reader, file, foreign, quoted};
+use lockstep::{Engine, Envelope, FileKey, Options, Reader, file, foreign, quoted, read, tree};
 use serde_json::json;
 use zeroize::Zeroizing;
 
 use self::many::{DecryptMany, Unlocks};
 use super::encrypt::read_key;
 use crate::age_file::{self, AgeFile, Header};
-use crate::args::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs, SparseArgs};
+use crate::answers::Answers;
 use crate::error::{Error, Result, failed, other_format};
-use crate::identities::{self, Answers};
-use crate::input::{Input, read_full};
+use crate::identities;
+use crate::input::Input;
 use crate::job::{self, Done};
+use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs, SparseArgs};
 use crate::output::{Content, Output};
-use crate::passphrase::Passphrase;
+use crate::passphrase::{MAX_WORK, Passphrase};
 use crate::text::{self, Range};
-use crate::unlock::{MAX_WORK, Unlock};
-use crate::{signals, sources, tree, wrapping};
+use crate::unlock::Unlock;
+use crate::{signals, sources, wrapping};
 
 /// Number of plaintext bytes of an age file that are written in one call: one chunk of the age format.
 const AGE_PIECE: usize = 64 << 10;
@@ -119,24 +121,18 @@ fn run_many(args: &Decrypt, output_dir: &Path) -> Result<()> {
     let mut protected = sources_of(args);
     protected.extend(default.iter().map(|path| ("identity file", path.as_path())));
     let options = tree::Options {
-        output_dir,
         recursive: args.recursive,
-        resume: args.many.resume,
-        force: args.output.force,
-        sync: args.output.sync,
-        delete: false,
-        protected,
-        advice: &tree::Advice::COMMAND,
+        ..crate::many::options(output_dir, &args.many, &args.output, protected)
     };
     let mut unlocks = Unlocks::default();
-    let mut prepare = |input: &mut Input| operation.prepare(&mut unlocks, input);
-    tree::run(&engine, &operation, &mut prepare, &args.inputs, &options, &args.messages)
+    let prepare = |input, _: &Path| operation.prepare(&mut unlocks, &input);
+    crate::many::run(&engine, &operation, "decrypted", &args.inputs, &options, &args.messages, prepare)
 }
 
 fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
     let engine = args.engine.engine_for(&args.messages)?;
     sources::check(&args.output, path, &sources_of(args))?;
-    let mut input = Input::open(path)?;
+    let input = Input::open(path)?;
     if args.range.is_some() && input.len().is_none() {
         return Err(failed("--range needs a file to read from, not a pipe"));
     }
@@ -150,29 +146,25 @@ fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
         }
         Start::Bare(first_bytes) => (None, first_bytes),
     };
-    let key = find_key(args, &input, envelope.as_ref(), &first_bytes)?;
-    let context = match &envelope {
-        Some(envelope) => envelope.as_bytes(),
-        None => args.context.as_deref().unwrap_or_default().as_bytes(),
-    };
-    // From here on, the length of the input is the length of the message, without the envelope.
-    let before = envelope.as_ref().map_or(0, |envelope| envelope.as_bytes().len() as u64);
-    input.skipped(before);
-    if input.len().is_some() && !first_bytes.is_empty() {
-        input.back(first_bytes.len() as u64)?;
-    }
-
+    let regular = input.len().map(|_| input.file());
+    let key = find_key(args, regular, envelope.as_ref(), &first_bytes)?;
+    let context = wrapping::context(envelope.as_ref(), args.context.as_deref());
+    let envelope_len = envelope.as_ref().map_or(0, |envelope| envelope.as_bytes().len() as u64);
     let total = match args.range {
         Some(range) => range.len,
-        None => input.len(),
+        None => input.len().map(|len| len.saturating_sub(envelope_len)),
     };
+    if let Some(mut file) = regular {
+        // Back to the start of the message.
+        file.seek_relative(-(first_bytes.len() as i64)).map_err(lockstep::Error::Read)?;
+    }
     let output = Output::open(&args.output, &input, Content::Unknown, args.sparse.sparse())?;
     job::run(engine.planner(), &args.messages, total, "decrypted", output, |output, report| {
         let options = job::options(report).partial(args.partial);
         let plaintext = if let Some(range) = args.range {
-            decrypt_range(&engine, &key, context, &input, range, output, options)?
-        } else if input.len().is_some() {
-            file::decrypt_open_file(&engine, &key, context, input.file(), output, options)?.plaintext_len
+            decrypt_range(&engine, &key, context, input.file(), range, output, options)?
+        } else if let Some(input) = regular {
+            file::decrypt_open_file(&engine, &key, context, input, output, options)?.plaintext_len
         } else {
             let reader = std::io::Cursor::new(first_bytes).chain(input.reader());
             lockstep::decrypt(&engine, &key, context, reader, output, options)?.plaintext_len
@@ -193,12 +185,12 @@ fn decrypt_range(
     engine: &Engine,
     key: &FileKey,
     context: &[u8],
-    input: &Input,
+    mut input: &File,
     range: Range,
     output: &mut Output,
     options: Options<'_>,
 ) -> Result<u64> {
-    let message = Tail::new(input.file().try_clone().map_err(lockstep::Error::Read)?, input.position()?);
+    let message = Tail::new(input, input.stream_position().map_err(lockstep::Error::Read)?);
     let reader = Reader::open(engine, key, context, message)?;
     if range.offset > reader.len() {
         return Err(failed(format!(
@@ -212,10 +204,10 @@ fn decrypt_range(
     Ok(copied)
 }
 
-/// Finds the key of the message from the options and the header of the file.
+/// Finds the key of the message from the options and the header of the file. `regular` is the input if it is a regular file.
 fn find_key(
     args: &Decrypt,
-    input: &Input,
+    regular: Option<&File>,
     envelope: Option<&Envelope>,
     first_bytes: &[u8],
 ) -> Result<FileKey> {
@@ -226,15 +218,15 @@ fn find_key(
         }
         None => {
             let key = args.key.as_ref().map(|path| read_key(path, args.messages.quiet)).transpose()?;
-            check_bare(key.is_some(), input, first_bytes)?;
+            check_bare(key.is_some(), regular, first_bytes)?;
             key.ok_or_else(no_key_file)
         }
     }
 }
 
 /// Refuses a message without an envelope if there is no key file. `first_bytes` are the first bytes of the message, which have been
-/// read from `input`.
-fn check_bare(has_key: bool, input: &Input, first_bytes: &[u8]) -> Result<()> {
+/// read. More are read only from a regular file, since a pipe may have no more data for a long time.
+fn check_bare(has_key: bool, regular: Option<&File>, first_bytes: &[u8]) -> Result<()> {
     if has_key {
         return Ok(());
     }
@@ -244,9 +236,8 @@ fn check_bare(has_key: bool, input: &Input, first_bytes: &[u8]) -> Result<()> {
     let mut start = first_bytes.to_vec();
     start.resize(foreign::START, 0);
     let mut got = first_bytes.len();
-    // A pipe may have no more data for a long time.
-    if input.len().is_some() {
-        got += read_full(&mut input.reader(), &mut start[first_bytes.len()..])?;
+    if let Some(mut file) = regular {
+        got += read::full(&mut file, &mut start[got..]).map_err(lockstep::Error::Read)?;
     }
     let format = foreign::recognise(&start[..got]);
     if resembles_magic(first_bytes) {
@@ -333,7 +324,7 @@ fn decrypt_age(args: &Decrypt, planner: &Planner, input: &Input, file: AgeFile<'
     let unlock = find_unlock(args, &file.header)?;
     // The file key is unwrapped before the output is created, so that a wrong passphrase or identity leaves no output.
     let total = input.len().and_then(|len| file.plaintext_len(len));
-    let mut plaintext = file.decrypt(&unlock, &signals::stopped)?;
+    let mut plaintext = unlock.open(&file.header, file.rest, &signals::stopped)?;
     let output = Output::open(&args.output, input, Content::Unknown, args.sparse.sparse())?;
     job::run(planner, &args.messages, total, "decrypted", output, |output, report| {
         let mut piece = Zeroizing::new(vec![0; AGE_PIECE]);

@@ -9,8 +9,8 @@ use lockstep::hazmat::work::{FusedAead, Operation, Pass};
 use lockstep_report::hang;
 use serde_json::{Value, json};
 
-use crate::args::EngineArgs;
 use crate::error::Result;
+use crate::options::EngineArgs;
 
 /// Message sizes for which the chosen kernel is reported: a small and a large message.
 const SIZES: [usize; 2] = [1024, 16 << 20];

@@ -3,25 +3,24 @@
 
 mod many;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use clap::{ArgGroup, Args, ValueHint};
+use lockstep::tree::{self, Prepared};
 use lockstep::{Envelope, FileKey, Sparse, file, keyfile};
 use serde_json::json;
 
 use self::many::{EncryptMany, KeyKind};
-use crate::args::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs};
+use crate::answers::Answers;
 use crate::error::{Result, failed};
-use crate::identities::Answers;
 use crate::input::{Input, read_small};
 use crate::job::{self, Done};
+use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs};
 use crate::output::{Content, Output};
 use crate::passphrase::Passphrase;
 use crate::permissions::warn_if_open_to_others;
 use crate::recipients::Recipients;
-use crate::tree::{self, Prepared};
 use crate::{sources, wrapping};
 
 /// Maximum number of bytes to read from a key file. Valid key files are shorter.
@@ -108,16 +107,11 @@ fn run_one(args: &Encrypt, request: &Request<'_>, path: &Path) -> Result<()> {
     let input = Input::open(path)?;
     Output::check(&args.output, &input, Content::Binary)?;
     let (key, envelope) = make_key(args, request)?;
-    let context = match &envelope {
-        Some(envelope) => envelope.as_bytes(),
-        None => args.context.as_deref().unwrap_or_default().as_bytes(),
-    };
+    let context = wrapping::context(envelope.as_ref(), args.context.as_deref());
     let output = Output::open(&args.output, &input, Content::Binary, Sparse::default())?;
     job::run(engine.planner(), &args.messages, input.len(), "encrypted", output, |output, report| {
         let options = job::options(report);
-        if let Some(envelope) = &envelope {
-            output.write_all(envelope.as_bytes()).map_err(lockstep::Error::Write)?;
-        }
+        envelope.iter().try_for_each(|envelope| envelope.write(output))?;
         let summary = match input.len() {
             Some(_) => file::encrypt_open_file(&engine, &key, context, input.file(), output, options),
             None => lockstep::encrypt(&engine, &key, context, input.reader(), output, options),
@@ -150,7 +144,7 @@ fn run_many(args: &Encrypt, request: &Request<'_>, output_dir: &Path) -> Result<
         () if args.passphrase || args.passphrase_file.is_some() => KeyKind::Passphrase,
         () => KeyKind::Recipients,
     };
-    let context = args.context.as_deref().unwrap_or_default();
+    let context = args.context.as_deref();
     let operation = EncryptMany { engine: &engine, context, kind, key: OnceLock::new() };
     let set_key = || -> Result<()> {
         if operation.key.get().is_none() {
@@ -162,18 +156,13 @@ fn run_many(args: &Encrypt, request: &Request<'_>, output_dir: &Path) -> Result<
         // The comparison with existing outputs needs the key of the key file.
         set_key()?;
     }
-    let mut prepare = |_: &mut Input| set_key().map(|()| Prepared::Ready);
     let options = tree::Options {
-        output_dir,
         recursive: request.recursive,
-        resume: args.many.resume,
-        force: args.output.force,
-        sync: args.output.sync,
         delete: args.delete,
-        protected: sources_of(args),
-        advice: &tree::Advice::COMMAND,
+        ..crate::many::options(output_dir, &args.many, &args.output, sources_of(args))
     };
-    tree::run(&engine, &operation, &mut prepare, &request.inputs, &options, &args.messages)
+    let prepare = |_, _: &Path| set_key().map(|()| Prepared::Ready);
+    crate::many::run(&engine, &operation, "encrypted", &request.inputs, &options, &args.messages, prepare)
 }
 
 /// The inputs and recipients of the command line, after each `-r` has been interpreted as `--recipient` or

@@ -61,25 +61,57 @@ pub(crate) fn run(args: &Inspect) -> Result<()> {
             let rest = rest_of(&input, first_bytes.len() as u64, &mut reader)?;
             bare_report(&first_bytes, first_bytes.len() as u64 + rest)
         }
-        Err(error @ lockstep::Error::Envelope { .. }) => Report {
-            kind: "envelope",
-            lines: vec![("what", "a Lockstep file whose envelope is damaged".into())],
-            fields: json!({}),
-            error: Some(error.into()),
-        },
+        Err(error @ lockstep::Error::Envelope { .. }) => {
+            Report::of("envelope", "a Lockstep file whose envelope is damaged").with(error.into())
+        }
         Err(error) => return Err(error.into()),
     };
     report.print(args)
 }
 
 impl Report {
-    fn print(self, args: &Inspect) -> Result<()> {
-        if args.json {
-            let mut all = json!({ "kind": self.kind, "intact_length": self.error.is_none() });
-            if let (Some(all), Some(fields)) = (all.as_object_mut(), self.fields.as_object()) {
-                all.extend(fields.clone());
+    fn of(kind: &'static str, what: impl Into<String>) -> Report {
+        Report { kind, lines: vec![("what", what.into())], fields: json!({}), error: None }
+    }
+
+    fn with(mut self, error: Error) -> Report {
+        self.error.get_or_insert(error);
+        self
+    }
+
+    /// Adds a number of bytes as a line and as a field. The condition is for a line that may not apply.
+    fn add_size(&mut self, label: &'static str, field: &str, bytes: u64, condition: &str) {
+        self.lines.push((label, format!("{}{condition}", size(bytes))));
+        self.fields[field] = bytes.into();
+    }
+
+    /// Adds the lengths of a message, and an error if no message has this length. `is_certain` is false if the input may be
+    /// something else.
+    fn add_message(&mut self, len: u64, is_certain: bool) {
+        self.add_size("ciphertext", "message_bytes", len, "");
+        match plaintext_len(len) {
+            Ok(plain) => {
+                let condition = if is_certain { "" } else { ", if this is a message" };
+                self.add_size("plaintext", "plaintext_bytes", plain, condition);
+                let chunks = plain / CHUNK as u64 + 1;
+                self.lines.push(("chunks", format!("{chunks}, after {HEADER} bytes of header{condition}")));
+                self.fields["chunks"] = chunks.into();
             }
-            super::print_json(&all)?;
+            Err(error) if is_certain => {
+                self.error.get_or_insert(error.into());
+            }
+            Err(error) => {
+                let message = format!("this is not a Lockstep file, or it is incomplete: {error}");
+                self.error.get_or_insert(Error::NotAuthentic(message));
+            }
+        }
+    }
+
+    fn print(mut self, args: &Inspect) -> Result<()> {
+        if args.json {
+            self.fields["kind"] = self.kind.into();
+            self.fields["intact_length"] = self.error.is_none().into();
+            super::print_json(&self.fields)?;
         } else {
             let lines = self.lines.iter().map(|(label, text)| hang(&format!("{label:>11}: "), 13, text));
             super::print(&lines.collect::<String>())?;
@@ -90,123 +122,73 @@ impl Report {
 
 fn envelope_report(envelope: &Envelope, message: u64) -> Report {
     let header = wrapping::header(envelope);
-    let (recipients_text, recipients) = header
-        .as_ref()
-        .map_or_else(|_| ("(the recipients in its envelope cannot be read)".into(), json!([])), recipients);
+    let unreadable = || ("(the recipients in its envelope cannot be read)".into(), json!([]));
+    let (recipients_text, recipients) = header.as_ref().map_or_else(|_| unreadable(), recipients);
     let envelope_len = envelope.as_bytes().len() as u64;
-    let mut lines = vec![
-        ("what", format!("a Lockstep file, encrypted {recipients_text}")),
-        ("envelope", size(envelope_len)),
-        ("format", "Cobblestone-256".into()),
-    ];
-    let mut fields = json!({
-        "file_bytes": envelope_len + message,
-        "envelope_bytes": envelope_len,
-        "recipients": recipients,
-        "passphrase": header.as_ref().is_ok_and(Header::is_passphrase),
-        "format": "Cobblestone-256",
-    });
-    let error = message_lines(message, true, &mut lines, &mut fields);
-    Report { kind: "envelope", lines, fields, error: header.err().or(error) }
+    let mut report = Report::of("envelope", format!("a Lockstep file, encrypted {recipients_text}"));
+    report.add_size("envelope", "envelope_bytes", envelope_len, "");
+    report.lines.push(("format", "Cobblestone-256".into()));
+    report.fields["format"] = "Cobblestone-256".into();
+    report.fields["file_bytes"] = (envelope_len + message).into();
+    report.fields["recipients"] = recipients;
+    report.fields["passphrase"] = header.as_ref().is_ok_and(Header::is_passphrase).into();
+    report.error = header.err();
+    report.add_message(message, true);
+    report
 }
 
 fn age_report(file: Result<AgeFile<'_>>, input: &Input) -> Result<Report> {
     let mut file = match file {
         Ok(file) => file,
         Err(error) if error.exit_code() == NOT_AUTHENTIC => {
-            let lines = vec![("what", "an age file whose header is damaged".into())];
-            return Ok(Report { kind: "age", lines, fields: json!({}), error: Some(error) });
+            return Ok(Report::of("age", "an age file whose header is damaged").with(error));
         }
         Err(error) => return Err(error),
     };
     let (recipients_text, recipients) = recipients(&file.header);
     let armored = if file.is_armored { "armored " } else { "" };
-    let mut lines = vec![(
-        "what",
-        format!("an {armored}age file, encrypted {recipients_text}; `lockstep decrypt` opens it"),
-    )];
-    let mut fields = json!({
-        "armored": file.is_armored,
-        "recipients": recipients,
-        "passphrase": file.header.is_passphrase(),
-    });
+    let what = format!("an {armored}age file, encrypted {recipients_text}; `lockstep decrypt` opens it");
+    let mut report = Report::of("age", what);
+    report.fields["armored"] = file.is_armored.into();
+    report.fields["recipients"] = recipients;
+    report.fields["passphrase"] = file.header.is_passphrase().into();
     let len = match input.len() {
         None if !file.is_armored => Some(file.count()?),
         len => len,
     };
-    let mut error = None;
-    if let Some(len) = len {
-        lines.push(("size", size(len)));
-        fields["file_bytes"] = len.into();
-        match file.plaintext_len(len) {
-            Some(plain) => {
-                lines.push(("plaintext", size(plain)));
-                fields["plaintext_bytes"] = plain.into();
-            }
-            None if file.is_armored => {}
-            None => error = Some(unlock::damaged()),
-        }
+    let Some(len) = len else { return Ok(report) };
+    report.add_size("size", "file_bytes", len, "");
+    match file.plaintext_len(len) {
+        Some(plain) => report.add_size("plaintext", "plaintext_bytes", plain, ""),
+        None if file.is_armored => {}
+        None => return Ok(report.with(unlock::damaged())),
     }
-    Ok(Report { kind: "age", lines, fields, error })
+    Ok(report)
 }
 
 fn bare_report(first_bytes: &[u8], len: u64) -> Report {
-    if let Ok(key) = keyfile::parse(first_bytes) {
+    let mut report = if let Ok(key) = keyfile::parse(first_bytes) {
         let name = key.suite().name();
-        return Report {
-            kind: "key",
-            lines: vec![("what", format!("a Lockstep key file, for {name}: keep it secret"))],
-            fields: json!({ "file_bytes": len, "format": name }),
-            error: None,
-        };
-    }
-    if let Some(format) = foreign::recognise(first_bytes) {
-        return Report {
-            kind: "other",
-            lines: vec![("what", format!("not a Lockstep file; it begins like {format}"))],
-            fields: json!({ "file_bytes": len, "other": format.name() }),
-            error: Some(other_format(format)),
-        };
-    }
-    let mut lines = vec![
-        (
-            "what",
+        let mut report = Report::of("key", format!("a Lockstep key file, for {name}: keep it secret"));
+        report.fields["format"] = name.into();
+        report
+    } else if let Some(format) = foreign::recognise(first_bytes) {
+        let what = format!("not a Lockstep file; it begins like {format}");
+        let mut report = Report::of("other", what).with(other_format(format));
+        report.fields["other"] = format.name().into();
+        report
+    } else {
+        let mut report = Report::of(
+            "message",
             "possibly a bare message, encrypted with a key file; such a file has no marker, so check it with its key; or \
-             not a Lockstep file"
-                .into(),
-        ),
-        ("format", "Cobblestone-256 or Cobblestone-128, depending on the key".into()),
-    ];
-    let mut fields = json!({ "file_bytes": len });
-    let error = message_lines(len, false, &mut lines, &mut fields);
-    let error = error.map(|error| {
-        Error::NotAuthentic(format!("this is not a Lockstep file, or it is incomplete: {error}"))
-    });
-    Report { kind: "message", lines, fields, error }
-}
-
-/// Adds the lengths of a message, and returns an error if no message has this length. `is_certain` is false if the input may be
-/// something else.
-fn message_lines(
-    len: u64,
-    is_certain: bool,
-    lines: &mut Vec<(&'static str, String)>,
-    fields: &mut Value,
-) -> Option<Error> {
-    let condition = if is_certain { "" } else { ", if this is a message" };
-    lines.push(("ciphertext", size(len)));
-    fields["message_bytes"] = len.into();
-    match plaintext_len(len) {
-        Ok(plain) => {
-            let chunks = plain / CHUNK as u64 + 1;
-            lines.push(("plaintext", format!("{}{condition}", size(plain))));
-            lines.push(("chunks", format!("{chunks}, after {HEADER} bytes of header{condition}")));
-            fields["plaintext_bytes"] = plain.into();
-            fields["chunks"] = chunks.into();
-            None
-        }
-        Err(error) => Some(error.into()),
-    }
+             not a Lockstep file",
+        );
+        report.lines.push(("format", "Cobblestone-256 or Cobblestone-128, depending on the key".into()));
+        report.add_message(len, false);
+        report
+    };
+    report.fields["file_bytes"] = len.into();
+    report
 }
 
 /// The recipients, as text and as JSON.

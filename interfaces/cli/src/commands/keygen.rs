@@ -10,8 +10,8 @@ use clap::{Args, ValueHint};
 use lockstep::cobblestone::Suite;
 use lockstep::{FileKey, FileMode, OutputOptions, keyfile};
 
-use crate::args::is_stdout;
 use crate::error::{Error, Result};
+use crate::options::is_stdout;
 use crate::output::{self, GuardedFile};
 use crate::terminal;
 

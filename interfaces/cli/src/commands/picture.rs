@@ -9,9 +9,9 @@ use lockstep::{Sparse, quoted};
 use zeroize::Zeroizing;
 
 use super::cipher::read_raw_key;
-use crate::args::{EngineArgs, OutputArgs};
 use crate::error::{Error, Result, failed};
 use crate::input::Input;
+use crate::options::{EngineArgs, OutputArgs};
 use crate::output::{Content, Output};
 use crate::picture::Picture;
 use crate::{sources, terminal};

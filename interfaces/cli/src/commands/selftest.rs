@@ -7,8 +7,8 @@ use lockstep::hazmat::{KeySize, selftest};
 use lockstep_report::hang;
 use serde_json::json;
 
-use crate::args::EngineArgs;
 use crate::error::{Error, Result, failed};
+use crate::options::EngineArgs;
 
 /// Test every available kernel against known answers
 ///

@@ -1,6 +1,5 @@
 //! Parallel decryption of whole messages.
 
-use std::fs::File;
 use std::io::{IoSliceMut, Read, Write};
 
 use zeroize::Zeroize;
@@ -10,11 +9,10 @@ use super::format::{
     CHUNK, ENCRYPTED_CHUNK, HEADER, check_full_chunks, chunk_offset, ciphertext_len, plaintext_len,
 };
 use super::header::{self, MessageKey};
-use super::io::{Sink, Source, into_buffer, piece_chunks, read_full, rest_of_file, workers};
+use super::io::{Sink, Source, into_buffer, piece_chunks, read_full, workers};
 use super::key::FileKey;
 use super::options::{Options, Summary};
 use super::pipeline::{self, ReadState, Stage};
-use super::random_access::{Reader, Tail};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::foreign;
@@ -79,28 +77,7 @@ pub fn open_into(
     })
 }
 
-/// Decrypts like [`decrypt`], from the position of an open file to its end.
-pub(crate) fn decrypt_open_file(
-    engine: &Engine,
-    key: &FileKey,
-    context: &[u8],
-    mut file: &File,
-    writer: &mut (dyn Write + Send),
-    options: Options<'_>,
-) -> Result<Summary> {
-    let rest = rest_of_file(file)?;
-    let Some((start, ciphertext_len)) = rest.filter(|_| !options.is_partial()) else {
-        // `Reader::open` below refuses a truncated message as a whole.
-        let len = rest.map(|(_, len)| len);
-        return decrypt_stream(engine, key, context, &mut file, len, writer, options);
-    };
-    let reader = Reader::open(engine, key, context, Tail::new(file, start))?;
-    let plaintext_len = reader.copy_range(0, reader.len(), writer, options)?;
-    reader.check_unchanged()?;
-    Ok(Summary { plaintext_len, ciphertext_len })
-}
-
-fn decrypt_stream(
+pub(super) fn decrypt_stream(
     engine: &Engine,
     key: &FileKey,
     context: &[u8],
@@ -140,7 +117,7 @@ fn decrypt_to<'a>(
         _ => Err(Error::Truncated { got: got as u64 }),
     };
     let key = checked.map_err(|error| {
-        error.or_other_format(|| {
+        header::or_other_format(error, || {
             let mut start = header[..got].to_vec();
             // A stream could block, so more bytes are read from buffers only.
             if known_len.is_some() {

@@ -9,6 +9,7 @@ use zeroize::Zeroizing;
 use super::format::{COMMITMENT, HEADER, SALT, Suite};
 use super::key::{FileKey, random};
 use crate::error::{Error, Result};
+use crate::foreign;
 
 const NONCE: usize = 12;
 
@@ -89,6 +90,17 @@ fn derive_in_own_frame(key: &FileKey, salt: &[u8; SALT], context: &[u8]) -> (Mes
         base_nonce: Zeroizing::new(base_nonce.try_into().expect("split there")),
     };
     (message_key, commitment.try_into().expect("the rest"))
+}
+
+/// For errors of a header that the key does not open: names the format of the input if `start` returns the first bytes of a
+/// known format.
+pub(super) fn or_other_format(error: Error, start: impl FnOnce() -> Vec<u8>) -> Error {
+    match error {
+        Error::WrongKeyOrContext => {}
+        Error::Truncated { got } if got < HEADER as u64 => {}
+        other => return other,
+    }
+    foreign::recognise(&start()).map_or(error, Error::OtherFormat)
 }
 
 struct Length(usize);

@@ -1,7 +1,6 @@
 //! Reading and writing in pieces, and the number of pieces in flight.
 
-use std::fs::File;
-use std::io::{self, IoSlice, IoSliceMut, Read, Seek, Write};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 
 use zeroize::Zeroize;
 
@@ -9,7 +8,6 @@ use super::format::ENCRYPTED_CHUNK;
 use super::options::Options;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::file::check_not_shrunk;
 
 /// Maximum number of workers. More workers would only wait, since pieces are written one after the other.
 const MAX_WORKERS: usize = 256;
@@ -109,48 +107,6 @@ impl Sink<'_> {
     }
 }
 
-/// The position of a regular file and the number of bytes after it; `None` for files without a reliable length.
-pub(super) fn rest_of_file(mut file: &File) -> Result<Option<(u64, u64)>> {
-    let metadata = file.metadata().map_err(Error::Read)?;
-    if !metadata.is_file() || metadata.len() == 0 {
-        return Ok(None);
-    }
-    let start = file.stream_position().map_err(Error::Read)?;
-    Ok(Some((start, metadata.len().saturating_sub(start))))
-}
-
-/// Reads a file from its position on, and fails at its end if the file has become shorter.
-pub(super) struct WholeFile<'f> {
-    file: &'f File,
-    before: u64,
-}
-
-impl WholeFile<'_> {
-    pub(super) fn new(file: &File) -> Result<WholeFile<'_>> {
-        let metadata = file.metadata().map_err(Error::Read)?;
-        Ok(WholeFile { file, before: if metadata.is_file() { metadata.len() } else { 0 } })
-    }
-
-    fn check(&self, read: usize) -> io::Result<usize> {
-        if read == 0 {
-            check_not_shrunk(self.file, self.before)?;
-        }
-        Ok(read)
-    }
-}
-
-impl Read for WholeFile<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read(buffer)?;
-        if buffer.is_empty() { Ok(read) } else { self.check(read) }
-    }
-
-    fn read_vectored(&mut self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        let read = self.file.read_vectored(slices)?;
-        if slices.iter().all(|slice| slice.is_empty()) { Ok(read) } else { self.check(read) }
-    }
-}
-
 /// Reads until the slices are full or the input ends; returns the number of bytes.
 pub(super) fn read_full(
     reader: &mut dyn Read,
@@ -167,29 +123,6 @@ pub(super) fn read_full(
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => options.check_interrupt()?,
             Err(error) => return Err(Error::read(error)),
-        }
-    }
-    Ok(done)
-}
-
-/// Reads from an offset until the slices are full or the file ends; returns the number of bytes. Each system call reads
-/// into as many slices as the system permits: 1024 on Linux and macOS.
-pub(super) fn read_full_at(
-    file: &File,
-    mut slices: &mut [IoSliceMut<'_>],
-    offset: u64,
-    options: &Options<'_>,
-) -> Result<usize> {
-    let mut done = 0;
-    while !slices.is_empty() {
-        match rustix::io::preadv(file, slices, offset + done as u64) {
-            Ok(0) => break,
-            Ok(n) => {
-                done += n;
-                IoSliceMut::advance_slices(&mut slices, n);
-            }
-            Err(rustix::io::Errno::INTR) => options.check_interrupt()?,
-            Err(error) => return Err(Error::Read(error.into())),
         }
     }
     Ok(done)
@@ -215,25 +148,6 @@ pub(super) fn write_all(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_file_that_shrinks_has_no_end() {
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(&[1; 1000]).unwrap();
-        file.rewind().unwrap();
-        let mut reader = WholeFile::new(&file).unwrap();
-        let mut some = [0; 100];
-        reader.read_exact(&mut some).unwrap();
-        file.set_len(500).unwrap();
-        let mut rest = vec![0; 2000];
-        let failed = read_full(&mut reader, &mut [IoSliceMut::new(&mut rest)], &Options::new()).unwrap_err();
-        assert!(matches!(failed, Error::InputChanged { before: 1000, now: 500 }), "{failed}");
-        assert!(failed.to_string().contains("shorter"), "{failed}");
-        file.set_len(1500).unwrap();
-        let mut reader = WholeFile::new(&file).unwrap();
-        let read = read_full(&mut reader, &mut [IoSliceMut::new(&mut rest)], &Options::new()).unwrap();
-        assert_eq!(read, 1000, "from 500 on");
-    }
 
     #[test]
     fn memory_is_bounded_for_any_number_of_threads() {

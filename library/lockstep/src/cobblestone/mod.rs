@@ -21,6 +21,8 @@ mod format;
 mod header;
 mod io;
 mod key;
+#[cfg(feature = "files")]
+pub(crate) mod open_file;
 mod options;
 mod pipeline;
 mod random_access;
@@ -38,6 +40,3 @@ pub use options::{Options, Summary};
 pub use random_access::{ReadAt, Reader, Tail};
 pub use reader::DecryptReader;
 pub use writer::EncryptWriter;
-
-pub(crate) use decrypt::decrypt_open_file;
-pub(crate) use encrypt::encrypt_open_file;

@@ -154,7 +154,7 @@ impl<S: ReadAt> Reader<S> {
     pub fn open(engine: &Engine, key: &FileKey, context: &[u8], source: S) -> Result<Reader<S>> {
         let size = source.size().map_err(Error::Read)?;
         let key = check_header(key, context, &source, size)
-            .map_err(|error| error.or_other_format(|| first_bytes(&source, size)))?;
+            .map_err(|error| header::or_other_format(error, || first_bytes(&source, size)))?;
         let len = plaintext_len(size)?;
         let reader = Reader { source, engine: engine.clone(), key, len, position: 0, current: None };
         let last = len / CHUNK as u64;

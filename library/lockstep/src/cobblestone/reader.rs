@@ -44,7 +44,7 @@ impl<R: Read> DecryptReader<R> {
             match inner.read(&mut header[got..]) {
                 Ok(0) => {
                     let error = Error::Truncated { got: got as u64 };
-                    return Err(error.or_other_format(|| header[..got].to_vec()));
+                    return Err(header::or_other_format(error, || header[..got].to_vec()));
                 }
                 Ok(n) => got += n,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -55,7 +55,7 @@ impl<R: Read> DecryptReader<R> {
             inner,
             engine: engine.clone(),
             key: header::check(key, context, &header)
-                .map_err(|error| error.or_other_format(|| header.to_vec()))?,
+                .map_err(|error| header::or_other_format(error, || header.to_vec()))?,
             piece: Piece::new(BATCH),
             given: 0,
             waiting: 0,

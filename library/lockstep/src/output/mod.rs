@@ -5,25 +5,27 @@
 //! links to regular files are not followed. The content, owner and permissions of the replaced file are not kept.
 //! Devices, FIFOs and symbolic links to them are opened and written directly.
 
+mod destination;
 mod folder;
 mod holes;
 mod name;
-mod place;
 mod temporary;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, IoSlice, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use crate::creator::Creator;
 use crate::error::{Error, Result};
+use destination::Destination;
 use holes::Holes;
-use place::Place;
-use temporary::{Failed, Temporary};
+use temporary::{Outcome, Temporary};
 
 /// How an output file is created.
 #[derive(Debug, Clone, Copy, Default)]
@@ -39,6 +41,37 @@ pub struct OutputOptions {
     pub regular_only: bool,
     /// Whether blocks of zeros become holes.
     pub sparse: Sparse,
+}
+
+/// What happens if the name of an output exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum OnExisting {
+    /// The output replaces the file.
+    Replace,
+    /// The output fails.
+    Fail,
+    /// The output fails. On a file system without an operation that takes only an unused name, the name is looked up:
+    /// another process that creates it immediately after that loses its file.
+    FailByLookup,
+}
+
+/// The results of trials in several folders. All files of a folder need only one trial: if the file system does not support
+/// an operation any more, the commit fails.
+#[derive(Debug, Default)]
+pub(crate) struct Trials(Mutex<HashMap<(PathBuf, OnExisting), Outcome>>);
+
+impl Trials {
+    fn get(&self, destination: &Destination, path: &Path) -> Result<Outcome> {
+        let known = || self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let key = (path.parent().unwrap_or(path).to_owned(), destination.existing);
+        let found = known().get(&key).copied();
+        if let Some(outcome) = found {
+            return Ok(outcome);
+        }
+        let outcome = destination.trial()?;
+        known().insert(key, outcome);
+        Ok(outcome)
+    }
 }
 
 /// Whether a new file has holes. A hole takes no space on the disk and is read as zeros.
@@ -112,24 +145,37 @@ impl OutputFile {
     /// # Errors
     /// [`Error::Exists`] if the name exists and `force` is not set, [`Error::File`].
     pub fn create(path: &Path, options: OutputOptions) -> Result<OutputFile> {
-        OutputFile::start(Place::find(path, options)?, path, options)
+        let destination = Destination::find(path, options)?;
+        OutputFile::start(&destination, path, || destination.trial())
     }
 
     /// Starts a file in a folder that is open for reading. The name of the file is the last component of `path`. The
-    /// rest of `path` is used only in error messages.
+    /// rest of `path` is used only in error messages, and to find the result of the trial in this folder. `existing` applies
+    /// in place of [`OutputOptions::force`].
     ///
     /// # Errors
     /// The errors of [`OutputFile::create`].
-    pub fn create_in(folder: OwnedFd, path: &Path, options: OutputOptions) -> Result<OutputFile> {
-        OutputFile::start(Place::find_in(folder, path, options)?, path, options)
+    pub(crate) fn create_in(
+        folder: OwnedFd,
+        path: &Path,
+        options: OutputOptions,
+        existing: OnExisting,
+        trials: &Trials,
+    ) -> Result<OutputFile> {
+        let destination = Destination::find_in(folder, path, options, existing)?;
+        OutputFile::start(&destination, path, || trials.get(&destination, path))
     }
 
-    fn start(place: Place, path: &Path, options: OutputOptions) -> Result<OutputFile> {
-        let kind = match place.open_special()? {
-            Some(file) => Kind::Direct { file, sync: options.sync },
+    fn start(
+        destination: &Destination,
+        path: &Path,
+        trial: impl FnOnce() -> Result<Outcome>,
+    ) -> Result<OutputFile> {
+        let kind = match destination.open_special()? {
+            Some(file) => Kind::Direct { file, sync: destination.options.sync },
             None => {
-                let holes = (options.sparse == Sparse::Always).then(Holes::default);
-                Kind::Temporary { temporary: place.start()?, holes }
+                let holes = (destination.options.sparse == Sparse::Always).then(Holes::default);
+                Kind::Temporary { temporary: destination.start(trial()?)?, holes }
             }
         };
         Ok(OutputFile { path: path.into(), kind, creator: Creator::current() })
@@ -141,15 +187,15 @@ impl OutputFile {
     /// # Errors
     /// The errors of [`create`](OutputFile::create).
     pub fn check(path: &Path, options: OutputOptions) -> Result<()> {
-        Place::find(path, options)?.check()
+        Destination::find(path, options)?.check()
     }
 
     /// Checks in advance whether files can be created in a folder. The check leaves no file behind.
     ///
     /// # Errors
     /// [`Error::File`].
-    pub fn check_folder(folder: &Path, options: OutputOptions) -> Result<()> {
-        Place::check_folder(folder, options)
+    pub(crate) fn check_folder(folder: &Path, options: OutputOptions) -> Result<()> {
+        Destination::check_folder(folder, options)
     }
 
     /// Gives the file its final name. With [`OutputOptions::sync`], the file is on stable storage when the call
@@ -165,9 +211,7 @@ impl OutputFile {
         match kind {
             Kind::Direct { file, sync: true } => file.sync_all().map_err(Error::file("sync", path)),
             Kind::Direct { .. } => Ok(()),
-            Kind::Temporary { temporary, .. } => {
-                temporary.place().map_err(|failed| place_error(path, failed))
-            }
+            Kind::Temporary { temporary, .. } => temporary.place(&path),
         }
     }
 
@@ -191,20 +235,8 @@ impl OutputFile {
 ///
 /// # Errors
 /// If the folder cannot be read. A file that cannot be removed is skipped.
-pub fn remove_abandoned(folder: impl AsFd) -> io::Result<usize> {
+pub(crate) fn remove_abandoned(folder: impl AsFd) -> io::Result<usize> {
     Ok(temporary::remove_abandoned(folder.as_fd())?)
-}
-
-fn place_error(path: PathBuf, failed: Failed) -> Error {
-    match failed {
-        Failed::Mode(error) => Error::file("set the mode of", path)(error.into()),
-        Failed::Sync(error) => Error::file("sync", path)(error.into()),
-        Failed::Rename(rustix::io::Errno::EXIST) => Error::Exists { path },
-        Failed::Rename(error) => Error::file("rename the finished file to", path)(error.into()),
-        Failed::Taken => Error::file("rename the finished file to", path)(io::Error::other(
-            "another process removed or replaced the temporary file: use a folder in which no other user can write",
-        )),
-    }
 }
 
 /// Blocks of zeros become holes, as [`OutputOptions::sparse`] requests.

@@ -22,6 +22,9 @@ static IS_ENDING: AtomicBool = AtomicBool::new(false);
 pub(super) enum Placement {
     /// By a rename that replaces an existing name. A file without a name first gets a temporary name.
     Replace,
+    /// As [`Placement::Replace`], if the name is unused when it is looked up. Another process that creates it after that loses
+    /// its file; other threads of this process do not.
+    ReplaceUnused,
     /// By a rename that fails if the name exists.
     NoReplace,
     /// By a hard link, which fails if the name exists. A temporary name is removed afterwards.
@@ -97,6 +100,14 @@ impl TemporaryName {
         let Entry { folder, name, .. } = &*self.entry;
         match placement {
             Placement::Replace => folder.rename(name, to)?,
+            Placement::ReplaceUnused => {
+                static TURN: Mutex<()> = Mutex::new(());
+                let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                if folder.look(to)?.is_some() {
+                    return Err(Errno::EXIST);
+                }
+                folder.rename(name, to)?;
+            }
             Placement::NoReplace => folder.rename_no_replace(name, to)?,
             Placement::Link => return folder.link(name, to),
         }

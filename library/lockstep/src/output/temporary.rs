@@ -5,8 +5,10 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::io;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -15,9 +17,10 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, Result};
 
-use super::OutputOptions;
 use super::folder::{self, Folder};
 use super::name::{Placement, TemporaryName, is_temporary};
+use super::{OnExisting, OutputOptions};
+use crate::error::Error;
 
 /// Permission bits of a temporary file: no other user may open it while it is incomplete.
 const WHILE_WRITING: u32 = 0o600;
@@ -34,8 +37,7 @@ pub(super) struct Outcome {
     placement: Placement,
     /// True if a file can be created without a name.
     is_unnamed: bool,
-    /// The permission bits of a new file, after the umask of the process or the default access list of the folder has
-    /// been applied.
+    /// The permission bits that the umask of the process or the default access list of the folder leave of a mode.
     permissions: u32,
 }
 
@@ -54,17 +56,11 @@ impl From<Errno> for TrialError {
 }
 
 /// Tests how a file can be created and named in this folder. The test uses an empty file, which it then removes.
-pub(super) fn trial(
-    folder: &Arc<Folder>,
-    options: OutputOptions,
-) -> std::result::Result<Outcome, TrialError> {
-    match trial_unnamed(folder, options) {
-        Ok(outcome) => Ok(outcome),
-        Err(_) => trial_named(folder, options),
-    }
+pub(super) fn trial(folder: &Arc<Folder>, existing: OnExisting) -> std::result::Result<Outcome, TrialError> {
+    trial_unnamed(folder, existing).or_else(|_| trial_named(folder, existing))
 }
 
-fn trial_unnamed(folder: &Arc<Folder>, options: OutputOptions) -> Result<Outcome> {
+fn trial_unnamed(folder: &Arc<Folder>, existing: OnExisting) -> Result<Outcome> {
     if is_switched_off() {
         return Err(Errno::OPNOTSUPP);
     }
@@ -73,16 +69,15 @@ fn trial_unnamed(folder: &Arc<Folder>, options: OutputOptions) -> Result<Outcome
     if permissions == PERMISSIONS {
         // The umask is zero, or was not applied: Linux before 6.0 ignores it for files without a name on file systems without
         // access lists.
-        let (name, named) = create_named(folder, options.mode.0)?;
-        permissions = fstat(&named)?.st_mode;
+        let (name, named) = create_named(folder, PERMISSIONS)?;
+        permissions = fstat(&named)?.st_mode & PERMISSIONS;
         name.remove()?;
     }
-    let permissions = permissions & options.mode.0;
     let mut name = TemporaryName::unused(folder)?;
     name.link(&file)?;
     name.remove()?;
     // Where a file can get a name by a link, it can also be renamed.
-    let placement = if options.force { Placement::Replace } else { Placement::Link };
+    let placement = if existing == OnExisting::Replace { Placement::Replace } else { Placement::Link };
     Ok(Outcome { placement, is_unnamed: true, permissions })
 }
 
@@ -91,11 +86,11 @@ fn is_switched_off() -> bool {
     cfg!(debug_assertions) && std::env::var_os("LOCKSTEP_TEST_NAMED_FILES").is_some()
 }
 
-fn trial_named(folder: &Arc<Folder>, options: OutputOptions) -> std::result::Result<Outcome, TrialError> {
-    let (mut from, file) = create_named(folder, options.mode.0)?;
+fn trial_named(folder: &Arc<Folder>, existing: OnExisting) -> std::result::Result<Outcome, TrialError> {
+    let (mut from, file) = create_named(folder, PERMISSIONS)?;
     let permissions = fstat(&file)?.st_mode & PERMISSIONS;
     let mut to = TemporaryName::unused(folder)?;
-    let placement = choose_placement(&mut from, to.as_os_str(), options.force)?;
+    let placement = choose_placement(&mut from, to.as_os_str(), existing)?;
     to.set_exists()?;
     to.remove()?;
     from.remove()?;
@@ -105,9 +100,9 @@ fn trial_named(folder: &Arc<Folder>, options: OutputOptions) -> std::result::Res
 fn choose_placement(
     from: &mut TemporaryName,
     to: &OsStr,
-    force: bool,
+    existing: OnExisting,
 ) -> std::result::Result<Placement, TrialError> {
-    if force {
+    if existing == OnExisting::Replace {
         from.place(Placement::Replace, to)?;
         return Ok(Placement::Replace);
     }
@@ -117,6 +112,10 @@ fn choose_placement(
     match from.place(Placement::Link, to) {
         Ok(()) => Ok(Placement::Link),
         Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::IO | Errno::NOENT)) => Err(error.into()),
+        Err(_) if existing == OnExisting::FailByLookup => {
+            from.place(Placement::ReplaceUnused, to)?;
+            Ok(Placement::ReplaceUnused)
+        }
         Err(_) => Err(TrialError::CannotKeepExisting),
     }
 }
@@ -130,7 +129,7 @@ pub(super) struct Temporary {
     folder: Arc<Folder>,
     target: OsString,
     outcome: Outcome,
-    sync: bool,
+    options: OutputOptions,
 }
 
 impl Temporary {
@@ -138,7 +137,7 @@ impl Temporary {
         folder: Arc<Folder>,
         target: &OsStr,
         outcome: Outcome,
-        sync: bool,
+        options: OutputOptions,
     ) -> Result<Temporary> {
         let (name, file) = if outcome.is_unnamed {
             (None, create_unnamed(&folder, WHILE_WRITING)?)
@@ -146,52 +145,52 @@ impl Temporary {
             let (name, file) = create_named(&folder, WHILE_WRITING)?;
             (Some(name), file)
         };
-        Ok(Temporary { file, name, folder, target: target.into(), outcome, sync })
+        Ok(Temporary { file, name, folder, target: target.into(), outcome, options })
     }
 
     pub(super) fn file(&self) -> &File {
         &self.file
     }
 
-    /// Gives the file its permissions and its final name. The error is the step that failed.
-    pub(super) fn place(self) -> std::result::Result<(), Failed> {
-        let Temporary { file, name, folder, target, outcome, sync } = self;
-        folder::set_mode(&file, outcome.permissions).map_err(Failed::Mode)?;
-        if sync {
-            folder::sync_file(&file).map_err(Failed::Sync)?;
+    /// Gives the file its permissions and its final name. The path is for messages.
+    pub(super) fn place(self, path: &Path) -> crate::error::Result<()> {
+        let failed = |action| move |error: Errno| Error::file(action, path)(error.into());
+        folder::set_mode(&self.file, self.outcome.permissions & self.options.mode.0)
+            .map_err(failed("set the mode of"))?;
+        if self.options.sync {
+            folder::sync_file(&self.file).map_err(failed("sync"))?;
         }
-        let name = match name {
-            None if outcome.placement == Placement::Link => None,
-            None => {
-                let mut name = TemporaryName::unused(&folder).map_err(Failed::Rename)?;
-                name.link(&file).map_err(Failed::Rename)?;
-                Some(name)
-            }
-            name => name,
-        };
-        match name {
-            None => folder.link_open(&file, &target).map_err(Failed::Rename)?,
-            Some(mut name) => {
-                // Another process with write access to the folder may have replaced the file.
-                let found = folder.look(name.as_os_str()).map_err(Failed::Rename)?;
-                if !is_same(found.as_ref(), &fstat(&file).map_err(Failed::Rename)?) {
-                    return Err(Failed::Taken);
-                }
-                name.place(outcome.placement, &target).map_err(Failed::Rename)?;
-            }
+        let folder = Arc::clone(&self.folder);
+        match self.rename() {
+            Ok(true) => folder.sync().map_err(failed("sync")),
+            Ok(false) => Err(Error::file("rename the finished file to", path)(io::Error::other(
+                "another process removed or replaced the temporary file: use a folder in which no other user can write",
+            ))),
+            Err(Errno::EXIST) => Err(Error::Exists { path: path.into() }),
+            Err(error) => Err(failed("rename the finished file to")(error)),
         }
-        folder.sync().map_err(Failed::Sync)
     }
-}
 
-/// The step of [`Temporary::place`] that failed.
-#[derive(Debug)]
-pub(super) enum Failed {
-    Mode(Errno),
-    Sync(Errno),
-    Rename(Errno),
-    /// Another process has removed or replaced the temporary name.
-    Taken,
+    /// Gives the file its final name; false if another process with write access to the folder has removed or replaced the
+    /// temporary name.
+    fn rename(self) -> Result<bool> {
+        let Temporary { file, name, folder, target, outcome, .. } = self;
+        let mut name = match name {
+            None if outcome.placement == Placement::Link => {
+                return folder.link_open(&file, &target).map(|()| true);
+            }
+            None => {
+                let mut name = TemporaryName::unused(&folder)?;
+                name.link(&file)?;
+                name
+            }
+            Some(name) => name,
+        };
+        if !is_same(folder.look(name.as_os_str())?.as_ref(), &fstat(&file)?) {
+            return Ok(false);
+        }
+        name.place(outcome.placement, &target).map(|()| true)
+    }
 }
 
 /// Creates a file without a name, and locks it: it may get a temporary name later.

@@ -12,7 +12,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
 use super::folder::{Step, with_hook};
-use super::{FileMode, OutputFile, OutputOptions, Sparse};
+use super::{FileMode, OnExisting, OutputFile, OutputOptions, Sparse, Trials};
 use crate::error::{Error, Result};
 
 const NEW: &[u8] = b"new content";
@@ -464,9 +464,69 @@ fn an_open_folder_is_used_after_it_was_moved() {
     let open = File::open(at("a")).unwrap();
     fs::rename(at("a"), at("b")).unwrap();
     let options = OutputOptions { sync: true, ..KEEP };
-    let mut output = OutputFile::create_in(open.into(), &at("a/out"), options).unwrap();
+    let trials = Trials::default();
+    let mut output =
+        OutputFile::create_in(open.into(), &at("a/out"), options, OnExisting::Fail, &trials).unwrap();
     output.write_all(NEW).unwrap();
     output.commit().unwrap();
     assert_eq!(fs::read(at("b/out")).unwrap(), NEW);
     assert!(!at("a").exists());
+}
+
+/// Creates a file in a folder with the results of earlier trials.
+fn create_tried(folder: &Path, name: &str, existing: OnExisting, trials: &Trials) -> Result<OutputFile> {
+    let open = File::open(folder).unwrap();
+    let mut output = OutputFile::create_in(open.into(), &folder.join(name), KEEP, existing, trials)?;
+    output.write_all(NEW).unwrap();
+    Ok(output)
+}
+
+#[test]
+fn an_unused_name_is_looked_up_where_no_operation_takes_only_such_a_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_owned();
+    let fail = |step| match step {
+        Step::CreateUnnamed | Step::RenameNoReplace | Step::Link => Err(Errno::OPNOTSUPP),
+        _ => Ok(()),
+    };
+    with_hook(fail, || {
+        let trials = Trials::default();
+        let create = |existing| create_tried(&path, "out", existing, &trials);
+        let refused = create(OnExisting::Fail).unwrap_err().to_string();
+        assert!(refused.contains("can neither rename without replacing"), "{refused}");
+        let (first, second) =
+            (create(OnExisting::FailByLookup).unwrap(), create(OnExisting::FailByLookup).unwrap());
+        first.commit().unwrap();
+        assert!(matches!(second.commit(), Err(Error::Exists { .. })));
+        assert!(matches!(create(OnExisting::FailByLookup), Err(Error::Exists { .. })));
+        create(OnExisting::Replace).unwrap().commit().unwrap();
+    });
+    assert_eq!(fs::read(path.join("out")).unwrap(), NEW);
+    assert!(temporary_names(&path).is_empty());
+}
+
+#[test]
+fn files_of_one_folder_need_one_trial_and_have_their_own_modes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_owned();
+    let steps = Rc::new(Cell::new(0));
+    let counted = Rc::clone(&steps);
+    let trials = Trials::default();
+    let create = |name: &str| {
+        let counted = Rc::clone(&counted);
+        let before = counted.get();
+        with_hook(
+            move |_| {
+                counted.set(counted.get() + 1);
+                Ok(())
+            },
+            || create_tried(&path, name, OnExisting::Fail, &trials).unwrap().commit().unwrap(),
+        );
+        steps.get() - before
+    };
+    let (first, second) = (create("a"), create("b"));
+    assert!(second < first, "{first} and {second} calls");
+    for name in ["a", "b"] {
+        assert_new_file(&path.join(name), name);
+    }
 }

@@ -7,13 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use lockstep::envelope::Start;
+use lockstep::tree::{self, Direction, Existing, Operation, Pair, Prepared};
 use lockstep::{Engine, Envelope, FileKey, Sparse, file};
 
 use super::{Decrypt, check_bare, check_unlockable, find_unlock, no_key_file};
 use crate::age_file;
-use crate::error::{Error, Result, failed};
-use crate::input::Input;
-use crate::tree::{Direction, Existing, Operation, Prepared, Times};
+use crate::error::{Error, Result};
 use crate::unlock::Unlock;
 use crate::{signals, wrapping};
 
@@ -46,13 +45,16 @@ impl From<Error> for Closed {
     }
 }
 
-impl Closed {
-    fn to_error(&self) -> Error {
-        match self.not_authentic {
-            true => Error::NotAuthentic(self.message.clone()),
-            false => failed(self.message.clone()),
-        }
+impl From<&Closed> for tree::Error {
+    fn from(closed: &Closed) -> tree::Error {
+        let message = closed.message.clone();
+        if closed.not_authentic { tree::Error::NotAuthentic(message) } else { tree::Error::Failed(message) }
     }
+}
+
+/// The error of one of several files.
+fn of_file(error: Error) -> tree::Error {
+    tree::Error::from(&Closed::from(error))
 }
 
 /// Passphrase and identities, which are read or asked for only once. Only the thread that has read the identities uses
@@ -72,15 +74,16 @@ impl<'a> DecryptMany<'a> {
     ///
     /// # Errors
     /// If the passphrase or the identities cannot be read. No file that needs them can be opened then.
-    pub(super) fn prepare(&self, unlocks: &mut Unlocks, input: &mut Input) -> Result<Prepared> {
-        let envelope = match Envelope::read(&mut input.reader()) {
+    pub(super) fn prepare(&self, unlocks: &mut Unlocks, mut input: &File) -> Result<Prepared> {
+        let envelope = match Envelope::read(&mut input) {
             Ok(Start::Envelope(envelope)) => envelope,
             Ok(Start::Bare(first_bytes)) if age_file::is_age_file(&first_bytes) => {
-                return Ok(Prepared::Failed(failed("this is an age file: decrypt it by itself, with -o")));
+                let message = "this is an age file: decrypt it by itself, with -o";
+                return Ok(Prepared::Failed(tree::Error::Failed(message.into())));
             }
             Ok(Start::Bare(first_bytes)) => {
-                return Ok(check_bare(self.key.is_some(), input, &first_bytes)
-                    .map_or_else(Prepared::Failed, |()| Prepared::Ready));
+                return Ok(check_bare(self.key.is_some(), Some(input), &first_bytes)
+                    .map_or_else(|error| Prepared::Failed(of_file(error)), |()| Prepared::Ready));
             }
             Err(error) => return Ok(Prepared::Failed(error.into())),
         };
@@ -88,18 +91,13 @@ impl<'a> DecryptMany<'a> {
         let known = self.keys().get(&id).cloned();
         let opened = match known {
             Some(opened) => opened,
-            None => match self.open(unlocks, &envelope)? {
-                Ok(key) => {
-                    self.keys().insert(id, Ok(Arc::clone(&key)));
-                    Ok(key)
-                }
-                Err(closed) => {
-                    self.keys().insert(id, Err(closed.clone()));
-                    Err(closed)
-                }
-            },
+            None => {
+                let opened = self.open(unlocks, &envelope)?;
+                self.keys().insert(id, opened.clone());
+                opened
+            }
         };
-        Ok(opened.map_or_else(|closed| Prepared::Failed(closed.to_error()), |_| Prepared::Ready))
+        Ok(opened.map_or_else(|closed| Prepared::Failed((&closed).into()), |_| Prepared::Ready))
     }
 
     fn open(&self, unlocks: &mut Unlocks, envelope: &Envelope) -> Result<Opened> {
@@ -130,10 +128,6 @@ fn id(envelope: &Envelope) -> EnvelopeId {
 }
 
 impl Operation for DecryptMany<'_> {
-    fn done(&self) -> &'static str {
-        "decrypted"
-    }
-
     fn direction(&self) -> Direction {
         Direction::Decrypt
     }
@@ -142,35 +136,30 @@ impl Operation for DecryptMany<'_> {
         self.args.sparse.sparse()
     }
 
-    fn compare(&self, input: &Input, output: &File, times: Times) -> Result<Existing> {
-        Existing::decrypted(input, output, times)
-    }
-
-    /// A decrypted file has no sign of its origin.
-    fn is_own(&self, _output: &File) -> bool {
-        false
+    fn compare(&self, pair: &Pair<'_>) -> tree::Result<Existing> {
+        pair.decrypted()
     }
 
     fn process(
         &self,
-        input: &mut Input,
+        input: &File,
         output: &mut (dyn Write + Send),
         options: lockstep::Options<'_>,
-    ) -> Result<u64> {
-        let envelope = Envelope::read_file(input.file())?;
+    ) -> tree::Result<u64> {
+        let envelope = Envelope::read_file(input)?;
         let key = match &envelope {
             Some(envelope) => match self.keys().get(&id(envelope)) {
-                Some(opened) => Arc::clone(opened.as_ref().map_err(Closed::to_error)?),
-                None => return Err(failed("the file changed after its key had been found: try again")),
+                Some(opened) => Arc::clone(opened.as_ref().map_err(tree::Error::from)?),
+                None => {
+                    let message = "the file changed after its key had been found: try again";
+                    return Err(tree::Error::Failed(message.into()));
+                }
             },
-            None => Arc::new(self.key.clone().ok_or_else(no_key_file)?),
+            None => Arc::new(self.key.clone().ok_or_else(|| of_file(no_key_file()))?),
         };
-        let context = match &envelope {
-            Some(envelope) => envelope.as_bytes(),
-            None => self.args.context.as_deref().unwrap_or_default().as_bytes(),
-        };
+        let context = wrapping::context(envelope.as_ref(), self.args.context.as_deref());
         let options = options.partial(self.args.partial);
-        let summary = file::decrypt_open_file(self.engine, &key, context, input.file(), output, options)?;
+        let summary = file::decrypt_open_file(self.engine, &key, context, input, output, options)?;
         Ok(summary.plaintext_len)
     }
 }

@@ -8,23 +8,23 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The times of an output, compared with those of its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Times {
+pub(super) struct Times {
     /// The output has the modification time of the input.
-    pub(crate) is_same: bool,
+    pub(super) is_same: bool,
     /// The last change of the input's status, compared with the creation of the output. Each change of the content or
     /// of the modification time also changes the status, and programs cannot set the time of this change.
-    pub(crate) changed: Ordering,
+    pub(super) changed: Ordering,
 }
 
 impl Times {
-    pub(crate) fn compare(input: &Metadata, output: &Metadata) -> io::Result<Times> {
+    pub(super) fn compare(input: &Metadata, output: &Metadata) -> io::Result<Times> {
         let is_same = is_same_time(input.modified()?, output.modified()?);
         Ok(Times { is_same, changed: status_time(input).cmp(&creation(output)) })
     }
 }
 
 /// True if a file has not changed between two looks at it.
-pub(crate) fn is_unchanged(before: &Metadata, after: &Metadata) -> bool {
+pub(super) fn is_unchanged(before: &Metadata, after: &Metadata) -> bool {
     let state = |file: &Metadata| (file.len(), file.mtime(), file.mtime_nsec(), status_time(file));
     state(before) == state(after)
 }

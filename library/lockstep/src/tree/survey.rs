@@ -1,23 +1,23 @@
 //! What the output folder contains before the run.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use lockstep::quoted;
-
+use super::clash::StoredNames;
+use super::error::{self, Error, Result, failed};
 use super::folder::{Folder, Id, id as id_of};
 use super::inputs::{Inputs, Place};
 use super::leftovers::Leftovers;
 use super::names::Direction;
 use super::plan::Job;
-use super::{Options, clash, plan};
-use crate::error::{Error, Result, failed};
+use super::write::output_error;
+use super::{Options, plan};
+use crate::quoted::quoted;
 
 /// The jobs and folders of one output folder, as indices.
 #[derive(Default)]
@@ -30,14 +30,6 @@ struct Content {
     has_input: bool,
 }
 
-/// The result for a job or a folder.
-enum State {
-    Missing,
-    Exists,
-    /// Nothing is written there.
-    Refused(Error),
-}
-
 struct Survey<'a> {
     output: &'a Folder,
     options: &'a Options<'a>,
@@ -47,8 +39,9 @@ struct Survey<'a> {
     skipped: &'a [(usize, OsString)],
     /// Inputs, keys and existing outputs: no leftovers.
     known: HashSet<Id>,
-    job_states: Vec<State>,
-    place_states: Vec<State>,
+    /// Whether the outputs exist. Nothing is written to those with an error.
+    job_states: Vec<Result<bool>>,
+    place_states: Vec<Result<bool>>,
     leftovers: Leftovers,
 }
 
@@ -58,7 +51,7 @@ struct Survey<'a> {
 ///
 /// # Errors
 /// If an output is an input or one of the protected files.
-pub(crate) fn survey(
+pub(super) fn survey(
     output: &Folder,
     jobs: Vec<Job>,
     inputs: &mut Inputs,
@@ -74,34 +67,33 @@ pub(crate) fn survey(
         places: &inputs.places,
         skipped: &inputs.skipped_entries,
         known: HashSet::new(),
-        job_states: jobs.iter().map(|_| State::Missing).collect(),
-        place_states: inputs.places.iter().map(|_| State::Missing).collect(),
+        job_states: jobs.iter().map(|_| Ok(false)).collect(),
+        place_states: inputs.places.iter().map(|_| Ok(false)).collect(),
         leftovers: Leftovers::default(),
     };
     survey.run()?;
     let Survey { job_states, place_states, leftovers, .. } = survey;
-    for (index, state) in place_states.into_iter().enumerate() {
+    for (place, state) in inputs.places.iter_mut().zip(place_states) {
         match state {
-            State::Missing => {}
-            State::Exists => inputs.places[index].exists = true,
-            State::Refused(error) => {
-                inputs.places[index].is_refused = true;
-                inputs.failed.push((inputs.places[index].shown(OsStr::new("")), error));
+            Ok(exists) => place.exists = exists,
+            Err(error) => {
+                place.is_refused = true;
+                inputs.failed.push((place.shown(OsStr::new("")), error));
             }
         }
     }
     let mut left = Vec::with_capacity(jobs.len());
     for (mut job, state) in jobs.into_iter().zip(job_states) {
+        let is_refused = inputs.places[job.input.place].is_refused;
         match state {
-            State::Refused(error) => inputs.failed.push((job.input.path(&inputs.places), error)),
-            _ if inputs.places[job.input.place].is_refused => {
+            Ok(_) if is_refused => {
                 inputs.failed.push((job.input.path(&inputs.places), plan::folder_refused()));
             }
-            State::Missing => left.push(job),
-            State::Exists => {
-                job.exists = true;
+            Ok(exists) => {
+                job.exists = exists;
                 left.push(job);
             }
+            Err(error) => inputs.failed.push((job.input.path(&inputs.places), error)),
         }
     }
     Ok((left, leftovers))
@@ -137,7 +129,7 @@ impl<'a> Survey<'a> {
             if refused.contains(path) {
                 for index in content.places {
                     refused.insert(&self.places[index].path);
-                    self.place_states[index] = State::Refused(plan::folder_refused());
+                    self.place_states[index] = Err(plan::folder_refused());
                 }
                 continue;
             }
@@ -145,10 +137,9 @@ impl<'a> Survey<'a> {
                 Ok(folder) => folder,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => {
-                    let message = error.to_string();
                     for index in content.jobs {
-                        let (error, path) = (io::Error::other(message.clone()), self.path(index));
-                        self.job_states[index] = State::Refused(Error::io("look at", &path)(error));
+                        let refused = Error::io("look at", &self.path(index))(error::copy(&error));
+                        self.job_states[index] = Err(refused);
                     }
                     continue;
                 }
@@ -169,27 +160,15 @@ impl<'a> Survey<'a> {
         refused: &mut HashSet<&'a Path>,
     ) -> Result<()> {
         // Without permission to list the folder, names are not compared.
-        let stored: Option<HashSet<OsString>> = folder.names().ok().map(|names| names.into_iter().collect());
-        let is_stored = |name: &OsStr| stored.as_ref().is_none_or(|names| names.contains(name));
-        // The stored names by identity.
-        let names_by_id: OnceCell<HashMap<Id, &OsStr>> = OnceCell::new();
-        let alias_or_new = |path: &Path, id: Id| {
-            let with_id = |name: &OsString| Some(id_of(&folder.look(name).ok()??));
-            let names = names_by_id.get_or_init(|| {
-                let names = stored.iter().flatten();
-                names.filter_map(|name| Some((with_id(name)?, name.as_os_str()))).collect()
-            });
-            let checked = match names.get(&id) {
-                Some(stored) => Err(clash::error(path, Some(stored))),
-                // Another process may have created the file after the folder was listed.
-                None => clash::check(folder, path),
-            };
-            checked.map_or_else(State::Refused, |()| State::Exists)
+        let stored = StoredNames::list(folder).ok();
+        let is_distinguished = |path: &Path, id: Id| {
+            let checked = stored.as_ref().map_or(Ok(()), |stored| stored.check(folder, path, id));
+            checked.map(|()| true)
         };
         for &index in &content.jobs {
             let name = &self.jobs[index].name;
             self.job_states[index] = match folder.look(name) {
-                Ok(None) => State::Missing,
+                Ok(None) => Ok(false),
                 Ok(Some(stat)) => {
                     let (id, path) = (id_of(&stat), self.path(index));
                     if let Some((_, what, key)) = protected.iter().find(|(protected, ..)| *protected == id) {
@@ -205,16 +184,13 @@ impl<'a> Survey<'a> {
                         )));
                     }
                     self.known.insert(id);
-                    match is_stored(name) {
-                        true => State::Exists,
-                        false => alias_or_new(&path, id),
-                    }
+                    is_distinguished(&path, id)
                 }
                 // The error affects only this file, for example if its name is too long or if a folder has no search
                 // permission.
                 Err(error) => {
                     let path = self.path(index);
-                    State::Refused(plan::output_error(Error::io("look at", &path)(error), &path))
+                    Err(output_error(Error::io("look at", &path)(error), &path))
                 }
             };
         }
@@ -223,18 +199,15 @@ impl<'a> Survey<'a> {
             let name = place.path.file_name().unwrap_or_default();
             // Other errors are reported when the folder is created.
             let Ok(Some(stat)) = folder.look(name) else { continue };
-            self.place_states[index] = State::Exists;
-            if !is_stored(name) {
-                let path = self.options.output_dir.join(&place.path);
-                self.place_states[index] = alias_or_new(&path, id_of(&stat));
-                if matches!(self.place_states[index], State::Refused(_)) {
-                    refused.insert(&place.path);
-                }
+            let path = self.options.output_dir.join(&place.path);
+            self.place_states[index] = is_distinguished(&path, id_of(&stat));
+            if self.place_states[index].is_err() {
+                refused.insert(&place.path);
             }
         }
         if self.finds_leftovers && content.has_input {
             let wanted = self.wanted(&content);
-            for name in stored.iter().flatten().filter(|name| !wanted.contains(name.as_os_str())) {
+            for name in stored.iter().flat_map(StoredNames::iter).filter(|&name| !wanted.contains(name)) {
                 self.leftovers.add(folder, path, name, &self.known);
             }
         }

@@ -5,22 +5,26 @@
 //! Names, checks and comparisons are those of `lockstep encrypt -k -r -O` and `lockstep decrypt -k -r -O`. Nothing is
 //! printed, and no signal is handled.
 
-use std::collections::{HashMap, HashSet};
-use std::ffi::OsString;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use lockstep::{Engine, Envelope, FileKey, ReadAt, file, plaintext_len, quoted};
-
+use super::clash::{self, StoredNames};
+use super::error::{Error, Result, copy, failed};
 use super::folder::Folder;
-use super::inputs::{Inputs, Place, has_trailing_slash};
-pub use super::names::Direction;
-use super::run::OnExisting;
-use super::{Advice, Existing, Operation, Options, Times, clash, plan, run};
-use crate::error::{Error, Result, failed};
-use crate::input::Input;
+use super::inputs::{Place, has_trailing_slash};
+use super::names::Direction;
+use super::plan::Assigned;
+use super::write::{LONG, Writer, create_places, in_parallel, lock, make_output, remove_abandoned_in};
+use super::{Advice, Existing, Operation, Options, Pair};
+use crate::cobblestone::{FileKey, ReadAt, plaintext_len};
+use crate::engine::Engine;
+use crate::envelope::Envelope;
+use crate::file;
+use crate::output::OnExisting;
+use crate::quoted::quoted;
 
 const ADVICE: Advice = Advice {
     existing: "keep those that are up to date with resume=True, or replace them with overwrite=True",
@@ -41,37 +45,6 @@ pub enum IfExists {
     Resume,
     /// They are replaced.
     Replace,
-}
-
-/// Why a plan or a file has failed.
-#[derive(Debug)]
-pub struct GroupError {
-    /// What happened, and what to do about it. It contains no secret.
-    pub message: String,
-    /// True if the data are not authentic, or if the key or the context is wrong.
-    pub is_not_authentic: bool,
-    /// The number of the error of the system, if there was one.
-    pub errno: Option<i32>,
-}
-
-impl From<Error> for GroupError {
-    fn from(error: Error) -> GroupError {
-        let errno = match &error {
-            Error::Library(
-                lockstep::Error::Read(source)
-                | lockstep::Error::Write(source)
-                | lockstep::Error::File { source, .. },
-            ) => source.raw_os_error(),
-            _ => None,
-        };
-        let is_not_authentic = error.exit_code() == crate::error::NOT_AUTHENTIC;
-        // The advice of the command names its options.
-        let message = match &error {
-            Error::Library(library) => library.to_string(),
-            other => other.to_string(),
-        };
-        GroupError { message, is_not_authentic, errno }
-    }
 }
 
 /// A file to process.
@@ -96,7 +69,7 @@ pub struct Plan {
     /// Symbolic links and other files that are skipped, with the reason.
     pub skipped: Vec<(PathBuf, &'static str)>,
     /// Files and folders that cannot be processed.
-    pub failed: Vec<(PathBuf, GroupError)>,
+    pub failed: Vec<(PathBuf, Error)>,
     /// Encrypted files of earlier calls whose inputs do not exist any more, as paths below the output folder. With
     /// [`IfExists::Refuse`] and with decryption, they are not searched for.
     pub without_input: Vec<PathBuf>,
@@ -120,7 +93,7 @@ impl Plan {
         output: &Path,
         existing: IfExists,
         sync: bool,
-    ) -> std::result::Result<Plan, GroupError> {
+    ) -> Result<Plan> {
         let options = Options {
             output_dir: output,
             recursive: true,
@@ -130,22 +103,16 @@ impl Plan {
             delete: false,
             protected: Vec::new(),
             advice: &ADVICE,
+            stream: crate::Options::new(),
         };
-        // For the command, the path `-` is standard input.
+        // For a run, the path `-` is standard input.
         let given = inputs.iter().map(|path| match path.as_os_str() == "-" {
             true => PathBuf::from("./-"),
             false => path.clone(),
         });
         let given: Vec<_> = given.collect();
-        let folder = match Folder::open(output, true) {
-            Ok(folder) => Some(folder),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(Error::io("open the folder", output)(error).into()),
-        };
-        let id = folder.as_ref().map(Folder::id).transpose().map_err(Error::io("look at", output))?;
-        let mut found = Inputs::find(&given, true, id)?;
-        let (jobs, leftovers) = plan::assign(&mut found, direction, folder.as_ref(), &options)?;
-        plan::check_writable(&options)?;
+        let Assigned { inputs: found, jobs, leftovers, .. } =
+            Assigned::new(&given, direction, &options, &())?;
         let files = jobs.into_iter().map(|job| {
             let place = &found.places[job.input.place];
             let (root, input) = match (&place.root, &job.input.given) {
@@ -163,7 +130,7 @@ impl Plan {
         Ok(Plan {
             files: files.collect::<Result<_>>()?,
             skipped: found.skipped,
-            failed: found.failed.into_iter().map(|(path, error)| (path, error.into())).collect(),
+            failed: found.failed,
             without_input: leftovers.paths().map(Path::to_owned).collect(),
             output: output.to_owned(),
             places: found.places,
@@ -177,19 +144,10 @@ impl Plan {
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn create_folders(&self) -> std::result::Result<(), GroupError> {
-        let output = run::make_output(&self.output, self.sync);
-        let output = output.map_err(Error::io("make the folder", &self.output))?;
-        let mut made = HashSet::new();
-        for place in self.places.iter().filter(|place| !place.is_refused) {
-            if made.insert(&place.path) {
-                let folder = run::create_place(&output, &self.output, place, self.sync)?;
-                if self.resumes {
-                    run::remove_abandoned_in(&folder);
-                }
-            }
-        }
-        Ok(())
+    pub fn create_folders(&self) -> Result<()> {
+        let output = make_output(&self.output, self.sync)?;
+        let how = (self.sync, self.resumes);
+        create_places(&output, &self.output, &self.places, how, |_, error| Err(error)).map(drop)
     }
 
     /// Removes the temporary files that killed processes of this user have left in the output folders. Files of running
@@ -198,7 +156,7 @@ impl Plan {
         let Ok(output) = Folder::open(&self.output, true) else { return };
         for place in self.places.iter().filter(|place| !place.is_refused) {
             if let Ok(folder) = output.open_below(&place.path) {
-                run::remove_abandoned_in(&folder);
+                remove_abandoned_in(&folder);
             }
         }
     }
@@ -249,102 +207,99 @@ impl Group<'_> {
     pub fn process(
         &self,
         files: &[(PlannedFile, Option<[u8; 32]>)],
-        options: lockstep::Options<'_>,
-    ) -> Vec<std::result::Result<Processed, GroupError>> {
+        options: crate::Options<'_>,
+    ) -> Vec<Result<Processed>> {
         let output = match Folder::open(self.output, true) {
             Ok(folder) => folder,
             Err(error) => {
-                let message = format!("cannot open the output folder {}: {error}", quoted(self.output));
-                let errno = error.raw_os_error();
-                let failure = || GroupError { message: message.clone(), is_not_authentic: false, errno };
+                let failure = || Error::io("open the output folder", self.output)(copy(&error));
                 return files.iter().map(|_| Err(failure())).collect();
             }
         };
+        let operation = KeyOperation(self);
+        let writer = Writer::new(&operation, &(), (&output, self.output), self.sync);
+        let work = Work { group: self, output: &output, stored: Mutex::default(), writer, options };
         let threads = self.engine.threads();
-        let results: Vec<_> = files.iter().map(|_| Mutex::new(None)).collect();
-        let stored = Stored::default();
         let process = |index: usize, threads: usize| {
             let (file, expected) = &files[index];
-            let options = options.max_threads(threads);
-            let done = Work { group: self, output: &output, stored: &stored, options }
-                .process(file, expected.as_ref());
-            *results[index].lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(done);
+            (index, work.process(file, expected.as_ref(), threads))
         };
-        let (long, short): (Vec<_>, Vec<_>) = (0..files.len()).partition(|&i| files[i].0.len >= run::LONG);
-        for index in long {
-            process(index, threads);
-        }
-        run::in_parallel(threads, &short, |&index| process(index, 1));
-        let results =
-            results.into_iter().map(|result| result.into_inner().unwrap_or_else(|p| p.into_inner()));
-        let unprocessed = || Err(failed("the file was not processed"));
-        results.map(|result| result.unwrap_or_else(unprocessed).map_err(GroupError::from)).collect()
+        let (long, short): (Vec<_>, Vec<_>) = (0..files.len()).partition(|&index| files[index].0.len >= LONG);
+        let mut results: Vec<_> = long.into_iter().map(|index| process(index, threads)).collect();
+        results.extend(in_parallel(threads, &short, |&index| process(index, 1)));
+        results.sort_unstable_by_key(|(index, _)| *index);
+        results.into_iter().map(|(_, result)| result).collect()
     }
-}
 
-/// The names that output folders store. Each folder is listed once, unless a name is not found.
-#[derive(Default)]
-struct Stored(Mutex<HashMap<PathBuf, HashSet<OsString>>>);
-
-impl Stored {
-    /// Returns an error if the name of an output that exists is stored in another form.
-    fn check(&self, output: &Folder, relative: &Path, path: &Path) -> Result<()> {
-        let (parent, name) = (relative.parent().unwrap_or(Path::new("")), relative.file_name());
-        let mut folders = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let is_stored = |names: &HashSet<OsString>| name.is_some_and(|name| names.contains(name));
-        if folders.get(parent).is_some_and(is_stored) {
-            return Ok(());
-        }
-        let folder = output.open_below(parent).map_err(Error::io("open the folder of", path))?;
-        let names: HashSet<_> =
-            folder.names().map_err(Error::io("read the folder of", path))?.into_iter().collect();
-        let is_stored = is_stored(&names);
-        folders.insert(parent.to_owned(), names);
-        if is_stored { Ok(()) } else { clash::check(&folder, path) }
+    fn describe(&self, input: &File, output: &File, is_up_to_date: bool) -> Result<Processed> {
+        let encrypted = match self.direction {
+            Direction::Encrypt => output,
+            Direction::Decrypt => input,
+        };
+        let ciphertext_len = encrypted.metadata().map_err(crate::Error::Read)?.len();
+        let plaintext_len = plaintext_len(ciphertext_len)?;
+        Ok(Processed { is_up_to_date, plaintext_len, ciphertext_len, commitment: commitment(encrypted)? })
     }
 }
 
 struct Work<'a> {
     group: &'a Group<'a>,
     output: &'a Folder,
-    stored: &'a Stored,
-    options: lockstep::Options<'a>,
+    /// The names that output folders store. Each folder is listed once, unless a name is not found.
+    stored: Mutex<HashMap<PathBuf, StoredNames>>,
+    writer: Writer<'a>,
+    options: crate::Options<'a>,
 }
 
 impl Work<'_> {
-    fn process(&self, file: &PlannedFile, expected: Option<&[u8; 32]>) -> Result<Processed> {
-        let existing = if self.group.replace { OnExisting::FailByLookup } else { OnExisting::Fail };
-        match self.write(file, expected, existing) {
+    fn process(&self, file: &PlannedFile, expected: Option<&[u8; 32]>, threads: usize) -> Result<Processed> {
+        let write = |existing: OnExisting| -> Result<Processed> {
+            let (input_path, options) = (file.root.join(&file.input), self.options.max_threads(threads));
+            let input = self.open(file, expected)?;
+            let written = self.writer.write(&input, &input_path, &file.output, existing, options)?;
+            let processed = self.group.describe(&input, written.as_file(), false)?;
+            written.commit()?;
+            Ok(processed)
+        };
+        match write(if self.group.replace { OnExisting::FailByLookup } else { OnExisting::Fail }) {
             // The output exists. Another process may have created it meanwhile, for example in an earlier attempt at
             // this file.
-            Err(Error::Library(lockstep::Error::Exists { .. })) => {}
+            Err(Error::Library(crate::Error::Exists { .. })) => {}
             done => return done,
         }
         let path = self.group.output.join(&file.output);
-        self.stored.check(self.output, &file.output, &path)?;
+        self.check_stored(&file.output, &path)?;
         if self.group.replace {
-            return self.write(file, expected, OnExisting::Replace);
+            return write(OnExisting::Replace);
         }
+        let unknown = |why: &str| {
+            let advice = ADVICE.unknown;
+            Err(failed(format!("the output {} exists and {why}: {advice}", quoted(&path))))
+        };
         let input = self.open(file, expected)?;
         let Ok(existing) = self.output.open_file(&file.output) else {
-            let name = quoted(&path);
-            let advice = ADVICE.unknown;
-            return Err(failed(format!(
-                "the output {name} exists and is not a file that can be read: {advice}"
-            )));
+            return unknown("is not a file that can be read");
         };
-        let looked = input.file().metadata().and_then(|input| Times::compare(&input, &existing.metadata()?));
-        match self.compare(&input, &existing, looked.map_err(Error::io("look at", &path))?)? {
-            Existing::UpToDate => self.describe(&input, &existing, true),
-            Existing::Outdated => self.write(file, expected, OnExisting::Replace),
-            Existing::Unknown(why) => {
-                let (name, advice) = (quoted(&path), ADVICE.unknown);
-                Err(failed(format!("the output {name} exists and {why}: {advice}")))
-            }
+        let pair = Pair::of(&input, &existing).map_err(Error::io("look at", &path))?;
+        match KeyOperation(self.group).compare(&pair)? {
+            Existing::UpToDate => self.group.describe(&input, &existing, true),
+            Existing::Outdated => write(OnExisting::Replace),
+            Existing::Unknown(why) => unknown(why),
         }
     }
 
-    fn open(&self, file: &PlannedFile, expected: Option<&[u8; 32]>) -> Result<Input> {
+    /// Returns an error if the name of an output that exists is stored in another form.
+    fn check_stored(&self, relative: &Path, path: &Path) -> Result<()> {
+        let (parent, name) = (relative.parent().unwrap_or(Path::new("")), relative.file_name());
+        let mut folders = lock(&self.stored);
+        if !folders.get(parent).is_some_and(|names| names.contains(name.unwrap_or_default())) {
+            let folder = self.output.open_below(parent).map_err(Error::io("open the folder of", path))?;
+            folders.insert(parent.to_owned(), clash::check(&folder, path)?);
+        }
+        Ok(())
+    }
+
+    fn open(&self, file: &PlannedFile, expected: Option<&[u8; 32]>) -> Result<File> {
         let path = file.root.join(&file.input);
         let root = Folder::open(&file.root, has_trailing_slash(&file.root));
         let opened = root.and_then(|root| root.open_file(&file.input)).map_err(Error::io("open", &path))?;
@@ -359,35 +314,7 @@ impl Work<'_> {
             let message = "the file is not the one that the manifest lists: it was replaced or damaged";
             return Err(Error::NotAuthentic(message.into()));
         }
-        Input::from_file(opened, &path)
-    }
-
-    fn write(
-        &self,
-        file: &PlannedFile,
-        expected: Option<&[u8; 32]>,
-        existing: OnExisting,
-    ) -> Result<Processed> {
-        let (input_path, path) = (file.root.join(&file.input), self.group.output.join(&file.output));
-        let mut input = self.open(file, expected)?;
-        let place = file.output.parent().unwrap_or(Path::new(""));
-        let folder = self.output.make_folder(place, 0o777, self.group.sync);
-        let folder = folder.map_err(Error::io("make the folder of", &path))?;
-        let how = (existing, self.group.sync);
-        let mut written = run::write(self, &mut input, &input_path, (folder, &path), how, self.options)?;
-        let processed = self.describe(&input, written.as_file(), false)?;
-        written.commit()?;
-        Ok(processed)
-    }
-
-    fn describe(&self, input: &Input, output: &File, is_up_to_date: bool) -> Result<Processed> {
-        let encrypted = match self.group.direction {
-            Direction::Encrypt => output,
-            Direction::Decrypt => input.file(),
-        };
-        let ciphertext_len = encrypted.metadata().map_err(lockstep::Error::Read)?.len();
-        let plaintext_len = plaintext_len(ciphertext_len)?;
-        Ok(Processed { is_up_to_date, plaintext_len, ciphertext_len, commitment: commitment(encrypted)? })
+        Ok(opened)
     }
 }
 
@@ -399,45 +326,36 @@ fn commitment(encrypted: &File) -> Result<[u8; 32]> {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
             Err(Error::NotAuthentic("the file is too short for an encrypted file: it was cut off".into()))
         }
-        Err(error) => Err(lockstep::Error::Read(error).into()),
+        Err(error) => Err(crate::Error::Read(error).into()),
     }
 }
 
-impl Operation for Work<'_> {
-    fn done(&self) -> &'static str {
-        "processed"
-    }
+/// Encryption or decryption with the key of a group.
+struct KeyOperation<'a>(&'a Group<'a>);
 
+impl Operation for KeyOperation<'_> {
     fn direction(&self) -> Direction {
-        self.group.direction
+        self.0.direction
     }
 
-    fn compare(&self, input: &Input, output: &File, times: Times) -> Result<Existing> {
-        let Group { engine, key, context, .. } = self.group;
-        match self.group.direction {
-            Direction::Encrypt => Ok(Existing::encrypted(engine, key, context, input, output, times)),
-            Direction::Decrypt => Existing::decrypted(input, output, times),
+    fn compare(&self, pair: &Pair<'_>) -> Result<Existing> {
+        let Group { engine, key, context, .. } = self.0;
+        match self.0.direction {
+            Direction::Encrypt => Ok(pair.encrypted(engine, key, context)),
+            Direction::Decrypt => pair.decrypted(),
         }
-    }
-
-    fn is_own(&self, _output: &File) -> bool {
-        false
     }
 
     fn process(
         &self,
-        input: &mut Input,
+        input: &File,
         output: &mut (dyn Write + Send),
-        options: lockstep::Options<'_>,
+        options: crate::Options<'_>,
     ) -> Result<u64> {
-        let Group { engine, key, context, .. } = self.group;
-        let summary = match self.group.direction {
-            Direction::Encrypt => {
-                file::encrypt_open_file(engine, key, context, input.file(), output, options)
-            }
-            Direction::Decrypt => {
-                file::decrypt_open_file(engine, key, context, input.file(), output, options)
-            }
+        let Group { engine, key, context, .. } = self.0;
+        let summary = match self.0.direction {
+            Direction::Encrypt => file::encrypt_open_file(engine, key, context, input, output, options),
+            Direction::Decrypt => file::decrypt_open_file(engine, key, context, input, output, options),
         };
         Ok(summary?.plaintext_len)
     }

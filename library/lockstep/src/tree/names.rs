@@ -16,7 +16,7 @@ pub enum Direction {
 
 impl Direction {
     /// The name of the output for an input with this name; `None` if there is to be no output.
-    pub(crate) fn output_name(self, input: &OsStr) -> Option<OsString> {
+    pub(super) fn output_name(self, input: &OsStr) -> Option<OsString> {
         match self {
             Direction::Encrypt => Some(encrypted(input)),
             Direction::Decrypt => decrypted(input),
@@ -24,7 +24,7 @@ impl Direction {
     }
 
     /// What the inputs are, for messages.
-    pub(crate) fn inputs(self) -> &'static str {
+    pub(super) fn inputs(self) -> &'static str {
         match self {
             Direction::Encrypt => "file to encrypt",
             Direction::Decrypt => "file whose name ends in .enc",
@@ -39,7 +39,7 @@ fn encrypted(name: &OsStr) -> OsString {
 
 /// Converts `report.pdf.enc` to `report.pdf`. Returns `None` for a name without the suffix, or if no file name would
 /// remain.
-pub(crate) fn decrypted(name: &OsStr) -> Option<OsString> {
+pub(super) fn decrypted(name: &OsStr) -> Option<OsString> {
     let stem = name.as_bytes().strip_suffix(SUFFIX)?;
     let is_name = !matches!(stem, b"" | b"." | b"..") && !stem.contains(&b'/');
     is_name.then(|| OsString::from_vec(stem.to_vec()))

@@ -6,11 +6,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lockstep::quoted;
 use rustix::fs::{AtFlags, CWD, FileType, Stat, statat};
 
+use super::error::{Error, Result, failed};
 use super::folder::{Folder, Id, id};
-use crate::error::{Error, Result, failed};
+use crate::quoted::quoted;
 
 /// Maximum length in bytes of the path of a folder below the output folder: the limit of Linux on paths. The path of
 /// each folder is kept in memory.
@@ -20,21 +20,21 @@ pub(super) const MAX_DEPTH: usize = 256;
 
 /// A regular file to process.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(super) struct Found {
     /// The folder of its output: an index into [`Inputs::places`].
-    pub(crate) place: usize,
+    pub(super) place: usize,
     /// Its name in its folder.
-    pub(crate) name: OsString,
+    pub(super) name: OsString,
     /// The path on the command line, for a file that is itself named there.
-    pub(crate) given: Option<PathBuf>,
+    pub(super) given: Option<PathBuf>,
     /// Length in bytes.
-    pub(crate) len: u64,
-    pub(crate) id: Id,
+    pub(super) len: u64,
+    pub(super) id: Id,
 }
 
 impl Found {
     /// The path for messages.
-    pub(crate) fn path(&self, places: &[Place]) -> PathBuf {
+    pub(super) fn path(&self, places: &[Place]) -> PathBuf {
         match &self.given {
             Some(path) => path.clone(),
             None => places[self.place].shown(&self.name),
@@ -45,7 +45,7 @@ impl Found {
 /// A folder that the command line names. It is opened for each use, since there may be more folders than the limit on
 /// open files permits.
 #[derive(Debug)]
-pub(crate) struct Root {
+pub(super) struct Root {
     path: PathBuf,
     /// The path of its outputs below the output folder.
     base: PathBuf,
@@ -58,7 +58,7 @@ impl Root {
     }
 
     /// Opens the folder. Returns an error if another folder has replaced it.
-    pub(crate) fn open(&self) -> io::Result<Folder> {
+    pub(super) fn open(&self) -> io::Result<Folder> {
         let folder = Folder::open(&self.path, has_trailing_slash(&self.path))?;
         if folder.id()? != self.id {
             return Err(io::Error::other("another folder has taken the place of the input folder"));
@@ -69,27 +69,27 @@ impl Root {
 
 /// A folder to create for the outputs.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(super) struct Place {
     /// Its path below the output folder.
-    pub(crate) path: PathBuf,
-    pub(crate) mode: u32,
+    pub(super) path: PathBuf,
+    pub(super) mode: u32,
     /// The folder on the command line that contains its inputs; `None` for files that are themselves named there.
-    pub(crate) root: Option<Arc<Root>>,
+    pub(super) root: Option<Arc<Root>>,
     /// True if the folder exists in the output folder.
-    pub(crate) exists: bool,
+    pub(super) exists: bool,
     /// True if the file system does not distinguish its name from that of another folder: nothing is written to it.
-    pub(crate) is_refused: bool,
+    pub(super) is_refused: bool,
 }
 
 impl Place {
     /// The path of the input folder below the root.
-    pub(crate) fn relative(&self) -> &Path {
+    pub(super) fn relative(&self) -> &Path {
         let base = self.root.as_ref().map_or(Path::new(""), |root| &root.base);
         self.path.strip_prefix(base).unwrap_or(&self.path)
     }
 
     /// The path of an entry of the input folder, for messages. An empty name means the folder itself.
-    pub(crate) fn shown(&self, name: &OsStr) -> PathBuf {
+    pub(super) fn shown(&self, name: &OsStr) -> PathBuf {
         let mut path = self.root.as_ref().map_or_else(PathBuf::new, |root| root.path.clone());
         for part in [self.relative(), Path::new(name)] {
             if !part.as_os_str().is_empty() {
@@ -102,16 +102,16 @@ impl Place {
 
 /// All files and folders that were found.
 #[derive(Debug, Default)]
-pub(crate) struct Inputs {
-    pub(crate) files: Vec<Found>,
+pub(super) struct Inputs {
+    pub(super) files: Vec<Found>,
     /// Each folder comes after its parent.
-    pub(crate) places: Vec<Place>,
+    pub(super) places: Vec<Place>,
     /// Files that are skipped, with the reason.
-    pub(crate) skipped: Vec<(PathBuf, &'static str)>,
+    pub(super) skipped: Vec<(PathBuf, &'static str)>,
     /// The entries of input folders that are skipped: the index of the folder in `places`, and the name.
-    pub(crate) skipped_entries: Vec<(usize, OsString)>,
+    pub(super) skipped_entries: Vec<(usize, OsString)>,
     /// Files that cannot be read.
-    pub(crate) failed: Vec<(PathBuf, Error)>,
+    pub(super) failed: Vec<(PathBuf, Error)>,
 }
 
 impl Inputs {
@@ -122,7 +122,7 @@ impl Inputs {
     /// # Errors
     /// If a path does not exist, means standard input or is the output folder; if a path is a folder, but `recursive`
     /// is false.
-    pub(crate) fn find(given: &[PathBuf], recursive: bool, output: Option<Id>) -> Result<Inputs> {
+    pub(super) fn find(given: &[PathBuf], recursive: bool, output: Option<Id>) -> Result<Inputs> {
         let mut inputs = Inputs::default();
         // The folder of the files that the command line names: the output folder itself.
         let mut place = None;
@@ -152,7 +152,7 @@ impl Inputs {
     }
 
     /// The number of folders on the command line, and one more if it names files.
-    pub(crate) fn roots(&self) -> usize {
+    pub(super) fn roots(&self) -> usize {
         self.places.iter().filter(|place| place.relative().as_os_str().is_empty()).count()
     }
 

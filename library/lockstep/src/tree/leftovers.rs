@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Stat, fsync};
 
+use super::error::{Error, Result};
 use super::folder::{Folder, Id, id};
 use super::inputs::{MAX_DEPTH, MAX_PATH, is_folder};
 use super::names;
-use crate::error::Error;
 
 /// Encrypted files in the output folder for which there is no input.
 #[derive(Debug, Default)]
-pub(crate) struct Leftovers {
+pub(super) struct Leftovers {
     /// Paths below the output folder. The files had these identities before the run.
     files: Vec<(PathBuf, Id)>,
     /// Folders for which there is no input folder, as paths below the output folder. Each folder comes after its
@@ -24,29 +24,20 @@ pub(crate) struct Leftovers {
     folders: Vec<PathBuf>,
 }
 
-/// The results of a deletion: paths below the output folder.
-#[derive(Debug, Default)]
-pub(crate) struct Deletion {
-    pub(crate) deleted: Vec<PathBuf>,
-    /// Files that are not known to be outputs of the command.
-    pub(crate) kept: Vec<PathBuf>,
-    pub(crate) failed: Vec<(PathBuf, Error)>,
-}
-
 impl Leftovers {
     /// The paths of the files below the output folder.
-    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+    pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().map(|(path, _)| path.as_path())
     }
 
     /// Sorts the files by their paths.
-    pub(crate) fn sort(&mut self) {
+    pub(super) fn sort(&mut self) {
         self.files.sort();
     }
 
     /// Adds an entry of an output folder that corresponds to an input folder. There is no input for this entry. Files
     /// with the identities `known` are not added, nor is what cannot be read.
-    pub(crate) fn add(&mut self, folder: &Folder, path: &Path, name: &OsStr, known: &HashSet<Id>) {
+    pub(super) fn add(&mut self, folder: &Folder, path: &Path, name: &OsStr, known: &HashSet<Id>) {
         let Ok(Some(stat)) = folder.look(name) else { return };
         self.add_entry(path.join(name), name, &stat, known);
         // All content of a folder without an input folder has no input. Symbolic links are not followed.
@@ -84,16 +75,20 @@ impl Leftovers {
 
     /// Removes the files for which `is_own` returns true, and then the folders that are empty and below which it has removed a
     /// file. A file that has replaced another one during the run is kept, unless it replaces it immediately before the removal.
-    pub(crate) fn delete(&self, output: &Folder, sync: bool, is_own: impl Fn(&File) -> bool) -> Deletion {
-        let mut deletion = Deletion::default();
-        for (path, id) in &self.files {
-            match delete_file(output, path, *id, sync, &is_own) {
-                Ok(true) => deletion.deleted.push(path.clone()),
-                Ok(false) => deletion.kept.push(path.clone()),
-                Err(error) => deletion.failed.push((path.clone(), Error::io("delete", path)(error))),
-            }
-        }
-        let changed: HashSet<_> = deletion.deleted.iter().flat_map(|path| path.ancestors().skip(1)).collect();
+    /// Returns for each file whether it was removed.
+    pub(super) fn delete(
+        &self,
+        output: &Folder,
+        sync: bool,
+        is_own: impl Fn(&File) -> bool,
+    ) -> Vec<(&Path, Result<bool>)> {
+        let files = self.files.iter().map(|(path, id)| {
+            let deleted = delete_file(output, path, *id, sync, &is_own);
+            (path.as_path(), deleted.map_err(Error::io("delete", path)))
+        });
+        let results: Vec<_> = files.collect();
+        let deleted = results.iter().filter(|(_, deleted)| matches!(deleted, Ok(true)));
+        let changed: HashSet<_> = deleted.flat_map(|(path, _)| path.ancestors().skip(1)).collect();
         // Subfolders precede their parents here. A folder that is not empty remains.
         for path in self.folders.iter().rev().filter(|path| changed.contains(path.as_path())) {
             if let (Some(parent), Some(name)) = (path.parent(), path.file_name())
@@ -102,7 +97,7 @@ impl Leftovers {
                 let _ = parent.remove_empty(name);
             }
         }
-        deletion
+        results
     }
 }
 

@@ -26,26 +26,15 @@ const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEX
 pub(super) const IGNORES_CASE: &str = "ignores-case";
 
 /// Device and inode number.
-pub(crate) type Id = (u64, u64);
+pub(super) type Id = (u64, u64);
 
-pub(crate) fn id(stat: &Stat) -> Id {
+pub(super) fn id(stat: &Stat) -> Id {
     (stat.st_dev, stat.st_ino)
-}
-
-/// A name in a folder.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Entry {
-    Missing,
-    /// The folder stores exactly this name.
-    Stored,
-    /// The folder stores another name for which the file system finds the same file, for example because it ignores
-    /// case. `None` if the folder lists no name of this file.
-    Alias(Option<OsString>),
 }
 
 /// An open folder.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub(super) struct Folder {
     fd: OwnedFd,
     /// Lookups ignore case, as in some file systems.
     #[cfg(test)]
@@ -54,7 +43,7 @@ pub(crate) struct Folder {
 
 impl Folder {
     /// Opens a folder. Symbolic links in its path are followed, unless it is the last component and `follow` is false.
-    pub(crate) fn open(path: &Path, follow: bool) -> io::Result<Folder> {
+    pub(super) fn open(path: &Path, follow: bool) -> io::Result<Folder> {
         let flags = if follow { TRAVERSE } else { TRAVERSE | OFlags::NOFOLLOW };
         let fd = openat(CWD, path, flags, Mode::empty()).map_err(explain)?;
         Ok(Folder {
@@ -64,17 +53,17 @@ impl Folder {
         })
     }
 
-    pub(crate) fn id(&self) -> io::Result<Id> {
+    pub(super) fn id(&self) -> io::Result<Id> {
         Ok(id(&fstat(&self.fd)?))
     }
 
-    pub(crate) fn try_clone(&self) -> io::Result<Folder> {
+    pub(super) fn try_clone(&self) -> io::Result<Folder> {
         Ok(self.derived(self.fd.try_clone()?))
     }
 
     /// Lists the folder with the path `relative` below this folder: its names, sorted, each with its status. An empty
     /// path means this folder.
-    pub(crate) fn list(&self, relative: &Path) -> io::Result<Vec<(OsString, io::Result<Stat>)>> {
+    pub(super) fn list(&self, relative: &Path) -> io::Result<Vec<(OsString, io::Result<Stat>)>> {
         let folder = self.open_below(relative)?;
         let mut names = folder.names()?;
         names.sort();
@@ -89,7 +78,7 @@ impl Folder {
     }
 
     /// Opens the folder with the path `relative` below this folder.
-    pub(crate) fn open_below(&self, relative: &Path) -> io::Result<Folder> {
+    pub(super) fn open_below(&self, relative: &Path) -> io::Result<Folder> {
         let mut folder = self.try_clone()?;
         for name in names(relative)? {
             folder = folder.open_child(name, TRAVERSE)?;
@@ -101,7 +90,7 @@ impl Folder {
     ///
     /// # Errors
     /// If a component of the path is a symbolic link, or if the file is not a regular file.
-    pub(crate) fn open_file(&self, relative: &Path) -> io::Result<File> {
+    pub(super) fn open_file(&self, relative: &Path) -> io::Result<File> {
         let name = relative.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let parent = self.open_below(relative.parent().unwrap_or(Path::new("")))?;
         // Without NONBLOCK, opening a FIFO that has replaced the file would wait for a writer.
@@ -116,7 +105,7 @@ impl Folder {
 
     /// Opens a folder below this one. All missing folders of the path are created, with the permission bits `mode`
     /// under the umask. With `sync`, the names of new folders are put on stable storage.
-    pub(crate) fn make_folder(&self, relative: &Path, mode: u32, sync: bool) -> io::Result<Folder> {
+    pub(super) fn make_folder(&self, relative: &Path, mode: u32, sync: bool) -> io::Result<Folder> {
         let flags = if sync { LIST } else { TRAVERSE };
         let mut folder = self.derived(openat(&self.fd, ".", flags, Mode::empty())?);
         for name in names(relative)? {
@@ -129,12 +118,12 @@ impl Folder {
     }
 
     /// Opens this folder again, for listing or syncing.
-    pub(crate) fn reader(&self) -> io::Result<OwnedFd> {
+    pub(super) fn reader(&self) -> io::Result<OwnedFd> {
         Ok(openat(&self.fd, ".", LIST, Mode::empty())?)
     }
 
     /// The names that this folder stores, in the order of the file system.
-    pub(crate) fn names(&self) -> io::Result<Vec<OsString>> {
+    pub(super) fn names(&self) -> io::Result<Vec<OsString>> {
         let mut found = Vec::new();
         for entry in Dir::read_from(self.reader()?)? {
             let entry = entry?;
@@ -147,7 +136,7 @@ impl Folder {
     }
 
     /// The status of a name in this folder, without following a symbolic link; `None` if it does not exist.
-    pub(crate) fn look(&self, name: &OsStr) -> io::Result<Option<Stat>> {
+    pub(super) fn look(&self, name: &OsStr) -> io::Result<Option<Stat>> {
         match statat(&self.fd, &*self.resolved(name), AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
             Err(Errno::NOENT) => Ok(None),
@@ -155,32 +144,8 @@ impl Folder {
         }
     }
 
-    /// Compares a name with the names that this folder stores. Other processes may create, replace and remove files in
-    /// the folder meanwhile: a name that one of them adds or removes is never an alias.
-    pub(crate) fn entry(&self, name: &OsStr) -> io::Result<Entry> {
-        let mut before = None;
-        loop {
-            // The folder is listed after the name was found. Otherwise a file that is created in between would not be in
-            // the list.
-            let Some(stat) = self.look(name)? else { return Ok(Entry::Missing) };
-            let names = self.names()?;
-            if names.iter().any(|stored| stored == name) {
-                return Ok(Entry::Stored);
-            }
-            let id = id(&stat);
-            let is_it = |name: &OsString| matches!(self.look(name), Ok(Some(stat)) if self::id(&stat) == id);
-            let alias = names.into_iter().find(is_it);
-            // A file without a stored name was removed or replaced after it was found, unless the next attempt finds it
-            // again.
-            if alias.is_some() || before == Some(id) {
-                return Ok(Entry::Alias(alias));
-            }
-            before = Some(id);
-        }
-    }
-
     /// Creates a folder in this folder. Returns false if its name exists.
-    pub(crate) fn create_child(&self, name: &OsStr, mode: u32) -> io::Result<bool> {
+    pub(super) fn create_child(&self, name: &OsStr, mode: u32) -> io::Result<bool> {
         match mkdirat(&self.fd, &*self.resolved(name), Mode::from_raw_mode(mode)) {
             Ok(()) => Ok(true),
             Err(Errno::EXIST) => Ok(false),
@@ -189,12 +154,12 @@ impl Folder {
     }
 
     /// Removes a file from this folder.
-    pub(crate) fn remove_file(&self, name: &OsStr) -> io::Result<()> {
+    pub(super) fn remove_file(&self, name: &OsStr) -> io::Result<()> {
         Ok(unlinkat(&self.fd, name, AtFlags::empty())?)
     }
 
     /// Removes a folder from this folder, if it is empty.
-    pub(crate) fn remove_empty(&self, name: &OsStr) -> io::Result<()> {
+    pub(super) fn remove_empty(&self, name: &OsStr) -> io::Result<()> {
         Ok(unlinkat(&self.fd, name, AtFlags::REMOVEDIR)?)
     }
 
@@ -216,12 +181,12 @@ impl Folder {
     /// name that differs only in case.
     #[cfg(not(test))]
     #[allow(clippy::unused_self, reason = "the function for tests uses it")]
-    pub(crate) fn resolved<'n>(&self, name: &'n OsStr) -> Cow<'n, OsStr> {
+    pub(super) fn resolved<'n>(&self, name: &'n OsStr) -> Cow<'n, OsStr> {
         Cow::Borrowed(name)
     }
 
     #[cfg(test)]
-    pub(crate) fn resolved<'n>(&self, name: &'n OsStr) -> Cow<'n, OsStr> {
+    pub(super) fn resolved<'n>(&self, name: &'n OsStr) -> Cow<'n, OsStr> {
         let stored = if self.ignores_case { self.names().unwrap() } else { Vec::new() };
         let found = stored.into_iter().find(|stored| stored.eq_ignore_ascii_case(name));
         found.map_or(Cow::Borrowed(name), Cow::Owned)
@@ -259,24 +224,6 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
-
-    #[test]
-    fn names_that_a_file_system_does_not_distinguish_are_recognised() {
-        let base = tempfile::tempdir().unwrap();
-        for (folder, ignores_case) in [(base.path().join("a"), false), (base.path().join(IGNORES_CASE), true)]
-        {
-            fs::create_dir(&folder).unwrap();
-            fs::write(folder.join("Report"), "").unwrap();
-            let root = Folder::open(&folder, false).unwrap();
-            let entry = |name: &str| root.entry(OsStr::new(name)).unwrap();
-            assert_eq!((entry("Report"), entry("other")), (Entry::Stored, Entry::Missing));
-            let alias = if ignores_case { Entry::Alias(Some("Report".into())) } else { Entry::Missing };
-            assert_eq!(entry("report"), alias);
-            // Two names of one file are not aliases.
-            fs::hard_link(folder.join("Report"), folder.join("other")).unwrap();
-            assert_eq!(entry("other"), Entry::Stored);
-        }
-    }
 
     #[test]
     fn symbolic_links_are_not_followed_at_any_depth() {

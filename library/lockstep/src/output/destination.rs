@@ -13,9 +13,9 @@ use lockstep_core::shown;
 use rustix::fs::{FileType, Stat, fstat};
 use rustix::io::Errno;
 
-use super::OutputOptions;
 use super::folder::Folder;
-use super::temporary::{self, Temporary};
+use super::temporary::{self, Outcome, Temporary};
+use super::{OnExisting, OutputOptions};
 use crate::error::{Error, Result};
 use crate::quoted::quoted;
 
@@ -24,54 +24,64 @@ const STICKY: u32 = 0o1000;
 
 /// A name in an open folder.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Destination {
     path: PathBuf,
     folder: Arc<Folder>,
     name: OsString,
-    options: OutputOptions,
+    pub(super) options: OutputOptions,
+    pub(super) existing: OnExisting,
     /// The name refers to a device or a FIFO, or to a symbolic link to one.
     is_special: bool,
 }
 
-impl Place {
+impl Destination {
     /// Opens the folder, and refuses a name that cannot be written.
-    pub(super) fn find(path: &Path, options: OutputOptions) -> Result<Place> {
+    pub(super) fn find(path: &Path, options: OutputOptions) -> Result<Destination> {
         let (folder_path, name) = split(path)?;
         let folder = Folder::open(folder_path, options.sync);
         let folder = folder.map_err(|error| no_folder(path, folder_path, error))?;
-        Place::in_folder(folder, path, name, options)
+        Destination::in_folder(folder, path, name, options, OnExisting::of(options))
     }
 
-    /// Like [`Place::find`], in a folder that is already open.
-    pub(super) fn find_in(folder: OwnedFd, path: &Path, options: OutputOptions) -> Result<Place> {
+    /// Like [`Destination::find`], in a folder that is already open.
+    pub(super) fn find_in(
+        folder: OwnedFd,
+        path: &Path,
+        options: OutputOptions,
+        existing: OnExisting,
+    ) -> Result<Destination> {
         let (_, name) = split(path)?;
         let folder = Folder::from_open(folder, options.sync).map_err(Error::file("create", path))?;
-        Place::in_folder(folder, path, name, options)
+        Destination::in_folder(folder, path, name, options, existing)
     }
 
-    fn in_folder(folder: Folder, path: &Path, name: &OsStr, options: OutputOptions) -> Result<Place> {
-        let mut place = Place {
-            path: path.into(),
-            folder: Arc::new(folder),
-            name: name.into(),
-            options,
-            is_special: false,
+    fn in_folder(
+        folder: Folder,
+        path: &Path,
+        name: &OsStr,
+        options: OutputOptions,
+        existing: OnExisting,
+    ) -> Result<Destination> {
+        let (path, folder, name) = (path.into(), Arc::new(folder), name.into());
+        let mut destination = Destination { path, folder, name, options, existing, is_special: false };
+        let name = &*destination.name;
+        let Some(entry) = destination.folder.look(name).map_err(destination.failed("create"))? else {
+            return Ok(destination);
         };
-        let Some(entry) = place.folder.look(name).map_err(place.failed("create"))? else { return Ok(place) };
         let target = match file_type(&entry) {
-            FileType::Symlink => place.folder.follow(name),
+            FileType::Symlink => destination.folder.follow(name),
             _ => Some(entry),
         };
         match target.map(|target| file_type(&target)) {
-            Some(FileType::Directory) => Err(place.failed("write to")(Errno::ISDIR)),
+            Some(FileType::Directory) => Err(destination.failed("write to")(Errno::ISDIR)),
             None | Some(FileType::RegularFile | FileType::Symlink) => {
-                place.check_replaceable(&entry)?;
-                Ok(place)
+                destination.check_replaceable(&entry)?;
+                Ok(destination)
             }
             Some(kind) => {
-                place.check_special(kind)?;
-                place.is_special = true;
-                Ok(place)
+                destination.check_special(kind)?;
+                destination.is_special = true;
+                Ok(destination)
             }
         }
     }
@@ -79,12 +89,13 @@ impl Place {
     /// Checks that files can be created in a folder. No particular name is checked.
     pub(super) fn check_folder(path: &Path, options: OutputOptions) -> Result<()> {
         let folder = Folder::open(path, options.sync).map_err(|error| no_folder(path, path, error))?;
-        let (folder, name) = (Arc::new(folder), OsString::new());
-        let place = Place { path: path.into(), folder, name, options, is_special: false };
-        match temporary::trial(&place.folder, options) {
+        let (folder, name, existing) = (Arc::new(folder), OsString::new(), OnExisting::of(options));
+        let destination =
+            Destination { path: path.into(), folder, name, options, existing, is_special: false };
+        match temporary::trial(&destination.folder, existing) {
             Ok(_) => Ok(()),
-            Err(temporary::TrialError::Io(error)) => Err(place.failed("create a file in")(error)),
-            Err(error) => Err(place.trial_failed(error)),
+            Err(temporary::TrialError::Io(error)) => Err(destination.failed("create a file in")(error)),
+            Err(error) => Err(destination.trial_failed(error)),
         }
     }
 
@@ -109,20 +120,23 @@ impl Place {
         if self.is_special {
             return self.folder.check_writable(&self.name).map_err(self.failed("write to"));
         }
-        temporary::trial(&self.folder, self.options).map(drop).map_err(|error| self.trial_failed(error))
+        self.trial().map(drop)
     }
 
-    /// Creates the temporary file for a new file, after a trial with an empty file.
-    pub(super) fn start(&self) -> Result<Temporary> {
-        let outcome =
-            temporary::trial(&self.folder, self.options).map_err(|error| self.trial_failed(error))?;
-        let started = Temporary::start(Arc::clone(&self.folder), &self.name, outcome, self.options.sync);
+    /// Tests with an empty file how the new file can be created and named.
+    pub(super) fn trial(&self) -> Result<Outcome> {
+        temporary::trial(&self.folder, self.existing).map_err(|error| self.trial_failed(error))
+    }
+
+    /// Creates the temporary file for a new file, as a trial in this folder has shown.
+    pub(super) fn start(&self, outcome: Outcome) -> Result<Temporary> {
+        let started = Temporary::start(Arc::clone(&self.folder), &self.name, outcome, self.options);
         started.map_err(self.failed("create"))
     }
 
     /// Refuses to replace a file that must not or cannot be replaced.
     fn check_replaceable(&self, entry: &Stat) -> Result<()> {
-        if !self.options.force {
+        if self.existing != OnExisting::Replace {
             return Err(Error::Exists { path: self.path.clone() });
         }
         let folder = self.folder.stat().map_err(self.failed("create"))?;
@@ -143,7 +157,10 @@ impl Place {
             return Err(self.refused("it is not a regular file"));
         }
         if kind == FileType::BlockDevice {
-            return if self.options.force { Ok(()) } else { Err(Error::Exists { path: self.path.clone() }) };
+            return match self.existing {
+                OnExisting::Replace => Ok(()),
+                _ => Err(Error::Exists { path: self.path.clone() }),
+            };
         }
         if self.options.sync {
             return Err(self.refused("it is neither a file nor a disk, and cannot be synced: omit the sync"));
@@ -168,6 +185,12 @@ impl Place {
 
     fn refused(&self, reason: &str) -> Error {
         Error::file("write to", &self.path)(io::Error::new(io::ErrorKind::PermissionDenied, reason))
+    }
+}
+
+impl OnExisting {
+    fn of(options: OutputOptions) -> OnExisting {
+        if options.force { OnExisting::Replace } else { OnExisting::Fail }
     }
 }
 

@@ -1,31 +1,28 @@
 //! Runs on a simulated file system that ignores case, with an operation that copies files.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use lockstep::Engine;
 use tempfile::TempDir;
 
 use super::folder::IGNORES_CASE;
-use super::groups::{Group, IfExists, Plan};
+use super::inputs::{self, Inputs};
 use super::*;
-use crate::args::When;
+use crate::cobblestone::FileKey;
+use crate::engine::Engine;
 
 /// Copies files: each output has the content of its input. `while_reading` is called with each input.
 struct Copying<F>(F);
 
 impl<F: Fn(&File) + Sync> Operation for Copying<F> {
-    fn done(&self) -> &'static str {
-        "copied"
-    }
-
     fn direction(&self) -> Direction {
         Direction::Encrypt
     }
 
-    fn compare(&self, input: &Input, output: &File, times: Times) -> Result<Existing> {
-        Ok(Existing::of_own(input.len() == output.metadata().ok().map(|output| output.len()), times))
+    fn compare(&self, pair: &Pair<'_>) -> Result<Existing> {
+        Ok(pair.own(pair.input_len == pair.output_len))
     }
 
     fn is_own(&self, _output: &File) -> bool {
@@ -34,12 +31,12 @@ impl<F: Fn(&File) + Sync> Operation for Copying<F> {
 
     fn process(
         &self,
-        input: &mut Input,
+        mut input: &File,
         output: &mut (dyn Write + Send),
-        _options: lockstep::Options<'_>,
+        _options: crate::Options<'_>,
     ) -> Result<u64> {
-        let copied = std::io::copy(&mut input.reader(), output).map_err(lockstep::Error::Write)?;
-        (self.0)(input.file());
+        let copied = std::io::copy(&mut input, output).map_err(crate::Error::Write)?;
+        (self.0)(input);
         Ok(copied)
     }
 }
@@ -82,7 +79,12 @@ impl Scene {
         found
     }
 
-    fn copy(&self, resume: bool, force: bool, while_reading: impl Fn(&File) + Sync) -> Result<()> {
+    /// Copies the inputs; returns the number of files that have failed.
+    fn copy(&self, resume: bool, force: bool, while_reading: impl Fn(&File) + Sync) -> usize {
+        self.run(&Copying(while_reading), resume, force, &())
+    }
+
+    fn run(&self, operation: &dyn Operation, resume: bool, force: bool, host: &dyn Host) -> usize {
         let output_dir = self.output_dir();
         let options = Options {
             output_dir: &output_dir,
@@ -92,12 +94,14 @@ impl Scene {
             sync: false,
             delete: false,
             protected: Vec::new(),
-            advice: &Advice::COMMAND,
+            advice: &Advice { existing: "", unknown: "", same_output: "", name: "" },
+            stream: crate::Options::new(),
         };
-        let messages = ProgressArgs { progress: When::Never, quiet: true, json: false, explain: false };
-        let inputs = [self.path("in")];
-        let mut prepare = |_: &mut Input| Ok(Prepared::Ready);
-        run(&engine(), &Copying(while_reading), &mut prepare, &inputs, &options, &messages)
+        let engine = engine();
+        let mut run = Run::plan(&engine, operation, &[self.path("in")], &options, host).unwrap();
+        run.prepare(|_, _| Ok::<_, Error>(Prepared::Ready)).unwrap();
+        run.process(host).unwrap();
+        run.finish().failed.len()
     }
 }
 
@@ -110,19 +114,19 @@ fn no_output_replaces_another_one_whose_name_the_file_system_does_not_distinguis
     for force in [false, true] {
         let scene = Scene::new(&[("REPORT", "1"), ("Report", "22"), ("report", "333"), ("other", "4")]);
         let expected = [("REPORT.enc".to_owned(), "1".to_owned()), ("other.enc".into(), "4".into())];
-        let outcome = scene.copy(false, force, |_| ());
-        assert!(matches!(outcome, Err(Error::Reported(2))), "{outcome:?}");
+        let failed = scene.copy(false, force, |_| ());
+        assert!(failed > 0);
         assert_eq!(scene.outputs("in"), expected);
         // A later run does not take the output for that of another input.
         for resume in [true, false] {
-            let outcome = scene.copy(resume, force || !resume, |_| ());
-            assert!(matches!(outcome, Err(Error::Reported(2))), "{outcome:?}");
+            let failed = scene.copy(resume, force || !resume, |_| ());
+            assert!(failed > 0);
             assert_eq!(scene.outputs("in"), expected);
         }
         // Nor if the other input does not exist any more.
         fs::remove_file(scene.path("in/REPORT")).unwrap();
-        let outcome = scene.copy(true, force, |_| ());
-        assert!(matches!(outcome, Err(Error::Reported(2))), "{outcome:?}");
+        let failed = scene.copy(true, force, |_| ());
+        assert!(failed > 0);
         assert_eq!(scene.outputs("in"), expected);
     }
 }
@@ -131,8 +135,8 @@ fn no_output_replaces_another_one_whose_name_the_file_system_does_not_distinguis
 fn folders_whose_names_the_file_system_does_not_distinguish_are_not_merged() {
     let scene = Scene::new(&[("A/x", "1"), ("A/sub/y", "2"), ("a/y", "3"), ("a/sub/z", "4"), ("b/x", "5")]);
     for force in [false, true, true] {
-        let outcome = scene.copy(!force, force, |_| ());
-        assert!(matches!(outcome, Err(Error::Reported(2))), "{outcome:?}");
+        let failed = scene.copy(!force, force, |_| ());
+        assert!(failed > 0);
         assert_eq!(scene.outputs("in/A"), [("x.enc".to_owned(), "1".to_owned())]);
         assert_eq!(scene.outputs("in/A/sub"), [("y.enc".to_owned(), "2".to_owned())]);
         assert_eq!(scene.outputs("in/b"), [("x.enc".to_owned(), "5".to_owned())]);
@@ -150,19 +154,68 @@ fn an_input_that_changes_during_the_run_is_processed_again() {
         fs::write(&path, "new").unwrap();
         File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
     };
-    scene.copy(false, false, change).unwrap();
+    assert_eq!(scene.copy(false, false, change), 0);
     let output = scene.output_dir().join("in/file.enc");
     assert_eq!(fs::read_to_string(&output).unwrap(), "old");
     assert_ne!(fs::metadata(&output).unwrap().modified().unwrap(), modified);
-    scene.copy(true, false, |_| ()).unwrap();
+    assert_eq!(scene.copy(true, false, |_| ()), 0);
     assert_eq!(fs::read_to_string(&output).unwrap(), "new");
     assert_eq!(fs::metadata(&output).unwrap().modified().unwrap(), modified);
+}
+
+/// Encrypts ten times as many bytes as the input had when it was listed.
+struct Growing;
+
+impl Operation for Growing {
+    fn direction(&self) -> Direction {
+        Direction::Encrypt
+    }
+
+    fn compare(&self, pair: &Pair<'_>) -> Result<Existing> {
+        Ok(pair.own(true))
+    }
+
+    fn process(
+        &self,
+        input: &File,
+        output: &mut (dyn Write + Send),
+        options: crate::Options<'_>,
+    ) -> Result<u64> {
+        let more = std::io::repeat(0).take(10 * input.metadata().unwrap().len());
+        let key = FileKey::generate()?;
+        Ok(crate::encrypt(&engine(), &key, b"", more, output, options)?.plaintext_len)
+    }
+}
+
+#[derive(Default)]
+struct Counting {
+    bytes: AtomicU64,
+    files: AtomicU64,
+}
+
+impl Host for Counting {
+    fn advance(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn file_done(&self) {
+        self.files.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn the_progress_of_a_file_that_has_grown_is_its_initial_length() {
+    let scene = Scene::new(&[("a", &"x".repeat(100_000)), ("b", "x")]);
+    let counting = Counting::default();
+    assert_eq!(scene.run(&Growing, false, false, &counting), 0);
+    assert_eq!(counting.bytes.into_inner(), 100_001);
+    assert_eq!(counting.files.into_inner(), 2);
 }
 
 #[test]
 fn groups_have_the_same_rules() {
     let scene = Scene::new(&[("REPORT", "1"), ("Report", "22"), ("report", "333")]);
-    let (engine, key, output) = (engine(), lockstep::FileKey::generate().unwrap(), scene.output_dir());
+    let (engine, key, output) = (engine(), FileKey::generate().unwrap(), scene.output_dir());
     let process = |existing: IfExists| {
         let plan = Plan::new(Direction::Encrypt, &[scene.path("in")], &output, existing, false).unwrap();
         plan.create_folders().unwrap();
@@ -176,10 +229,10 @@ fn groups_have_the_same_rules() {
             replace: existing == IfExists::Replace,
             sync: false,
         };
-        let results = group.process(&files, lockstep::Options::new());
+        let results = group.process(&files, crate::Options::new());
         let done = results.iter().flatten().map(|done| done.plaintext_len).collect::<Vec<_>>();
-        let planned = plan.failed.into_iter().map(|(_, error)| error.message);
-        let failed = planned.chain(results.into_iter().filter_map(|result| Some(result.err()?.message)));
+        let planned = plan.failed.into_iter().map(|(_, error)| error.to_string());
+        let failed = planned.chain(results.into_iter().filter_map(|result| Some(result.err()?.to_string())));
         (done, failed.collect::<Vec<_>>())
     };
     for existing in [IfExists::Refuse, IfExists::Resume, IfExists::Replace, IfExists::Resume] {
@@ -231,7 +284,7 @@ fn encrypted_folders_with_names_that_differ_in_case_are_refused() {
         Plan::new(Direction::Encrypt, &[scene.path("in")], &scene.output_dir(), IfExists::Refuse, false)
             .unwrap();
     let error = plan.create_folders().unwrap_err();
-    assert!(error.message.contains("does not distinguish"), "{error:?}");
+    assert!(error.to_string().contains("does not distinguish"), "{error:?}");
 }
 
 impl Scene {

@@ -1,0 +1,101 @@
+//! Answers to the questions of identities and plugins.
+
+use std::sync::{Arc, Mutex};
+
+use age::Callbacks;
+use age::secrecy::SecretString;
+
+use crate::error::{Error, Result, failed};
+use crate::passphrase::{MAX_WORK, Passphrase};
+use crate::{terminal, text};
+
+/// Answers the questions of identities and plugins: with the passphrase file if there is one, otherwise by asking on
+/// the terminal.
+#[derive(Clone)]
+pub(crate) struct Answers {
+    passphrase: Option<Passphrase>,
+    /// Maximum scrypt work factor of an encrypted identity.
+    max_work: u8,
+    /// True if questions are asked on the terminal, and messages printed.
+    asks: bool,
+    /// The error of the first question that could not be asked.
+    problem: Arc<Mutex<Option<Error>>>,
+}
+
+impl Answers {
+    pub(crate) fn new(passphrase: Option<Passphrase>) -> Answers {
+        Answers { passphrase, max_work: MAX_WORK, asks: true, problem: Arc::default() }
+    }
+
+    /// Sets the maximum scrypt work factor of an encrypted identity.
+    pub(crate) fn with_max_work(self, max_work: u8) -> Answers {
+        Answers { max_work, ..self }
+    }
+
+    /// Answers by the passphrase only.
+    pub(crate) fn without_questions(self) -> Answers {
+        Answers { asks: false, ..self }
+    }
+
+    /// Maximum scrypt work factor of an encrypted identity.
+    pub(crate) fn max_work(&self) -> u8 {
+        self.max_work
+    }
+
+    /// The passphrase that was given, or that is typed.
+    pub(crate) fn passphrase(&self, question: &str) -> Option<Passphrase> {
+        match &self.passphrase {
+            Some(passphrase) => Some(passphrase.clone()),
+            None => self.ask(|| Passphrase::ask(&text::one_line(&question))),
+        }
+    }
+
+    /// Asks, if that is allowed.
+    fn ask<T>(&self, ask: impl FnOnce() -> Result<T>) -> Option<T> {
+        let unanswered =
+            || Err(failed("the identity or recipient asks a question: use the command `lockstep`"));
+        self.record_problem(if self.asks { ask() } else { unanswered() })
+    }
+
+    /// Takes the error of the first question that could not be asked, if any. If there is such an error, the identity
+    /// or plugin that needed the answer could not be used.
+    pub(crate) fn problem(&self) -> Option<Error> {
+        self.problem.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
+    }
+
+    /// Stores an error for [`Answers::problem`], unless there is an earlier one.
+    pub(crate) fn set_problem(&self, error: Error) {
+        self.problem.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(error);
+    }
+
+    fn record_problem<T>(&self, asked: Result<T>) -> Option<T> {
+        asked.map_err(|error| self.set_problem(error)).ok()
+    }
+}
+
+impl Callbacks for Answers {
+    fn display_message(&self, message: &str) {
+        if self.asks {
+            terminal::print_message(&text::one_line(&message));
+        }
+    }
+
+    fn confirm(&self, message: &str, yes: &str, no: Option<&str>) -> Option<bool> {
+        let question = format!(
+            "{} (y: {}, n: {})",
+            text::one_line(&message),
+            text::one_line(&yes),
+            text::one_line(&no.unwrap_or("no"))
+        );
+        let answer = self.ask(|| terminal::ask(&question))?;
+        Some(answer.trim().eq_ignore_ascii_case("y") || answer.trim().eq_ignore_ascii_case("yes"))
+    }
+
+    fn request_public_string(&self, description: &str) -> Option<String> {
+        self.ask(|| terminal::ask(&text::one_line(&description))).filter(|answer| !answer.is_empty())
+    }
+
+    fn request_passphrase(&self, description: &str) -> Option<SecretString> {
+        self.passphrase(description).map(|passphrase| passphrase.without_mark())
+    }
+}

@@ -1,0 +1,205 @@
+//! Many files in one call, with `-O`. The results of all files are printed at the end, and returned as the exit code.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use lockstep::tree::{Advice, Host, Operation, Options, Outcome, Prepared, Run};
+use lockstep::{Engine, quoted};
+use serde_json::json;
+
+use crate::error::{self, Error, Result};
+use crate::options::{ManyArgs, OutputArgs, ProgressArgs};
+use crate::progress::Progress;
+use crate::signals::Guard;
+use crate::{explain, job, json, signals, terminal, text};
+
+const ADVICE: Advice = Advice {
+    existing: "keep those that are up to date with --resume, or use --force",
+    unknown: "--force replaces it",
+    same_output: "run the command once for each",
+    name: "decrypt it by itself, with -o",
+};
+
+/// The options of a run into the folder `output_dir`. No output may replace one of the files `protected`, each with a
+/// description.
+pub(crate) fn options<'a>(
+    output_dir: &'a Path,
+    many: &ManyArgs,
+    output: &OutputArgs,
+    protected: Vec<(&'a str, &'a Path)>,
+) -> Options<'a> {
+    Options {
+        output_dir,
+        recursive: false,
+        resume: many.resume,
+        force: output.force,
+        sync: output.sync,
+        delete: false,
+        protected,
+        advice: &ADVICE,
+        stream: lockstep::Options::new().interrupt(signals::flag()),
+    }
+}
+
+/// A run before its progress is shown.
+struct Planning;
+
+impl Host for Planning {
+    fn guard(&self) -> Box<dyn Send> {
+        Box::new(Guard::creating())
+    }
+}
+
+/// Processes all files. The failure of a file does not affect the other files. `verb` is for messages: `encrypted`.
+///
+/// `prepare` finds keys and asks for passphrases. It is called on this thread for each file, before the first file is
+/// processed.
+///
+/// If the work cannot start, returns the reason, such as an error of `prepare`. If some files have failed, prints a
+/// list of them and returns [`Error::Reported`].
+pub(crate) fn run(
+    engine: &Engine,
+    operation: &dyn Operation,
+    verb: &str,
+    given: &[PathBuf],
+    options: &Options<'_>,
+    messages: &ProgressArgs,
+    prepare: impl FnMut(File, &Path) -> Result<Prepared>,
+) -> Result<()> {
+    let mut run = Run::plan(engine, operation, given, options, &Planning)?;
+    run.prepare(prepare)?;
+    let (mut time, mut shows_summary) = (Duration::ZERO, false);
+    if !run.has_failed() {
+        let progress = Progress::start_files(messages, run.bytes(), run.files());
+        run.process(&progress)?;
+        (time, shows_summary) = (progress.end(), progress.shows_summary());
+    }
+    let mut outcome = run.finish();
+    if signals::stopped() {
+        return Err(Error::Stopped);
+    }
+    let failed = std::mem::take(&mut outcome.failed);
+    let failed = failed.into_iter().map(|(path, error)| (path, error.into())).collect();
+    Report { engine, verb, outcome, failed, time, shows_summary }.print(messages)
+}
+
+/// The results of all files.
+struct Report<'a> {
+    engine: &'a Engine,
+    verb: &'a str,
+    outcome: Outcome,
+    failed: Vec<(PathBuf, Error)>,
+    time: Duration,
+    shows_summary: bool,
+}
+
+impl Report<'_> {
+    /// Prints the skipped and failed files, and a summary.
+    ///
+    /// # Errors
+    /// [`Error::Reported`] with the exit code of the worst failure.
+    fn print(&self, messages: &ProgressArgs) -> Result<()> {
+        let planner = self.engine.planner();
+        job::report_incidents(planner, messages.quiet);
+        for path in &self.outcome.changed {
+            terminal::warn(
+                messages.quiet,
+                &format!(
+                    "{} changed while it was {}, so its output may be a mixture of two versions; --resume writes the \
+                     output again",
+                    quoted(path),
+                    self.verb
+                ),
+            );
+        }
+        let explained = messages.explain.then(|| explain::explain(planner));
+        if messages.json {
+            job::print_summary(self.json(), explained);
+        } else {
+            explained.iter().for_each(|text| terminal::print_message(text));
+            self.print_text(messages.quiet);
+        }
+        self.worst().map_or(Ok(()), |error| Err(Error::Reported(error.exit_code())))
+    }
+
+    fn print_text(&self, quiet: bool) {
+        let Report { outcome, verb, failed, .. } = self;
+        if !quiet {
+            for (path, reason) in &outcome.skipped {
+                terminal::print_message(&format!("skipped {}: it is {reason}", quoted(path)));
+            }
+            for path in &outcome.leftovers {
+                terminal::print_message(&format!("without input: {}", quoted(path)));
+            }
+            for path in &outcome.deleted {
+                terminal::print_message(&format!("deleted: {}", quoted(path)));
+            }
+        }
+        for (path, error) in failed {
+            terminal::print_message(&format!("failed: {}: {error}", quoted(path)));
+        }
+        let others = [
+            (outcome.up_to_date, "up to date"),
+            (outcome.skipped.len(), "skipped"),
+            (outcome.deleted.len(), "deleted"),
+            (outcome.leftovers.len(), "without input"),
+            (failed.len(), "failed"),
+        ];
+        let is_notable = others[1..].iter().any(|(count, _)| *count > 0);
+        if quiet || !(is_notable || self.shows_summary) {
+            return;
+        }
+        let mut summary = format!("{verb} {}", files(outcome.done));
+        if outcome.done > 0 {
+            summary += &format!(", {}", text::amount(outcome.plaintext, self.time));
+        }
+        for (count, what) in others.into_iter().filter(|(count, _)| *count > 0) {
+            summary += &format!("; {count} {what}");
+        }
+        terminal::print_message(&summary);
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let Report { outcome, .. } = self;
+        let name = |path: &Path| path.to_string_lossy().into_owned();
+        let names = |paths: &[PathBuf]| paths.iter().map(|path| name(path)).collect::<Vec<_>>();
+        let skipped = outcome.skipped.iter();
+        let skipped = skipped.map(|(path, reason)| json!({ "path": name(path), "reason": reason }));
+        let failed = self.failed.iter().map(|(path, error)| {
+            let mut failed = json::of_error(error);
+            failed["path"] = name(path).into();
+            failed
+        });
+        let worst = self.worst();
+        let mut summary = job::summary_json(self.verb, outcome.plaintext, self.time);
+        for (field, value) in [
+            ("files", outcome.done.into()),
+            ("up_to_date", outcome.up_to_date.into()),
+            ("skipped", skipped.collect()),
+            ("failed", failed.collect()),
+            ("without_input", names(&outcome.leftovers).into()),
+            ("deleted", names(&outcome.deleted).into()),
+            ("exit_code", worst.map_or(0, Error::exit_code).into()),
+            ("threads", self.engine.threads().into()),
+        ] {
+            summary[field] = value;
+        }
+        if let Some(worst) = worst {
+            // Every JSON error has these fields.
+            summary["error"] = format!("{} failed", files(self.failed.len())).into();
+            summary["kind"] = worst.kind().into();
+        }
+        summary
+    }
+
+    /// The worst failure: data that are not authentic are worse than files that cannot be read.
+    fn worst(&self) -> Option<&Error> {
+        let mut errors = self.failed.iter().map(|(_, error)| error);
+        errors.clone().find(|error| error.exit_code() == error::NOT_AUTHENTIC).or_else(|| errors.next())
+    }
+}
+
+fn files(count: usize) -> String {
+    if count == 1 { "1 file".into() } else { format!("{count} files") }
+}

@@ -1,0 +1,195 @@
+//! Options that several subcommands have.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum, ValueHint};
+use lockstep::engine::{EngineBuilder, Verify};
+use lockstep::{Engine, Sparse};
+
+use crate::error::{Result, failed};
+use crate::memory;
+
+/// Where the output is written.
+#[derive(Args)]
+pub(crate) struct OutputArgs {
+    /// Write to this file instead of standard output; `-` is standard output, even if it is a terminal
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Replace an existing file, or a symbolic link, that has the name of the output
+    ///
+    /// The new file belongs to the caller and has the permission bits of the input under the umask; nothing of the old
+    /// file is kept. A symbolic link is replaced, not followed. Links to devices and FIFOs are opened as such.
+    #[arg(short, long)]
+    pub(crate) force: bool,
+
+    /// Exit only after the output is on stable storage: its data, and with -o its name in the folder
+    ///
+    /// An output that cannot be synced, such as a pipe or a terminal, is refused.
+    #[arg(long)]
+    pub(crate) sync: bool,
+}
+
+impl OutputArgs {
+    /// The file to write to; `None` for standard output.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.output.as_deref().filter(|path| !is_stdout(path))
+    }
+}
+
+/// Whether decrypted files have holes.
+#[derive(Debug, Args)]
+pub(crate) struct SparseArgs {
+    /// With -o or -O: `always` skips blocks of 4096 zeros, so that they become holes, which take no space on the disk;
+    /// `never` writes them
+    #[arg(long = "sparse", value_name = "WHEN", default_value = "always")]
+    when: SparseWhen,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SparseWhen {
+    Always,
+    Never,
+}
+
+impl SparseArgs {
+    pub(crate) fn sparse(&self) -> Sparse {
+        match self.when {
+            SparseWhen::Always => Sparse::Always,
+            SparseWhen::Never => Sparse::Never,
+        }
+    }
+}
+
+/// True if the path means standard output: `-` or `/dev/stdout`. `/dev/stdout` must not be treated as the name of a
+/// file: it is a symbolic link, which `--force` would replace if standard output is a regular file.
+pub(crate) fn is_stdout(path: &Path) -> bool {
+    ["-", "/dev/stdout"].map(Path::new).contains(&path)
+}
+
+/// Many files in one call.
+#[derive(Args)]
+#[command(next_help_heading = "Many files")]
+pub(crate) struct ManyArgs {
+    /// Folder for the outputs; it is created if it is missing. An output has the name of its input: encryption appends
+    /// `.enc`, decryption removes it
+    #[arg(short = 'O', long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "output")]
+    pub(crate) output_dir: Option<PathBuf>,
+
+    /// Continue a run that was stopped: skip each input whose output is complete, matches the input's length and
+    /// modification time, and is newer than the input's last change
+    #[arg(long, requires = "output_dir")]
+    pub(crate) resume: bool,
+}
+
+impl ManyArgs {
+    /// The single input of a command without an output folder.
+    ///
+    /// # Errors
+    /// If there are several inputs, or if `recursive` is true.
+    pub(crate) fn single<'p>(&self, inputs: &'p [PathBuf], recursive: bool) -> Result<&'p Path> {
+        match inputs {
+            [input] if !recursive => Ok(input),
+            _ => Err(failed("give a folder for the outputs with -O: one per input is written there")),
+        }
+    }
+}
+
+/// Options that select device, kernel and threads.
+#[derive(Args)]
+#[command(next_help_heading = "Devices")]
+pub(crate) struct EngineArgs {
+    /// Use only this device, such as `cpu`, or these devices, such as `cuda:0,1` or `cuda:all`; `lockstep devices`
+    /// lists all devices [env: LOCKSTEP_DEVICE] [default: auto]
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) device: Option<String>,
+
+    /// Use only this kernel, such as `cpu/soft` [env: LOCKSTEP_KERNEL] [default: auto]
+    #[arg(long, value_name = "KERNEL")]
+    pub(crate) kernel: Option<String>,
+
+    /// Number of CPU threads [env: LOCKSTEP_THREADS] [default: one for each processor]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<usize>,
+
+    /// How the CPU verifies the results of other devices: `off` for no verification, `sample` for one block in 64 KiB,
+    /// `full` for all blocks [env: LOCKSTEP_VERIFY] [default: sample]
+    #[arg(long, value_name = "HOW")]
+    pub(crate) verify: Option<How>,
+}
+
+impl EngineArgs {
+    pub(crate) fn engine(&self) -> Result<Engine> {
+        Ok(self.builder().build()?)
+    }
+
+    /// Creates an engine. With `--explain` the engine records its decisions.
+    pub(crate) fn engine_for(&self, messages: &ProgressArgs) -> Result<Engine> {
+        Ok(self.builder().remember_decisions(messages.explain).build()?)
+    }
+
+    fn builder(&self) -> EngineBuilder {
+        let mut builder = Engine::builder().calibrate_automatically(true);
+        if let Some(device) = &self.device {
+            builder = builder.device(device);
+        }
+        if let Some(kernel) = &self.kernel {
+            builder = builder.kernel(kernel);
+        }
+        if let Some(threads) = self.threads {
+            builder = builder.threads(threads);
+        }
+        if let Some(most) = memory::max_threads() {
+            builder = builder.max_threads(most);
+        }
+        if let Some(how) = self.verify {
+            builder = builder.verify(how.into());
+        }
+        builder
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum How {
+    Off,
+    Sample,
+    Full,
+}
+
+impl From<How> for Verify {
+    fn from(how: How) -> Verify {
+        match how {
+            How::Off => Verify::Off,
+            How::Sample => Verify::Sample,
+            How::Full => Verify::Full,
+        }
+    }
+}
+
+/// Options for progress and messages.
+#[derive(Args)]
+#[command(next_help_heading = "Messages")]
+pub(crate) struct ProgressArgs {
+    /// Show progress, rate and time left on standard error; `auto` does if it is a terminal
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub(crate) progress: When,
+
+    /// Show errors only: no progress, no warnings
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+
+    /// At the end, write the result, or the error, as one line of JSON to standard error
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// At the end, print which kernels were used, and the expected times of the others
+    #[arg(long)]
+    pub(crate) explain: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum When {
+    Auto,
+    Always,
+    Never,
+}

@@ -1,0 +1,121 @@
+//! Names that a file system does not distinguish, for example because it ignores case, normalises Unicode or drops dots
+//! at the end: two inputs would then have the same output.
+
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::Path;
+
+use super::error::{Error, Result, failed};
+use super::folder::{Folder, Id, id};
+use crate::quoted::quoted;
+
+/// The names that a folder stored when it was listed.
+#[derive(Debug, Default)]
+pub(super) struct StoredNames {
+    names: HashSet<OsString>,
+    by_id: OnceCell<HashMap<Id, OsString>>,
+}
+
+impl StoredNames {
+    pub(super) fn list(folder: &Folder) -> io::Result<StoredNames> {
+        let names = folder.names()?.into_iter().collect();
+        Ok(StoredNames { names, by_id: OnceCell::new() })
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &OsStr> {
+        self.names.iter().map(OsString::as_os_str)
+    }
+
+    pub(super) fn contains(&self, name: &OsStr) -> bool {
+        self.names.contains(name)
+    }
+
+    /// Compares the last component of `path`, a name that finds the file with the identity `found`, with these names.
+    ///
+    /// # Errors
+    /// If the folder stores the file under another name.
+    pub(super) fn check(&self, folder: &Folder, path: &Path, found: Id) -> Result<()> {
+        if self.contains(path.file_name().unwrap_or_default()) {
+            return Ok(());
+        }
+        match self.name_of(folder, found) {
+            Some(stored) => Err(not_distinguished(path, Some(stored))),
+            // Another process may have created the file after the folder was listed.
+            None => check(folder, path).map(drop),
+        }
+    }
+
+    /// The stored name of a file.
+    fn name_of(&self, folder: &Folder, file: Id) -> Option<&OsStr> {
+        let with_id = |name: &OsString| Some((id(&folder.look(name).ok()??), name.clone()));
+        let by_id = self.by_id.get_or_init(|| self.names.iter().filter_map(with_id).collect());
+        by_id.get(&file).map(OsString::as_os_str)
+    }
+}
+
+/// Compares the last component of `path` with the names that its folder stores, and returns these names. Other processes may
+/// create, replace and remove files in the folder meanwhile: a name that one of them adds or removes is no error.
+///
+/// # Errors
+/// If the folder stores another name for which the file system finds the same file; those of the file system.
+pub(super) fn check(folder: &Folder, path: &Path) -> Result<StoredNames> {
+    let name = path.file_name().unwrap_or_default();
+    let mut before = None;
+    loop {
+        // The folder is listed after the name was found. Otherwise a file that is created in between would not be in the
+        // list.
+        let found = folder.look(name).map_err(Error::io("look at", path))?;
+        let Some(found) = found.map(|stat| id(&stat)) else { return Ok(StoredNames::default()) };
+        let names = StoredNames::list(folder).map_err(Error::io("look at", path))?;
+        if names.contains(name) {
+            return Ok(names);
+        }
+        // A file without a stored name was removed or replaced after it was found, unless the next attempt finds it
+        // again.
+        match names.name_of(folder, found) {
+            None if before != Some(found) => before = Some(found),
+            stored => return Err(not_distinguished(path, stored)),
+        }
+    }
+}
+
+/// The error for the output `path`, whose name finds a file that is stored under the name `stored`.
+fn not_distinguished(path: &Path, stored: Option<&OsStr>) -> Error {
+    let stored = stored.map_or_else(|| "a similar name".to_owned(), |stored| quoted(stored).to_string());
+    failed(format!(
+        "the file system does not distinguish the name of the output {} from {stored}, which exists in the same \
+         folder: rename one of the two, or choose another output folder",
+        quoted(path)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::folder::IGNORES_CASE;
+    use super::*;
+
+    #[test]
+    fn names_that_a_file_system_does_not_distinguish_are_recognised() {
+        let base = tempfile::tempdir().unwrap();
+        for (folder, ignores_case) in [(base.path().join("a"), false), (base.path().join(IGNORES_CASE), true)]
+        {
+            fs::create_dir(&folder).unwrap();
+            fs::write(folder.join("Report"), "").unwrap();
+            let root = Folder::open(&folder, false).unwrap();
+            let names = |name: &str| check(&root, &folder.join(name));
+            assert!(names("Report").unwrap().contains(OsStr::new("Report")));
+            assert_eq!(names("other").unwrap().iter().count(), 0);
+            match names("report") {
+                Ok(found) => assert!(!ignores_case && found.iter().count() == 0),
+                Err(error) => assert!(ignores_case && error.to_string().contains("from 'Report'"), "{error}"),
+            }
+            // Two names of one file are not aliases.
+            fs::hard_link(folder.join("Report"), folder.join("other")).unwrap();
+            assert!(names("other").unwrap().contains(OsStr::new("other")));
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! A run over many files in this process. Long files are processed one after the other, each on all cores. Then the other
+//! files are processed in parallel, each on one core. Both steps can use all cores, and neither step uses more threads than
+//! the engine.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::fsync;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::error::{Error, Result, failed};
+use super::folder::Folder;
+use super::inputs::{Inputs, Place};
+use super::leftovers::Leftovers;
+use super::plan::{Assigned, Job, folder_refused};
+use super::write::{LONG, Writer, create_places, in_parallel, lock, make_output, split};
+use super::{Existing, Host, Operation, Options, Pair, clash};
+use crate::engine::Engine;
+use crate::output::OnExisting;
+use crate::quoted::quoted;
+
+/// Maximum number of file descriptors for one file that is being processed: input, output, their folders, and the
+/// listing of a folder.
+const OPEN_FILES: u64 = 8;
+/// Number of file descriptors for the rest of the program.
+const OTHER_OPEN_FILES: u64 = 32;
+
+/// The results of all files.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Number of files that were processed.
+    pub done: usize,
+    /// Number of files whose outputs were up to date.
+    pub up_to_date: usize,
+    /// Bytes of plaintext of the processed files.
+    pub plaintext: u64,
+    /// Files that were skipped, with the reasons.
+    pub skipped: Vec<(PathBuf, &'static str)>,
+    /// Files and folders that have failed, sorted by their paths at the end of the run.
+    pub failed: Vec<(PathBuf, Error)>,
+    /// Files that changed while they were read.
+    pub changed: Vec<PathBuf>,
+    /// Outputs without input.
+    pub leftovers: Vec<PathBuf>,
+    /// Outputs without input that were deleted.
+    pub deleted: Vec<PathBuf>,
+}
+
+/// The state of a file before it is processed.
+#[derive(Debug)]
+pub enum Prepared {
+    /// The file can be processed.
+    Ready,
+    /// This file cannot be processed. Other files are not affected.
+    Failed(Error),
+}
+
+/// A run over many files: [`plan`](Run::plan), [`prepare`](Run::prepare), [`process`](Run::process),
+/// [`finish`](Run::finish). The failure of a file does not affect the other files.
+pub struct Run<'a> {
+    engine: &'a Engine,
+    operation: &'a dyn Operation,
+    options: &'a Options<'a>,
+    /// The output folder, if it existed before the run.
+    output: Option<Folder>,
+    inputs: Inputs,
+    jobs: Vec<Job>,
+    leftovers: Leftovers,
+    outcome: Outcome,
+}
+
+impl std::fmt::Debug for Run<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Run").field("options", self.options).field("outcome", &self.outcome).finish()
+    }
+}
+
+impl<'a> Run<'a> {
+    /// Lists the files, assigns the outputs and checks them. With [`Options::resume`], compares existing outputs with their
+    /// inputs.
+    ///
+    /// # Errors
+    /// The reason why the work cannot start.
+    pub fn plan(
+        engine: &'a Engine,
+        operation: &'a dyn Operation,
+        given: &[PathBuf],
+        options: &'a Options<'a>,
+        host: &dyn Host,
+    ) -> Result<Run<'a>> {
+        let Assigned { output, inputs, jobs, leftovers } =
+            Assigned::new(given, operation.direction(), options, host)?;
+        let outcome = Outcome::default();
+        let mut run = Run { engine, operation, options, output, inputs, jobs, leftovers, outcome };
+        if options.resume {
+            run.skip_up_to_date();
+        }
+        Ok(run)
+    }
+
+    /// Calls `prepare` for each open input, on this thread.
+    ///
+    /// # Errors
+    /// Those of `prepare`; [`crate::Error::Interrupted`].
+    pub fn prepare<E: From<Error>>(
+        &mut self,
+        mut prepare: impl FnMut(File, &Path) -> std::result::Result<Prepared, E>,
+    ) -> std::result::Result<(), E> {
+        let jobs = std::mem::take(&mut self.jobs);
+        for job in jobs {
+            let path = job.input.path(&self.inputs.places);
+            let prepared = match open_input(&job, &self.inputs.places) {
+                Ok(input) => prepare(input, &path)?,
+                Err(error) => Prepared::Failed(error),
+            };
+            match prepared {
+                Prepared::Ready => self.jobs.push(job),
+                Prepared::Failed(error) => self.outcome.failed.push((path, error)),
+            }
+            if self.is_stopped() {
+                return Err(Error::from(crate::Error::Interrupted).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Number of files to process.
+    pub fn files(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Total length of the files to process, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.jobs.iter().map(|job| job.input.len).sum()
+    }
+
+    /// True if every file has failed. Then no folder is created, and [`process`](Run::process) has no effect.
+    pub fn has_failed(&self) -> bool {
+        self.jobs.is_empty() && !(self.outcome.failed.is_empty() && self.inputs.failed.is_empty())
+    }
+
+    /// Processes the files and writes the outputs to the output folder.
+    ///
+    /// # Errors
+    /// If the output folder cannot be created.
+    pub fn process(&mut self, host: &dyn Host) -> Result<()> {
+        if self.has_failed() {
+            return Ok(());
+        }
+        let (jobs, places, options) = (std::mem::take(&mut self.jobs), &self.inputs.places, self.options);
+        let output = make_output(options.output_dir, options.sync)?;
+        let outcome = Mutex::new(&mut self.outcome);
+        let writer = Writer::new(self.operation, host, (&output, options.output_dir), options.sync);
+        let work = Work { writer, host, output: &output, places, options, outcome };
+        // Folders without files are created too.
+        let how = (options.sync, options.resume);
+        let refused = create_places(&output, options.output_dir, places, how, |path, error| {
+            work.record(options.output_dir.join(path), Err(error));
+            Ok(())
+        })?;
+        let jobs: Vec<_> = jobs.into_iter().filter(|job| work.has_folder(job, &refused)).collect();
+        let (long, short): (Vec<_>, Vec<_>) = jobs.iter().partition(|job| job.input.len >= LONG);
+        long.into_iter().for_each(|job| work.process(job, self.engine.threads()));
+        in_parallel(most_threads(self.engine), &short, |job| work.process(job, 1));
+        Ok(())
+    }
+
+    /// Deletes or lists the outputs without input; returns the results.
+    pub fn finish(mut self) -> Outcome {
+        self.handle_leftovers();
+        let Run { inputs, mut outcome, .. } = self;
+        outcome.skipped.splice(..0, inputs.skipped);
+        outcome.failed.splice(..0, inputs.failed);
+        outcome.failed.sort_by(|(a, _), (b, _)| a.cmp(b));
+        outcome
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.options.stream.is_interrupted()
+    }
+
+    /// Compares existing outputs with their inputs, and removes the jobs that are up to date.
+    fn skip_up_to_date(&mut self) {
+        let Some(output) = &self.output else { return };
+        let jobs = std::mem::take(&mut self.jobs);
+        let results = in_parallel(most_threads(self.engine), &jobs, |job| {
+            (job.exists && !self.is_stopped()).then(|| self.compare(output, job))
+        });
+        for (mut job, result) in jobs.into_iter().zip(results) {
+            let places = &self.inputs.places;
+            let error = match result {
+                Some(Ok(Existing::UpToDate)) => {
+                    self.outcome.up_to_date += 1;
+                    continue;
+                }
+                Some(Ok(Existing::Unknown(why))) if !self.options.force => {
+                    let (path, advice) =
+                        (job.output(self.options.output_dir, places), self.options.advice.unknown);
+                    failed(format!("the output {} exists and {why}: {advice}", quoted(&path)))
+                }
+                Some(Err(error)) => error,
+                other => {
+                    job.replace |= matches!(other, Some(Ok(Existing::Outdated)));
+                    self.jobs.push(job);
+                    continue;
+                }
+            };
+            self.outcome.failed.push((job.input.path(places), error));
+        }
+    }
+
+    fn compare(&self, output: &Folder, job: &Job) -> Result<Existing> {
+        let places = &self.inputs.places;
+        let input = open_input(job, places)?;
+        let Ok(file) = output.open_file(&job.relative(places)) else {
+            return Ok(Existing::Unknown("is not a regular file that can be read"));
+        };
+        let path = job.output(self.options.output_dir, places);
+        let pair = Pair::of(&input, &file).map_err(Error::io("look at", &path))?;
+        let existing = self.operation.compare(&pair)?;
+        if existing == Existing::UpToDate && self.options.sync {
+            // The run that created the output may not have synced it.
+            let synced = file
+                .sync_all()
+                .and_then(|()| output.make_folder(&places[job.input.place].path, 0o777, true)?.reader())
+                .and_then(|folder| Ok(fsync(folder)?));
+            synced.map_err(Error::io("sync", &path))?;
+        }
+        Ok(existing)
+    }
+
+    /// Deletes outputs without input, or lists them. If any input is not known or has failed, its output could be taken for
+    /// one without input, so nothing is deleted.
+    fn handle_leftovers(&mut self) {
+        let Some(output) = &self.output else { return };
+        let full = |path: &Path| self.options.output_dir.join(path);
+        let is_complete =
+            self.inputs.failed.is_empty() && self.outcome.failed.is_empty() && !self.is_stopped();
+        if !self.options.delete || !is_complete {
+            self.outcome.leftovers = self.leftovers.paths().map(full).collect();
+            return;
+        }
+        let is_own = |file: &File| self.operation.is_own(file);
+        for (path, deleted) in self.leftovers.delete(output, self.options.sync, is_own) {
+            let path = full(path);
+            match deleted {
+                Ok(true) => self.outcome.deleted.push(path),
+                Ok(false) => {
+                    let reason = "not an output of this command, so it is not deleted";
+                    self.outcome.skipped.push((path, reason));
+                }
+                Err(error) => self.outcome.failed.push((path, error)),
+            }
+        }
+    }
+}
+
+/// Opens the input of a job, which must still be a regular file.
+fn open_input(job: &Job, places: &[Place]) -> Result<File> {
+    let (path, place) = (job.input.path(places), &places[job.input.place]);
+    let opened = match &place.root {
+        Some(root) => {
+            root.open().and_then(|folder| folder.open_file(&place.relative().join(&job.input.name)))
+        }
+        None => open_regular(&path),
+    };
+    opened.map_err(Error::io("open", &path))
+}
+
+/// Opens a file by a path that the user has given. Symbolic links before the last component are followed, since the
+/// user has chosen them.
+fn open_regular(path: &Path) -> io::Result<File> {
+    let (parent, name) = split(path)?;
+    Folder::open(parent, true)?.open_file(Path::new(name))
+}
+
+/// The number of threads of the engine, unless the limit on open files permits fewer.
+fn most_threads(engine: &Engine) -> usize {
+    let most = open_files_limit().saturating_sub(OTHER_OPEN_FILES) / OPEN_FILES;
+    engine.threads().min(usize::try_from(most).unwrap_or(usize::MAX))
+}
+
+/// Raises the limit on open files as far as permitted, and returns it.
+fn open_files_limit() -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum.unwrap_or(u64::MAX),
+        Err(_) => limit.current.unwrap_or(u64::MAX),
+    }
+}
+
+struct Work<'a> {
+    writer: Writer<'a>,
+    host: &'a dyn Host,
+    output: &'a Folder,
+    places: &'a [Place],
+    options: &'a Options<'a>,
+    outcome: Mutex<&'a mut Outcome>,
+}
+
+impl Work<'_> {
+    fn has_folder(&self, job: &Job, refused: &HashSet<&Path>) -> bool {
+        let has_folder = !refused.contains(self.places[job.input.place].path.as_path());
+        if !has_folder {
+            self.record(job.input.path(self.places), Err(folder_refused()));
+        }
+        has_folder
+    }
+
+    fn process(&self, job: &Job, threads: usize) {
+        let stream = self.options.stream;
+        if stream.is_interrupted() {
+            return;
+        }
+        let processed = AtomicU64::new(0);
+        // The progress over a file is at most its initial length.
+        let advance = |done: u64| {
+            let done = done.min(job.input.len);
+            self.host.advance(done.saturating_sub(processed.swap(done, Ordering::Relaxed)));
+        };
+        let finished = self.try_process(job, stream.progress(&advance).max_threads(threads));
+        if stream.is_interrupted() {
+            // The interruption may be the cause of a failure, so the result is not recorded.
+            return;
+        }
+        self.host.file_done();
+        advance(job.input.len);
+        self.record(job.input.path(self.places), finished);
+    }
+
+    /// Processes a file and returns the number of plaintext bytes.
+    fn try_process(&self, job: &Job, stream: crate::Options<'_>) -> Result<u64> {
+        let input = open_input(job, self.places)?;
+        let (input_path, relative) = (job.input.path(self.places), job.relative(self.places));
+        let existing = match () {
+            () if job.replace && job.exists => OnExisting::Replace,
+            // An output that did not exist before the run is never replaced, even with `--force`: it may be the output
+            // of another input, whose name the file system does not distinguish.
+            () if job.replace => OnExisting::FailByLookup,
+            () => OnExisting::Fail,
+        };
+        let written = self.writer.write(&input, &input_path, &relative, existing, stream);
+        let done = written.and_then(|written| {
+            let (plaintext, has_changed) = (written.plaintext, written.has_changed);
+            written.commit()?;
+            Ok((plaintext, has_changed))
+        });
+        match done {
+            Ok((plaintext, has_changed)) => {
+                if has_changed {
+                    lock(&self.outcome).changed.push(input_path);
+                }
+                Ok(plaintext)
+            }
+            Err(Error::Library(crate::Error::Exists { .. })) => Err(self.taken(&relative)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The error for an output that did not exist before the run.
+    fn taken(&self, relative: &Path) -> Error {
+        let path = self.options.output_dir.join(relative);
+        let folder = self.output.open_below(relative.parent().unwrap_or(Path::new("")));
+        let folder = folder.map_err(Error::io("look at", &path));
+        if let Err(error) = folder.and_then(|folder| clash::check(&folder, &path)) {
+            return error;
+        }
+        failed(format!(
+            "another process created the output {} during the run: run the command again",
+            quoted(&path)
+        ))
+    }
+
+    fn record(&self, path: PathBuf, plaintext: Result<u64>) {
+        let mut outcome = lock(&self.outcome);
+        match plaintext {
+            Ok(plaintext) => {
+                outcome.done += 1;
+                outcome.plaintext += plaintext;
+            }
+            Err(error) => outcome.failed.push((path, error)),
+        }
+    }
+}
