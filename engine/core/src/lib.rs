@@ -13,6 +13,7 @@
 //! | [`share`] | segments cut into pieces for threads or devices |
 //! | [`messages`] | one view of the segments or messages of a call |
 //! | [`shown`], [`stack`] | text of users in messages, without keys; wiping of the stack |
+//! | [`selftest`] | what a kernel must answer to fixed inputs |
 //! | [`error`] | everything that can go wrong |
 //!
 //! This crate neither chooses nor measures devices, and it does not define how modes are composed of passes. Users reach it
@@ -166,6 +167,7 @@ pub mod messages;
 pub mod names;
 pub mod ocb;
 pub mod sbox;
+pub mod selftest;
 pub mod share;
 pub mod shown;
 pub mod stack;

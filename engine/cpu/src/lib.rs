@@ -1,37 +1,26 @@
 //! The CPU backend: AES instructions of x86-64 and Arm, a bitsliced kernel for any processor, and AWS-LC's GCM.
 //!
+//! Each module depends only on modules in rows above its own:
+//!
 //! | module | content |
 //! |---|---|
-//! | [`device`] | the processor as a device of `lockstep-core` |
-//! | `passes`, `serial` | parallel and serial passes over segments, generic over the kernel |
-//! | `aead`, `gcm` | fused GCM: batches of messages, and one message, generic over the kernel |
-//! | `threads` | distribution of large work over threads |
-//! | `aws_lc` | fused GCM by AWS-LC, for processors without AES instructions and for comparison |
-//! | [`inline`] | calls on one piece of one message, on the calling thread |
-//! | [`kernel`] | the trait that kernels implement |
+//! | [`kernel`] | the trait that kernels implement, and what all kernels share |
 //! | `x86`, `armv8`, [`soft`] | the kernels |
+//! | `kernels` | the list of kernels |
+//! | `host`, `threads` | data in host memory; distribution of large work over threads |
+//! | `message` | GCM, GCM-SIV and OCB3, for messages at once and in pieces, generic over the kernel |
+//! | [`device`] | the processor as a device of `lockstep-core`: passes over segments, costs, AWS-LC's GCM |
+//! | [`inline`] | calls on one piece of one message, on the calling thread |
 
-mod aead;
-mod aws_lc;
-mod boxed;
 pub mod device;
-mod gcm;
-mod gcm_siv;
+mod host;
 pub mod inline;
 pub mod kernel;
-mod ocb;
-mod partial;
-mod passes;
-mod serial;
+mod kernels;
+mod message;
 mod threads;
-mod wiped;
 
 pub use device::{Cpu, CpuBackend, CpuOptions};
-
-mod counter;
-mod interleave;
-mod rfc8452;
-mod tweak;
 
 #[cfg(target_arch = "aarch64")]
 pub mod armv8;

@@ -10,7 +10,7 @@ use std::arch::aarch64::*;
 use super::ghash::{HashKey, Product};
 use super::schedule::{RoundKeys, Schedule};
 use super::vector::{block, vector};
-use crate::counter::{Counting, Low32};
+use crate::kernel::counter::{Counting, Low32};
 use crate::kernel::{Block, Span};
 
 /// Blocks in a step.

@@ -14,9 +14,8 @@ pub use schedule::Schedule;
 
 use std::arch::is_aarch64_feature_detected;
 
-use crate::counter::{GcmCounter, Low32, Whole};
-use crate::inline::SingleStreamKernel;
-use crate::kernel::{Block, Kernel, Lane, Span};
+use crate::kernel::counter::{Low32, Whole};
+use crate::kernel::{Block, GcmCounter, Kernel, Lane, Span};
 
 /// The kernel `cpu/armv8`. A value of this type proves that the processor has the instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,9 +96,7 @@ impl Kernel for Armv8 {
     fn decrypt_each(self, keys: &[&Schedule], blocks: &mut [Block]) {
         with_extensions!(self, serial::decrypt_each(keys, blocks));
     }
-}
 
-impl SingleStreamKernel for Armv8 {
     const GCM_STEP: usize = gcm::STEP;
 
     fn gcm(
@@ -119,7 +116,7 @@ impl SingleStreamKernel for Armv8 {
         }
     }
 
-    fn duplicate(key: &Schedule) -> Option<Schedule> {
+    fn duplicate(self, key: &Schedule) -> Option<Schedule> {
         key.duplicate()
     }
 

@@ -6,9 +6,9 @@ use zeroize::Zeroize;
 
 use super::schedule::Schedule;
 use super::vector::{add, block, decrypt, encrypt, load, store, vector};
-use crate::counter::{self, Counting};
+use crate::kernel::counter::{self, Counting};
+use crate::kernel::tweak;
 use crate::kernel::{Block, Span};
-use crate::tweak;
 
 /// Calls `$step::<N>` for all blocks: eight at a time, then four, then one at a time.
 macro_rules! in_groups {

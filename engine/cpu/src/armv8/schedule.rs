@@ -5,8 +5,8 @@ use std::arch::aarch64::*;
 use zeroize::Zeroize;
 
 use super::vector::{block, vector};
-use crate::boxed;
 use crate::kernel::Block;
+use crate::kernel::boxed;
 
 /// Round keys in the order of use: one more key than there are rounds.
 pub(crate) type RoundKeys = [Block];

@@ -4,7 +4,7 @@ use std::arch::aarch64::*;
 
 use super::schedule::{RoundKeys, Schedule};
 use super::vector::{add, block, decrypt_with, encrypt, encrypt_with, load, store, vector};
-use crate::interleave::{Slot, interleave};
+use crate::kernel::interleave::{Slot, interleave};
 use crate::kernel::{Block, Lane};
 
 /// Numbers of round keys of AES-128, -192 and -256. Only messages with the same number of round keys are

@@ -1,13 +1,14 @@
-//! Incremental GCM: checks the order of calls and the limits on lengths. The implementation is in `composed`.
+//! Incremental GCM: checks the order of calls and the limits on lengths. The keys and the state are in `context`.
 
 use lockstep_core::gcm::{MAX_AAD_OR_IV, MAX_DATA, tags_match};
 
-use super::composed::{self, Composed};
+use super::InlineKernel;
+use super::context::{self, Context};
 use super::key::is_key_length;
-use super::{InlineKernel, with_kernel};
-use crate::gcm::Ctr32;
+use crate::kernel::wiped::Wiped;
 use crate::kernel::{Block, Span};
-use crate::wiped::Wiped;
+use crate::kernels::with_kernel;
+use crate::message::gcm::Ctr32;
 
 /// Incremental GCM; keys and state are zeroed on drop.
 ///
@@ -16,7 +17,7 @@ use crate::wiped::Wiped;
 /// beyond the limits of GCM, is refused and changes nothing. Decryption returns plaintext before the tag is checked, and
 /// the reuse of a nonce is not detected.
 pub struct InlineGcm {
-    gcm: Box<dyn Composed>,
+    gcm: Box<dyn Context>,
     phase: Phase,
     encrypt: bool,
     /// Number of bytes so far: of additional data in `aad`, of data in `data`.
@@ -41,7 +42,7 @@ impl InlineGcm {
         if !is_key_length(key.len()) {
             return None;
         }
-        let gcm = with_kernel!(kernel.0, kernel => composed::new(kernel, key)?);
+        let gcm = with_kernel!(kernel.0, kernel => context::new(kernel, key)?);
         Some(InlineGcm { gcm, phase: Phase::Between, encrypt: true, aad: 0, data: 0 })
     }
 

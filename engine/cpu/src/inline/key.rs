@@ -1,70 +1,15 @@
 //! Expanded keys, and all modes except GCM.
 
-use super::{Choice, InlineKernel, SingleStreamKernel};
-#[cfg(target_arch = "aarch64")]
-use crate::armv8::Armv8;
+use super::InlineKernel;
 use crate::kernel::{Block, Kernel, Span};
-use crate::soft::Soft;
-#[cfg(target_arch = "x86_64")]
-use crate::x86::{AesNi, Vaes256, Vaes512};
-
-/// The schedule of a kernel.
-type Schedule<K> = <K as Kernel>::Schedule;
+use crate::kernels::{AnyKey, Member, with_kernel, with_key};
 
 /// A key, expanded for one kernel; zeroed on drop.
 ///
 /// The portable kernel and the Arm kernel store the round keys on the heap. The other kernels store the round keys in the
 /// value itself, so moving the value leaves a copy of the round keys in the old place. Construct the value in its final
 /// place, for example in a box.
-pub struct InlineKey(pub(super) Form);
-
-/// A kernel and the key in its format. This is an enum because a predicted branch costs less than a virtual call.
-pub(super) enum Form {
-    #[cfg(target_arch = "x86_64")]
-    Vaes512(Vaes512, Schedule<Vaes512>),
-    #[cfg(target_arch = "x86_64")]
-    Vaes256(Vaes256, Schedule<Vaes256>),
-    #[cfg(target_arch = "x86_64")]
-    AesNi(AesNi, Schedule<AesNi>),
-    #[cfg(target_arch = "aarch64")]
-    Armv8(Armv8, Schedule<Armv8>),
-    Soft(Soft, Schedule<Soft>),
-}
-
-/// Evaluates an expression with the kernel and the schedule of a key.
-macro_rules! with_form {
-    ($form:expr, ($kernel:ident, $schedule:ident) => $call:expr) => {
-        match $form {
-            #[cfg(target_arch = "x86_64")]
-            $crate::inline::key::Form::Vaes512($kernel, $schedule) => $call,
-            #[cfg(target_arch = "x86_64")]
-            $crate::inline::key::Form::Vaes256($kernel, $schedule) => $call,
-            #[cfg(target_arch = "x86_64")]
-            $crate::inline::key::Form::AesNi($kernel, $schedule) => $call,
-            #[cfg(target_arch = "aarch64")]
-            $crate::inline::key::Form::Armv8($kernel, $schedule) => $call,
-            $crate::inline::key::Form::Soft($kernel, $schedule) => $call,
-        }
-    };
-}
-pub(super) use with_form;
-
-/// A [`Form`] with the schedule that `$make` computes with the token `$kernel`.
-macro_rules! form {
-    ($choice:expr, $kernel:ident => $make:expr) => {
-        match $choice {
-            #[cfg(target_arch = "x86_64")]
-            Choice::Vaes512($kernel) => Form::Vaes512($kernel, $make),
-            #[cfg(target_arch = "x86_64")]
-            Choice::Vaes256($kernel) => Form::Vaes256($kernel, $make),
-            #[cfg(target_arch = "x86_64")]
-            Choice::AesNi($kernel) => Form::AesNi($kernel, $make),
-            #[cfg(target_arch = "aarch64")]
-            Choice::Armv8($kernel) => Form::Armv8($kernel, $make),
-            Choice::Soft($kernel) => Form::Soft($kernel, $make),
-        }
-    };
-}
+pub struct InlineKey(pub(super) AnyKey);
 
 /// True for the lengths of AES keys, in bytes.
 pub(super) fn is_key_length(len: usize) -> bool {
@@ -77,7 +22,7 @@ macro_rules! modes {
             $(#[$doc])*
             #[inline]
             pub fn $name(&self, $($arg: $type),*) {
-                with_form!(&self.0, (kernel, schedule) => kernel.$call(schedule, $($arg),*))
+                with_key!(&self.0, (kernel, schedule) => kernel.$call(schedule, $($arg),*))
             }
         )*
     };
@@ -91,40 +36,17 @@ impl InlineKey {
         if !is_key_length(key.len()) {
             return None;
         }
-        Some(InlineKey(form!(kernel.0, kernel => kernel.try_expand(key)?)))
+        Some(InlineKey(with_kernel!(kernel.0, kernel => kernel.key(kernel.try_expand(key)?))))
     }
 
     /// The kernel of this key.
     pub fn kernel(&self) -> InlineKernel {
-        InlineKernel(match &self.0 {
-            #[cfg(target_arch = "x86_64")]
-            Form::Vaes512(kernel, _) => Choice::Vaes512(*kernel),
-            #[cfg(target_arch = "x86_64")]
-            Form::Vaes256(kernel, _) => Choice::Vaes256(*kernel),
-            #[cfg(target_arch = "x86_64")]
-            Form::AesNi(kernel, _) => Choice::AesNi(*kernel),
-            #[cfg(target_arch = "aarch64")]
-            Form::Armv8(kernel, _) => Choice::Armv8(*kernel),
-            Form::Soft(kernel, _) => Choice::Soft(*kernel),
-        })
+        InlineKernel(with_key!(&self.0, (kernel, _) => kernel.any()))
     }
 
     /// A copy of this key; `None` if memory cannot be allocated.
     pub fn duplicate(&self) -> Option<InlineKey> {
-        fn copy<K: SingleStreamKernel>(_: K, schedule: &K::Schedule) -> Option<K::Schedule> {
-            K::duplicate(schedule)
-        }
-        Some(InlineKey(match &self.0 {
-            #[cfg(target_arch = "x86_64")]
-            Form::Vaes512(kernel, schedule) => Form::Vaes512(*kernel, copy(*kernel, schedule)?),
-            #[cfg(target_arch = "x86_64")]
-            Form::Vaes256(kernel, schedule) => Form::Vaes256(*kernel, copy(*kernel, schedule)?),
-            #[cfg(target_arch = "x86_64")]
-            Form::AesNi(kernel, schedule) => Form::AesNi(*kernel, copy(*kernel, schedule)?),
-            #[cfg(target_arch = "aarch64")]
-            Form::Armv8(kernel, schedule) => Form::Armv8(*kernel, copy(*kernel, schedule)?),
-            Form::Soft(kernel, schedule) => Form::Soft(*kernel, copy(*kernel, schedule)?),
-        }))
+        Some(InlineKey(with_key!(&self.0, (kernel, schedule) => kernel.key(kernel.duplicate(schedule)?))))
     }
 
     /// XTS of the whole blocks of a data unit, from the start of the unit. `self` is the data key. Both keys have the same
@@ -142,28 +64,10 @@ impl InlineKey {
         after: Option<&mut Block>,
         data: Span<'_>,
     ) {
-        macro_rules! unit {
-            ($($(#[$cfg:meta])* $form:ident),*) => {
-                match (&self.0, &tweak_key.0) {
-                    $($(#[$cfg])* (Form::$form(kernel, key), Form::$form(_, tweak_key)) => {
-                        kernel.xts_unit(key, tweak_key, encrypts, number, after, data);
-                    })*
-                    #[allow(unreachable_patterns)]
-                    _ => panic!("the keys belong to different kernels"),
-                }
-            };
-        }
-        unit!(
-            #[cfg(target_arch = "x86_64")]
-            Vaes512,
-            #[cfg(target_arch = "x86_64")]
-            Vaes256,
-            #[cfg(target_arch = "x86_64")]
-            AesNi,
-            #[cfg(target_arch = "aarch64")]
-            Armv8,
-            Soft
-        );
+        with_key!(&self.0, (kernel, key) => match kernel.schedule_of(&tweak_key.0) {
+            Some(tweak_key) => kernel.xts_unit(key, tweak_key, encrypts, number, after, data),
+            None => panic!("the keys belong to different kernels"),
+        });
     }
 
     modes! {

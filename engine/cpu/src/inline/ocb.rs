@@ -3,10 +3,11 @@
 use lockstep_core::gcm::tags_match;
 use zeroize::Zeroizing;
 
-use super::key::{InlineKey, with_form};
-use crate::kernel::{Block, Span};
-use crate::ocb::{OcbHash, OcbKey, OcbState};
-use crate::wiped::Wiped;
+use super::key::InlineKey;
+use crate::kernel::wiped::Wiped;
+use crate::kernel::{Block, OcbKey, Span};
+use crate::kernels::with_key;
+use crate::message::ocb::{MessageKey, State};
 
 /// Incremental OCB3; keys and state are zeroed on drop. As for [`InlineKey`], moving the value leaves a copy of the keys in the
 /// old place.
@@ -17,9 +18,19 @@ use crate::wiped::Wiped;
 pub struct InlineOcb {
     key: InlineKey,
     masks: OcbKey,
-    state: OcbState,
-    hash: OcbHash,
+    state: State,
     encrypts: bool,
+}
+
+/// Evaluates an expression with the keys and the state of an [`InlineOcb`].
+macro_rules! with_state {
+    ($ocb:expr, ($key:ident, $state:ident) => $call:expr) => {{
+        let InlineOcb { key, masks, state: $state, .. } = $ocb;
+        with_key!(&key.0, (kernel, schedule) => {
+            let $key = &MessageKey { kernel: *kernel, schedule, masks };
+            $call
+        })
+    }};
 }
 
 impl InlineOcb {
@@ -27,8 +38,7 @@ impl InlineOcb {
     pub fn new(key: InlineKey) -> InlineOcb {
         let mut star = Zeroizing::new([0; 16]);
         key.encrypt_block(&mut star);
-        let (masks, state, hash) = (OcbKey::zero(), OcbState::default(), OcbHash::default());
-        let mut ocb = InlineOcb { key, masks, state, hash, encrypts: true };
+        let mut ocb = InlineOcb { key, masks: OcbKey::zero(), state: State::default(), encrypts: true };
         ocb.masks.fill(&star);
         ocb
     }
@@ -38,16 +48,13 @@ impl InlineOcb {
     /// # Panics
     /// If the nonce does not have 1 to 15 bytes.
     pub fn start(&mut self, encrypts: bool, nonce: &[u8], tag_len: usize) {
-        self.state = with_form!(&self.key.0, (kernel, schedule) => {
-            OcbState::start(*kernel, schedule, nonce, tag_len)
-        });
-        self.hash = OcbHash::default();
+        with_state!(self, (key, state) => state.start(key, nonce, tag_len));
         self.encrypts = encrypts;
     }
 
     /// Adds associated data of any length.
     pub fn aad(&mut self, aad: &[u8]) {
-        with_form!(&self.key.0, (kernel, schedule) => self.hash.update(*kernel, schedule, &self.masks, aad));
+        with_state!(self, (key, state) => state.aad(key, aad));
     }
 
     /// Encrypts or decrypts whole blocks.
@@ -55,10 +62,8 @@ impl InlineOcb {
     /// # Panics
     /// If the length is not a multiple of 16 bytes.
     pub fn blocks(&mut self, data: Span<'_>) {
-        use crate::kernel::Kernel;
-        with_form!(&self.key.0, (kernel, schedule) => {
-            kernel.ocb(schedule, &self.masks, &mut self.state, self.encrypts, data);
-        });
+        let encrypts = self.encrypts;
+        with_state!(self, (key, state) => state.blocks(key, encrypts, data));
     }
 
     /// Encrypts or decrypts the last, partial block of 1 to 15 bytes. Only the tag may follow.
@@ -67,9 +72,8 @@ impl InlineOcb {
     /// If the length is not 1 to 15 bytes.
     pub fn last(&mut self, data: Span<'_>) {
         assert!((1..=15).contains(&data.len()), "a partial block");
-        with_form!(&self.key.0, (kernel, schedule) => {
-            self.state.partial(*kernel, schedule, &self.masks, self.encrypts, data);
-        });
+        let encrypts = self.encrypts;
+        with_state!(self, (key, state) => state.last(key, encrypts, data));
     }
 
     /// Ends an encryption and returns 16 bytes. The tag is the beginning of these bytes, with the length that was stated at
@@ -84,15 +88,13 @@ impl InlineOcb {
     }
 
     fn tag(&mut self) -> Wiped<1> {
-        with_form!(&self.key.0, (kernel, schedule) => {
-            let hash = self.hash.finish(*kernel, schedule, &self.masks);
-            self.state.tag(*kernel, schedule, &self.masks, &hash[0])
-        })
+        with_state!(self, (key, state) => state.tag(key))
     }
 
     /// An independent copy of the current state; `None` if memory cannot be allocated.
     pub fn duplicate(&self) -> Option<InlineOcb> {
-        let (masks, state, hash) = (self.masks.duplicate(), self.state.clone(), self.hash.clone());
-        Some(InlineOcb { key: self.key.duplicate()?, masks, state, hash, encrypts: self.encrypts })
+        let InlineOcb { key, masks, state, encrypts } = self;
+        let (masks, state) = (masks.duplicate(), state.clone());
+        Some(InlineOcb { key: key.duplicate()?, masks, state, encrypts: *encrypts })
     }
 }

@@ -12,8 +12,8 @@
 use zeroize::Zeroize;
 
 use super::lookup::{self, Bytes, STREAMS, Tables};
-use crate::boxed;
 use crate::kernel::Block;
+use crate::kernel::boxed;
 
 const EVERY_FOURTH: u64 = 0x1111_1111_1111_1111;
 

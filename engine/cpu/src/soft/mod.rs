@@ -55,7 +55,6 @@ pub use ghash::HashKey;
 pub use schedule::Schedule;
 pub use width::Width;
 
-use crate::inline::SingleStreamKernel;
 use crate::kernel::{Block, Kernel, Lane, Span};
 use rounds::Direction::{Decrypt, Encrypt};
 use width::on_width;
@@ -165,14 +164,12 @@ impl Kernel for Soft {
     fn decrypt_each(self, keys: &[&Schedule], blocks: &mut [Block]) {
         serial::each(self.width, keys, Decrypt, blocks);
     }
-}
 
-impl SingleStreamKernel for Soft {
     fn try_expand(self, key: &[u8]) -> Option<Schedule> {
         Schedule::try_new(key)
     }
 
-    fn duplicate(key: &Schedule) -> Option<Schedule> {
+    fn duplicate(self, key: &Schedule) -> Option<Schedule> {
         key.duplicate()
     }
 

@@ -15,9 +15,9 @@ use super::register::Register;
 use super::rounds::Direction;
 use super::schedule::{Keys, Schedule};
 use super::vector::Vector;
-use crate::counter::{self, Counting};
+use crate::kernel::counter::{self, Counting};
+use crate::kernel::tweak;
 use crate::kernel::{Block, Span};
-use crate::tweak;
 
 /// Encrypts or decrypts the blocks in registers. The processor must have the instructions of the registers.
 pub(crate) type Crypt<S, R> = unsafe fn(&Keys<S>, Direction, &mut [R; MOST]);

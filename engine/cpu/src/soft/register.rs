@@ -8,8 +8,8 @@ use std::ops::{BitAnd, BitOr, BitXor};
 use super::passes::SPARE_BYTE;
 use super::planes::{MOST, Plane, Wide};
 use super::vector::Vector;
-use crate::counter::{self, Counting};
 use crate::kernel::Block;
+use crate::kernel::counter::{self, Counting};
 
 /// One or more blocks, or one bit plane of eight times as many blocks.
 ///

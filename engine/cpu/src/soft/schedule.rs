@@ -5,8 +5,8 @@ use zeroize::Zeroize;
 
 use super::planes::{MOST, Narrow, Plane, Wide};
 use super::vector::Vector;
-use crate::boxed;
 use crate::kernel::Block;
+use crate::kernel::boxed;
 
 /// Maximum number of round keys (AES-256).
 const ROUND_KEYS: usize = 15;

@@ -8,7 +8,7 @@ use super::rounds::Direction;
 use super::schedule::{Keys, Schedule};
 use super::vector::Vector;
 use super::width::{self, Width, on_width};
-use crate::interleave::interleave;
+use crate::kernel::interleave::interleave;
 use crate::kernel::{Block, Lane};
 
 /// Numbers of round keys of AES-128, -192 and -256. Only messages with the same number of round keys are

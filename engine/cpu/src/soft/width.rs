@@ -14,7 +14,7 @@ use super::schedule::{Keys, Schedule};
 use super::vector::Vector;
 #[cfg(target_arch = "x86_64")]
 use super::x86::{Half, Xmm, Ymm, Zmm};
-use crate::counter::{Low32, Whole};
+use crate::kernel::counter::{Low32, Whole};
 use crate::kernel::{Block, Span};
 
 /// The registers that the kernel uses.

@@ -7,8 +7,8 @@ use super::lookup::{Bytes, Table};
 use super::planes::{MOST, Narrow, Wide};
 use super::register::{Register, counters_one_by_one, only_low_bits_change, sources};
 use super::vector::Vector;
-use crate::counter::Counting;
 use crate::kernel::Block;
+use crate::kernel::counter::Counting;
 
 /// The same 128 bits in each part of a register.
 #[inline(always)]

@@ -12,7 +12,7 @@ use std::arch::x86_64::__m128i;
 use super::cipher::{Encrypt, Extent, Pass, SHORT, drive, drive_short, middle, opaque};
 use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
-use crate::counter::{Counting, Low32, Whole};
+use crate::kernel::counter::{Counting, Low32, Whole};
 use crate::kernel::{Block, Span};
 
 struct Ctr<V, const BIG_ENDIAN: bool> {

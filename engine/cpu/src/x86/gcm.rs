@@ -13,8 +13,8 @@ use super::cipher::{extra_rounds, for_each, in_memory, opaque, opaque_number};
 use super::ghash::{HashKey, MODULUS, Sum, ordered};
 use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
-use crate::counter::{Counting, GcmCounter, Low32};
-use crate::kernel::{Block, Span};
+use crate::kernel::counter::{Counting, Low32};
+use crate::kernel::{Block, GcmCounter, Span};
 
 /// The number of bytes by which input is prefetched if it is hashed. The vectors of a step are hashed from the last to the
 /// first, and the prefetchers of the processor do not recognise this order: without the instructions, opening 4 MiB out of

@@ -3,7 +3,7 @@
 //! # Shape
 //!
 //! Each pass is written once, generic over a `vector::Vector` and the direction, in functions that are all
-//! `#[inline(always)]`. The entry functions (`entries!`) have the `#[target_feature]`s of their kernel, and all other
+//! `#[inline(always)]`. The entry functions (`entries`) have the `#[target_feature]`s of their kernel, and all other
 //! functions are inlined into them. The intrinsics are compiled to instructions only there.
 //!
 //! Every entry function costs compile time. Therefore no two entry functions differ only in the key size (see
@@ -12,6 +12,7 @@
 //!
 //! | file | content |
 //! |---|---|
+//! | `entries` | the methods of the kernels, in groups |
 //! | `base` | the work that kernels share: key expansion, short data, serial modes |
 //! | `vector`, `registers` | the trait for a register of blocks; its implementations for xmm, ymm and zmm |
 //! | `schedule` | key expansion |
@@ -44,29 +45,12 @@
 
 use std::arch::x86_64::{__m128i, __m256i, __m512i};
 
-use crate::boxed::Shared;
-use crate::counter::GcmCounter;
-use crate::gcm::{Powers, Progress};
-use crate::inline::{Keys, SingleStreamKernel, xts_unit};
-use crate::kernel::{Block, Kernel, Lane, OcbKey, OcbState, Span};
+use crate::kernel::{
+    Block, GcmCounter, InPlace, Kernel, Lane, OcbKey, OcbState, Powers, Progress, Span, xts_unit_by_passes,
+};
 
-/// Defines safe methods on a token type. Each method calls a function with the target features that the token proves.
-macro_rules! entries {
-    ($features:literal,
-        $($vis:vis fn $entry:ident($($arg:ident: $type:ty),*) -> $result:ty { $($body:tt)* })*
-    ) => {
-        $(#[inline]
-        $vis fn $entry(self, $($arg: $type),*) -> $result {
-            #[target_feature(enable = $features)]
-            fn entry($($arg: $type),*) -> $result {
-                // SAFETY: this function has the target features of its vectors.
-                unsafe { $($body)* }
-            }
-            // SAFETY: the token exists, so the processor has the features.
-            unsafe { entry($($arg),*) }
-        })*
-    };
-}
+#[macro_use]
+mod entries;
 
 mod base;
 mod chains;
@@ -91,8 +75,8 @@ pub use schedule::Schedule;
 pub use vaes256::Vaes256;
 pub use vaes512::Vaes512;
 
-/// Defines a kernel: its token and its entry functions. A kernel has its own module, so that rustc can compile it
-/// in its own codegen unit if the profile allows more than one.
+/// Defines a kernel: its token and its methods, from the groups in `entries`. A kernel has its own module, so that rustc can
+/// compile it in its own codegen unit if the profile allows more than one.
 /// `chains` is the vector type of CBC encryption and the number of messages in flight. `gcm` is the number of vectors in a
 /// step of fused GCM.
 macro_rules! kernel {
@@ -105,9 +89,13 @@ macro_rules! kernel {
         mod $module {
             use super::base::$base;
             use super::cipher::{Decrypt, Encrypt, SHORT};
-            use super::vector;
+            use super::vector::{$chains as Chains, $vector as V};
             use super::*;
-            use super::vector::$vector as V;
+
+            type Hash = HashKey<$raw>;
+            const PLACES: usize = $places;
+            const VECTORS: usize = $gcm_vectors;
+            const FROM: usize = $gcm_from;
 
             $(#[$doc])*
             #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -115,39 +103,14 @@ macro_rules! kernel {
                 base: $base,
             }
 
-            /// The entry functions for data of at least `SHORT` bytes.
             impl $kernel {
-                entries! { $features,
-                    fn ecb_encrypt_long(key: &Schedule, data: Span<'_>) -> () {
-                        ecb::ecb::<Encrypt, vector::$vector>(key, data)
-                    }
-                    fn ecb_decrypt_long(key: &Schedule, data: Span<'_>) -> () {
-                        ecb::ecb::<Decrypt, vector::$vector>(key, data)
-                    }
-                    fn ctr_long(key: &Schedule, counter: &mut Block, data: Span<'_>) -> () {
-                        ctr::ctr::<vector::$vector, 128>(key, counter, data)
-                    }
-                    fn ctr32_long(key: &Schedule, counter: &mut Block, data: Span<'_>) -> () {
-                        ctr::ctr::<vector::$vector, 32>(key, counter, data)
-                    }
-                    fn cbc_decrypt_long(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
-                        feedback::cbc_decrypt::<vector::$vector>(key, iv, data)
-                    }
-                    fn cfb128_decrypt_long(key: &Schedule, iv: &mut Block, data: Span<'_>) -> () {
-                        feedback::cfb128_decrypt::<vector::$vector>(key, iv, data)
-                    }
-                    fn xts_encrypt_long(key: &Schedule, tweak: &mut Block, data: Span<'_>) -> () {
-                        xts::xts::<Encrypt, vector::$vector>(key, tweak, data)
-                    }
-                    fn xts_decrypt_long(key: &Schedule, tweak: &mut Block, data: Span<'_>) -> () {
-                        xts::xts::<Decrypt, vector::$vector>(key, tweak, data)
-                    }
-                }
+                long_passes!($features);
+                fused_loops!($features);
             }
 
             impl Kernel for $kernel {
                 type Schedule = Schedule;
-                type HashKey = HashKey<$raw>;
+                type HashKey = Hash;
 
                 const NAME: &'static str = $name;
 
@@ -157,291 +120,12 @@ macro_rules! kernel {
                     found.then(|| $kernel { base: unsafe { $base::new() } })
                 }
 
-                #[inline]
-                fn expand(self, key: &[u8]) -> Schedule {
-                    self.base.expand(key)
-                }
-
-                kernel! { @by_length
-                    ecb_encrypt, ecb_encrypt_long;
-                    ecb_decrypt, ecb_decrypt_long;
-                    cbc_decrypt, cbc_decrypt_long, iv: &mut Block;
-                    cfb128_decrypt, cfb128_decrypt_long, iv: &mut Block;
-                    xts_encrypt, xts_encrypt_long, tweak: &mut Block;
-                    xts_decrypt, xts_decrypt_long, tweak: &mut Block;
-                }
-
-                #[inline]
-                fn ctr(self, key: &Schedule, counter: &mut Block, data: Span<'_>) {
-                    if ctr::is_short::<vector::$vector, 128>(counter, data.len()) {
-                        self.base.ctr(key, counter, data);
-                    } else {
-                        self.ctr_long(key, counter, data);
-                    }
-                }
-
-                #[inline]
-                fn ctr32(self, key: &Schedule, counter: &mut Block, data: Span<'_>) {
-                    if ctr::is_short::<vector::$vector, 32>(counter, data.len()) {
-                        self.base.ctr(key, counter, data);
-                    } else {
-                        self.ctr32_long(key, counter, data);
-                    }
-                }
-
-                #[inline]
-                fn encrypt_each(self, keys: &[&Schedule], blocks: &mut [Block]) {
-                    self.base.encrypt_each(keys, blocks);
-                }
-
-                #[inline]
-                fn decrypt_each(self, keys: &[&Schedule], blocks: &mut [Block]) {
-                    self.base.decrypt_each(keys, blocks);
-                }
-
-                entries! { $features,
-                    fn cbc_encrypt(lanes: &mut [Lane<'_, Schedule>]) -> () {
-                        chains::cbc_encrypt::<vector::$chains, $places>(lanes)
-                    }
-                    fn ocb(
-                        schedule: &Schedule,
-                        key: &OcbKey,
-                        state: &mut OcbState,
-                        encrypts: bool,
-                        data: Span<'_>
-                    ) -> () {
-                        if encrypts {
-                            ocb::ocb::<vector::$vector, Encrypt>(schedule, key, state, data)
-                        } else {
-                            ocb::ocb::<vector::$vector, Decrypt>(schedule, key, state, data)
-                        }
-                    }
-                    fn hash_key(h: &Block) -> HashKey<$raw> { ghash::hash_key::<vector::$vector>(h) }
-                    fn ghash(key: &HashKey<$raw>, state: &mut Block, data: &[u8]) -> () {
-                        ghash::hash::<vector::$vector, true>(key, state, data)
-                    }
-                    fn polyval(key: &HashKey<$raw>, state: &mut Block, data: &[u8]) -> () {
-                        ghash::hash::<vector::$vector, false>(key, state, data)
-                    }
-                    fn ctr_little32(key: &Schedule, counter: &mut Block, data: Span<'_>) -> () {
-                        ctr::ctr_little32::<vector::$vector>(key, counter, data)
-                    }
-                }
-            }
-
-            impl $kernel {
-                entries! { $features,
-                    fn blank_hash_key() -> HashKey<$raw> { ghash::blank::<vector::$vector>() }
-                    fn gcm_encrypt(
-                        key: &Schedule,
-                        hash_key: &HashKey<$raw>,
-                        counter: &mut GcmCounter,
-                        state: &mut Block,
-                        data: Span<'_>
-                    ) -> () {
-                        let text = data.src();
-                        if gcm::is_aligned::<V, $gcm_vectors>(counter) {
-                            gcm::crypt::<V, $gcm_vectors, true, true, true>(key, hash_key, &mut counter.block, state, data, text)
-                        } else {
-                            gcm::crypt::<V, $gcm_vectors, true, false, true>(key, hash_key, &mut counter.block, state, data, text)
-                        }
-                    }
-                    fn gcm_decrypt(
-                        key: &Schedule,
-                        hash_key: &HashKey<$raw>,
-                        counter: &mut GcmCounter,
-                        state: &mut Block,
-                        data: Span<'_>
-                    ) -> () {
-                        let text = data.src();
-                        if gcm::is_aligned::<V, $gcm_vectors>(counter) {
-                            gcm::crypt::<V, $gcm_vectors, false, true, true>(key, hash_key, &mut counter.block, state, data, text)
-                        } else {
-                            gcm::crypt::<V, $gcm_vectors, false, false, true>(key, hash_key, &mut counter.block, state, data, text)
-                        }
-                    }
-                    fn siv_decrypt(
-                        key: &Schedule,
-                        hash_key: &HashKey<$raw>,
-                        counter: &mut Block,
-                        state: &mut Block,
-                        data: Span<'_>
-                    ) -> () {
-                        let text = data.src();
-                        gcm::crypt::<V, $gcm_vectors, true, false, false>(key, hash_key, counter, state, data, text)
-                    }
-                    fn siv_encrypt(
-                        key: &Schedule,
-                        hash_key: &HashKey<$raw>,
-                        counter: &mut Block,
-                        state: &mut Block,
-                        data: Span<'_>,
-                        text: &[u8]
-                    ) -> () {
-                        assert_eq!(text.len(), data.len(), "as many steps");
-                        let text = text.as_ptr();
-                        gcm::crypt::<V, $gcm_vectors, false, false, false>(key, hash_key, counter, state, data, text)
-                    }
-                }
-            }
-
-            impl SingleStreamKernel for $kernel {
-                const KEYS_IN_PLACE: bool = true;
-
-                fn blank_keys(self) -> Option<Shared<Keys<Self>>> {
-                    const { assert!(size_of::<Self>() == 0) };
-                    // SAFETY: zeros are a schedule and a hash key without round keys and without powers, and SOME_POWERS; the
-                    // token of the kernel has no data, and `self` is one.
-                    unsafe { Shared::try_zeroed() }
-                }
-
-                fn copy_schedule(schedule: &Schedule, place: &mut Schedule) {
-                    place.copy_from(schedule);
-                }
-
-                fn duplicate(key: &Schedule) -> Option<Schedule> {
-                    Some(key.duplicate())
-                }
-
-                fn expand_into(self, key: &[u8], place: &mut Schedule) -> bool {
-                    self.base.expand_into(key, place);
-                    true
-                }
-
-                fn blank(self) -> (Schedule, HashKey<$raw>) {
-                    (Schedule::blank(), self.blank_hash_key())
-                }
-
-                fn expand_each(self, keys: &[&[u8]], places: &mut [Schedule]) {
-                    self.base.expand_each(keys, places);
-                }
-
-                #[inline]
-                fn xts_unit(
-                    self,
-                    key: &Schedule,
-                    tweak_key: &Schedule,
-                    encrypts: bool,
-                    number: &Block,
-                    after: Option<&mut Block>,
-                    data: Span<'_>,
-                ) {
-                    if data.len() >= SHORT {
-                        xts_unit(self, key, tweak_key, encrypts, number, after, data);
-                    } else if encrypts {
-                        self.base.xts_unit_encrypt(key, tweak_key, number, after, data);
-                    } else {
-                        self.base.xts_unit_decrypt(key, tweak_key, number, after, data);
-                    }
-                }
-
-                kernel! { @base
-                    encrypt_block => encrypt_block(block: &mut Block);
-                    cbc_encrypt_single => cbc_encrypt(iv: &mut Block, data: Span<'_>);
-                    cfb128_encrypt => cfb128_encrypt(iv: &mut Block, data: Span<'_>);
-                    cfb8_encrypt => cfb8_encrypt(iv: &mut Block, data: Span<'_>);
-                    cfb8_decrypt => cfb8_decrypt(iv: &mut Block, data: Span<'_>);
-                    cfb1_encrypt => cfb1_encrypt(register: &mut Block, data: Span<'_>, bits: usize);
-                    cfb1_decrypt => cfb1_decrypt(register: &mut Block, data: Span<'_>, bits: usize);
-                    ofb => ofb(iv: &mut Block, data: Span<'_>);
-                    cbc_mac => cbc_mac(state: &mut Block, data: &[u8]);
-                }
-
-                const GCM_STEP: usize = $gcm_vectors * <vector::$vector as vector::Vector>::BYTES;
-                const GCM_FROM: usize = $gcm_from;
-                const GCM_SIV_STEP: usize = Self::GCM_STEP;
-
-                fn gcm(
-                    self,
-                    key: &Schedule,
-                    hash_key: &HashKey<$raw>,
-                    encrypts: bool,
-                    counter: &mut GcmCounter,
-                    state: &mut Block,
-                    data: Span<'_>,
-                ) {
-                    if encrypts {
-                        self.gcm_encrypt(key, hash_key, counter, state, data);
-                    } else {
-                        self.gcm_decrypt(key, hash_key, counter, state, data);
-                    }
-                }
-
-                fn gcm_siv_open(
-                    self,
-                    key: &Schedule,
-                    hash_key: &HashKey<$raw>,
-                    counter: &mut Block,
-                    state: &mut Block,
-                    data: Span<'_>,
-                ) {
-                    self.siv_decrypt(key, hash_key, counter, state, data);
-                }
-
-                fn gcm_siv_seal(
-                    self,
-                    key: &Schedule,
-                    counter: &mut Block,
-                    data: Span<'_>,
-                    hash_key: &HashKey<$raw>,
-                    state: &mut Block,
-                    text: &[u8],
-                ) {
-                    self.siv_encrypt(key, hash_key, counter, state, data, text);
-                }
-
-                entries! { $features,
-                    fn hash_keys_into(h: &[Block], places: &mut [HashKey<$raw>]) -> () {
-                        for (h, place) in h.iter().zip(places) {
-                            ghash::hash_key_into::<vector::$vector>(h, place);
-                        }
-                    }
-                    fn ensure_powers(key: &mut HashKey<$raw>, blocks: usize) -> () {
-                        ghash::ensure_powers::<vector::$vector>(key, blocks)
-                    }
-                    fn gcm_key_into(key: &[u8], schedule: &mut Schedule, hash_key: &mut HashKey<$raw>) -> bool {
-                        short_gcm::key_into::<V>(key, schedule, hash_key);
-                        true
-                    }
-                    fn gcm_short(
-                        key: &Schedule,
-                        powers: Powers<'_, HashKey<$raw>>,
-                        progress: Progress<'_>,
-                        encrypts: bool,
-                        data: Span<'_>
-                    ) -> () {
-                        short_gcm::crypt::<V>(key, powers, progress, encrypts, data)
-                    }
-                    fn gcm_tag(
-                        powers: Powers<'_, HashKey<$raw>>,
-                        state: &Block,
-                        before: &[u8],
-                        lengths: [u64; 2],
-                        mask: &Block
-                    ) -> Block {
-                        short_gcm::tag::<V>(powers, state, before, lengths, mask)
-                    }
-                }
+                keys!($features);
+                passes!($features);
+                gcm_methods!($features);
+                serial_modes!($features);
             }
         }
-    };
-
-    (@by_length $($entry:ident, $many:ident $(, $register:ident: $type:ty)?;)*) => {
-        $(#[inline]
-        fn $entry(self, key: &Schedule, $($register: $type,)? data: Span<'_>) {
-            if data.len() < SHORT {
-                self.base.$entry(key, $($register,)? data);
-            } else {
-                self.$many(key, $($register,)? data);
-            }
-        })*
-    };
-
-    (@base $($entry:ident => $base:ident($($arg:ident: $type:ty),*);)*) => {
-        $(#[inline]
-        fn $entry(self, key: &Schedule, $($arg: $type),*) {
-            self.base.$base(key, $($arg),*);
-        })*
     };
 }
 

@@ -11,8 +11,8 @@ use std::marker::PhantomData;
 use super::cipher::{Direction, Extent, Pass, drive, middle, opaque};
 use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
-use crate::kernel::Span;
-use crate::ocb::{OcbKey, OcbState, STEP};
+use crate::kernel::ocb::STEP;
+use crate::kernel::{OcbKey, OcbState, Span};
 
 struct Ocb<'k, V, D> {
     keys: *const __m128i,

@@ -11,9 +11,8 @@ use super::ghash::{self, HashKey, MODULUS, Sum};
 use super::schedule::{self, Schedule};
 use super::single_stream;
 use super::vector::{Vector, Xmm};
-use crate::counter::{Counting, Low32};
-use crate::gcm::{Powers, Progress};
-use crate::kernel::{Block, Span};
+use crate::kernel::counter::{Counting, Low32};
+use crate::kernel::{Block, Powers, Progress, Span};
 
 /// Replaces the round keys and the hash key of a message by those of another key.
 ///

@@ -15,8 +15,8 @@ use super::cipher::{Direction, Extent, Pass, drive, drive_short, extra_rounds, f
 use super::schedule::Schedule;
 use super::single_stream;
 use super::vector::{Vector, Xmm};
+use crate::kernel::tweak;
 use crate::kernel::{Block, Span};
-use crate::tweak;
 
 /// x^128 modulo the field polynomial.
 const MODULUS: u128 = 0x87;

@@ -4,13 +4,13 @@
 use crate::kernel_checks::kernel_suite;
 
 use lockstep_cpu::armv8::Armv8;
+use lockstep_cpu::kernel::Kernel;
 
 #[test]
 fn the_emulator_has_the_instructions() {
-    use lockstep_cpu::kernel::Kernel;
     if std::env::var_os("LOCKSTEP_ARM64_TEST").is_some() {
         assert!(Armv8::detect().is_some(), "run qemu-aarch64 with -cpu max");
     }
 }
 
-kernel_suite!(Armv8: armv8);
+kernel_suite!(armv8: Armv8::detect(), Armv8::NAME);

@@ -34,11 +34,11 @@ impl Random {
     }
 }
 
-fn kernel<K: Kernel>() -> Option<K> {
-    let kernel = K::detect();
+/// The kernel that is tested; prints a notice if this processor lacks its instructions.
+pub(crate) fn found<K: Kernel>(kernel: Option<K>, name: &str) -> Option<K> {
     if kernel.is_none() {
         // `eprintln!` is not used, because the test harness captures its output.
-        let _ = writeln!(stderr(), "NOT TESTED: this processor cannot run {}", K::NAME);
+        let _ = writeln!(stderr(), "NOT TESTED: this processor cannot run {name}");
     }
     kernel
 }
@@ -83,8 +83,8 @@ fn compare(
     }
 }
 
-pub(crate) fn fips_197<K: Kernel>() {
-    let Some(kernel) = kernel::<K>() else { return };
+pub(crate) fn fips_197<K: Kernel>(kernel: Option<K>) {
+    let Some(kernel) = kernel else { return };
     let key: Vec<u8> = (0..32).collect();
     let plain: Vec<u8> = (0..16).map(|i| 17 * i).collect();
     let expected = [
@@ -103,8 +103,8 @@ pub(crate) fn fips_197<K: Kernel>() {
 }
 
 /// Many keys, so that every round constant and every word of each schedule matters.
-pub(crate) fn expansion<K: Kernel>() {
-    let Some(kernel) = kernel::<K>() else { return };
+pub(crate) fn expansion<K: Kernel>(kernel: Option<K>) {
+    let Some(kernel) = kernel else { return };
     let mut random = Random(9);
     for i in 0..300 {
         let key = random.bytes(KEY_SIZES[i % 3]);
@@ -117,8 +117,8 @@ pub(crate) fn expansion<K: Kernel>() {
     }
 }
 
-pub(crate) fn ecb<K: Kernel>() {
-    let Some(kernel) = kernel::<K>() else { return };
+pub(crate) fn ecb<K: Kernel>(kernel: Option<K>) {
+    let Some(kernel) = kernel else { return };
     let mut random = Random(1);
     for size in KEY_SIZES {
         for blocks in block_counts() {
@@ -172,8 +172,8 @@ fn ctr_both<K: Kernel>(kernel: K, aes: &Aes, schedule: &K::Schedule, counter: Bl
     });
 }
 
-pub(crate) fn ctr_lengths<K: Kernel>() {
-    let Some(kernel) = kernel::<K>() else { return };
+pub(crate) fn ctr_lengths<K: Kernel>(kernel: Option<K>) {
+    let Some(kernel) = kernel else { return };
     let mut random = Random(2);
     for size in KEY_SIZES {
         let key = random.bytes(size);
@@ -185,8 +185,8 @@ pub(crate) fn ctr_lengths<K: Kernel>() {
     }
 }
 
-pub(crate) fn ctr_wraps<K: Kernel>() {
-    let Some(kernel) = kernel::<K>() else { return };
+pub(crate) fn ctr_wraps<K: Kernel>(kernel: Option<K>) {
+    let Some(kernel) = kernel else { return };
     let mut random = Random(10);
     let key = random.bytes(16);
     let (aes, schedule) = (Aes::new(&key), kernel.expand(&key));
@@ -197,8 +197,8 @@ pub(crate) fn ctr_wraps<K: Kernel>() {
     }
 }
 
-pub(crate) fn feedback<K: Kernel>() {
-    let Some(kernel) = kernel::<K>() else { return };
+pub(crate) fn feedback<K: Kernel>(kernel: Option<K>) {
+    let Some(kernel) = kernel else { return };
     let mut random = Random(3);
     for size in KEY_SIZES {
         for blocks in block_counts() {
@@ -216,8 +216,8 @@ pub(crate) fn feedback<K: Kernel>() {
     }
 }
 
-pub(crate) fn xts<K: Kernel>() {
-    let Some(kernel) = kernel::<K>() else { return };
+pub(crate) fn xts<K: Kernel>(kernel: Option<K>) {
+    let Some(kernel) = kernel else { return };
     let mut random = Random(5);
     for size in KEY_SIZES {
         for blocks in block_counts() {
@@ -240,8 +240,8 @@ pub(crate) fn xts<K: Kernel>() {
     }
 }
 
-pub(crate) fn ghash<K: Kernel>() {
-    let Some(kernel) = kernel::<K>() else { return };
+pub(crate) fn ghash<K: Kernel>(kernel: Option<K>) {
+    let Some(kernel) = kernel else { return };
     let mut random = Random(6);
     let mut keys = vec![[0; 16], [0xff; 16], 1u128.to_be_bytes(), (1u128 << 127).to_be_bytes()];
     keys.extend((0..16).map(|i| (1u128 << (8 * i + i / 2)).to_be_bytes()));
@@ -315,8 +315,8 @@ fn cbc_messages_placed<K: Kernel>(
     }
 }
 
-pub(crate) fn cbc_encrypt<K: Kernel>() {
-    let Some(kernel) = kernel::<K>() else { return };
+pub(crate) fn cbc_encrypt<K: Kernel>(kernel: Option<K>) {
+    let Some(kernel) = kernel else { return };
     let mut random = Random(7);
     for count in 0..=70 {
         // The lengths of the messages are equal or mixed. Some mixed lengths are 0.
@@ -335,9 +335,9 @@ pub(crate) fn cbc_encrypt<K: Kernel>() {
 }
 
 /// Messages that start a page apart, and so map to the same set of the L1 cache.
-pub(crate) fn cbc_encrypt_of_colliding_messages<K: Kernel>() {
+pub(crate) fn cbc_encrypt_of_colliding_messages<K: Kernel>(kernel: Option<K>) {
     const LEN: usize = 4096;
-    let Some(kernel) = kernel::<K>() else { return };
+    let Some(kernel) = kernel else { return };
     let mut random = Random(11);
     let keys: Vec<_> = (0..3).map(|_| random.bytes(16)).collect();
     let schedules: Vec<_> = keys.iter().map(|key| kernel.expand(key)).collect();
@@ -369,8 +369,8 @@ pub(crate) fn cbc_encrypt_of_colliding_messages<K: Kernel>() {
     }
 }
 
-pub(crate) fn each<K: Kernel>() {
-    let Some(kernel) = kernel::<K>() else { return };
+pub(crate) fn each<K: Kernel>(kernel: Option<K>) {
+    let Some(kernel) = kernel else { return };
     let mut random = Random(8);
     let keys: Vec<_> = (0..LANES).map(|i| random.bytes(KEY_SIZES[i / 2 % 3])).collect();
     let oracles: Vec<_> = keys.iter().map(|key| Aes::new(key)).collect();
@@ -391,24 +391,24 @@ pub(crate) fn each<K: Kernel>() {
     }
 }
 
-/// Declares one test for each check, in a module for each kernel.
+/// Declares one test for each check, in a module for each kernel. The kernel is `None` if this processor lacks its instructions.
 macro_rules! kernel_suite {
-    ($kernel:ty: $module:ident) => {
+    ($module:ident: $kernel:expr, $name:expr) => {
         $crate::kernel_checks::kernel_suite! {
-            $kernel: $module {
+            $module: $kernel, $name, {
                 fips_197, expansion, ecb, ctr_lengths, ctr_wraps, feedback, xts, ghash, cbc_encrypt,
                 cbc_encrypt_of_colliding_messages, each
             }
         }
     };
-    ($kernel:ty: $module:ident { $($check:ident),* }) => {
+    ($module:ident: $kernel:expr, $name:expr, { $($check:ident),* }) => {
         mod $module {
             use super::*;
 
             $(
                 #[test]
                 fn $check() {
-                    $crate::kernel_checks::$check::<$kernel>();
+                    $crate::kernel_checks::$check($crate::kernel_checks::found($kernel, $name));
                 }
             )*
         }

@@ -438,6 +438,10 @@ vectors! {
         key_wrap_vectors];
     soft: Some("cpu/soft"), [gcm_vectors gcm_siv_vectors eax_vectors siv_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors
         key_wrap_vectors];
+}
+
+#[cfg(feature = "aws-lc")]
+vectors! {
     aws_lc: Some("cpu/aws-lc"), [gcm_vectors gmac_vectors];
 }
 

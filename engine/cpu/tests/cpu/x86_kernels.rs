@@ -3,8 +3,9 @@
 
 use crate::kernel_checks::kernel_suite;
 
+use lockstep_cpu::kernel::Kernel;
 use lockstep_cpu::x86::{AesNi, Vaes256, Vaes512};
 
-kernel_suite!(AesNi: aesni);
-kernel_suite!(Vaes256: vaes256);
-kernel_suite!(Vaes512: vaes512);
+kernel_suite!(aesni: AesNi::detect(), AesNi::NAME);
+kernel_suite!(vaes256: Vaes256::detect(), Vaes256::NAME);
+kernel_suite!(vaes512: Vaes512::detect(), Vaes512::NAME);

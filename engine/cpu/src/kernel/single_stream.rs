@@ -2,7 +2,7 @@
 //!
 //! Chaining registers are big-endian numbers here, since CFB8 and CFB1 shift them.
 
-use crate::kernel::{Block, Span};
+use super::{Block, Span};
 
 /// Replaces each whole block by the result of `next`.
 #[inline(always)]

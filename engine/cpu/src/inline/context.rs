@@ -7,14 +7,14 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use super::SingleStreamKernel;
-use crate::boxed::{self, Shared};
-use crate::gcm::{Ctr32, MessageKey, Powers, State};
-use crate::kernel::{Block, Span};
-use crate::wiped::Wiped;
+use crate::kernel::boxed::{self, Shared};
+use crate::kernel::wiped::Wiped;
+use crate::kernel::{Block, Kernel, Powers, Span};
+use crate::message::MessageKey;
+use crate::message::gcm::{Ctr32, State};
 
 /// A key and the state of a message, for any kernel. The caller checks the order of calls and the limits on lengths.
-pub(super) trait Composed: Send + Sync {
+pub(super) trait Context: Send + Sync {
     /// Replaces the key; keys of copies do not change. Returns false if memory cannot be allocated; no key is set then.
     fn set_key(&mut self, key: &[u8]) -> bool;
     /// Starts a message.
@@ -27,7 +27,7 @@ pub(super) trait Composed: Send + Sync {
     fn tag(&mut self, aad: u64, data: u64) -> Block;
     /// A copy of the current state that shares the key; `None` if memory cannot be allocated. Several threads may call this
     /// function at the same time.
-    fn duplicate(&self) -> Option<Box<dyn Composed>>;
+    fn duplicate(&self) -> Option<Box<dyn Context>>;
     /// True if `duplicate` leaves no copy of a secret on the stack.
     fn copies_in_place(&self) -> bool;
     /// True if `set_key` leaves no copy of the key on the stack.
@@ -42,7 +42,7 @@ const IN_PROGRESS: u8 = 1;
 const ALL_POWERS: u8 = 2;
 
 /// An AES key, which several contexts use.
-pub(crate) struct Keys<K: SingleStreamKernel> {
+pub(crate) struct Keys<K: Kernel> {
     kernel: K,
     schedule: K::Schedule,
     hash_key: UnsafeCell<K::HashKey>,
@@ -53,23 +53,32 @@ pub(crate) struct Keys<K: SingleStreamKernel> {
 // SAFETY: `hash_key` is written by a thread that borrows the keys exclusively, or that has changed `powers` from SOME_POWERS to
 // IN_PROGRESS, which only one thread can do. It is read through a shared reference only if `powers` is ALL_POWERS, which is set
 // after the write.
-unsafe impl<K: SingleStreamKernel> Sync for Keys<K>
+unsafe impl<K: Kernel> Sync for Keys<K>
 where
     K::Schedule: Sync,
     K::HashKey: Sync,
 {
 }
 
-impl<K: SingleStreamKernel> Keys<K> {
+impl<K: Kernel> Keys<K> {
     /// Expands an AES key; `None` if memory cannot be allocated.
     fn new(kernel: K, key: &[u8]) -> Option<Shared<Keys<K>>> {
-        if K::KEYS_IN_PLACE {
-            let mut keys = kernel.blank_keys()?;
+        if let Some(mut keys) = Keys::zeroed()? {
             return keys.get_mut()?.set(key).then_some(keys);
         }
         let schedule = kernel.try_expand(key)?;
         let hash_key = kernel.try_hash_key(&hash_subkey(kernel, &schedule)[0])?;
         Keys::allocate(kernel, (schedule, hash_key))
+    }
+
+    /// Keys without an AES key, if keys can be written to their place; the outer `Option` is `None` if memory cannot be allocated.
+    fn zeroed() -> Option<Option<Shared<Keys<K>>>> {
+        const { assert!(SOME_POWERS == 0) };
+        match K::IN_PLACE {
+            // SAFETY: IN_PLACE states that zeros are a kernel, a schedule and a hash key. SOME_POWERS is zero.
+            Some(_) => Some(Some(unsafe { Shared::try_zeroed() }?)),
+            None => Some(None),
+        }
     }
 
     fn allocate(kernel: K, (schedule, hash_key): (K::Schedule, K::HashKey)) -> Option<Shared<Keys<K>>> {
@@ -110,15 +119,14 @@ impl<K: SingleStreamKernel> Keys<K> {
     fn separate(&self) -> Option<Shared<Keys<K>>> {
         let kernel = self.kernel;
         let h = hash_subkey(kernel, &self.schedule);
-        let mut copy;
-        if K::KEYS_IN_PLACE {
-            copy = kernel.blank_keys()?;
+        let copy = if let Some(mut copy) = Keys::zeroed()? {
             let Keys { schedule, hash_key, .. } = copy.get_mut()?;
-            K::copy_schedule(&self.schedule, schedule);
+            kernel.copy_schedule(&self.schedule, schedule);
             kernel.hash_key_into(&h[0], hash_key.get_mut());
+            copy
         } else {
-            copy = Keys::allocate(kernel, (K::duplicate(&self.schedule)?, kernel.try_hash_key(&h[0])?))?;
-        }
+            Keys::allocate(kernel, (kernel.duplicate(&self.schedule)?, kernel.try_hash_key(&h[0])?))?
+        };
         copy.complete().then_some(copy)
     }
 
@@ -132,30 +140,30 @@ impl<K: SingleStreamKernel> Keys<K> {
 }
 
 /// H, the encrypted block of zeros (SP 800-38D, 6.4).
-fn hash_subkey<K: SingleStreamKernel>(kernel: K, schedule: &K::Schedule) -> Wiped<1> {
+fn hash_subkey<K: Kernel>(kernel: K, schedule: &K::Schedule) -> Wiped<1> {
     let mut h = Wiped::<1>::zero();
     kernel.encrypt_block(schedule, &mut h[0]);
     h
 }
 
 /// A key and the state of a message.
-struct Gcm<K: SingleStreamKernel> {
+struct Gcm<K: Kernel> {
     keys: Shared<Keys<K>>,
     state: State,
 }
 
 /// Allocates GCM on a kernel; `None` if memory cannot be allocated.
-pub(super) fn new<K: SingleStreamKernel>(kernel: K, key: &[u8]) -> Option<Box<dyn Composed>> {
+pub(super) fn new<K: Kernel>(kernel: K, key: &[u8]) -> Option<Box<dyn Context>> {
     let keys = Keys::new(kernel, key)?;
     Some(boxed::try_new(Gcm { keys, state: State::idle() })?)
 }
 
 /// True if [`new`] leaves no copy of the key on the stack.
-pub(super) fn expands_in_place<K: SingleStreamKernel>(_: K) -> bool {
-    K::KEYS_IN_PLACE
+pub(super) fn expands_in_place<K: Kernel>(_: K) -> bool {
+    K::IN_PLACE.is_some()
 }
 
-impl<K: SingleStreamKernel> Gcm<K> {
+impl<K: Kernel> Gcm<K> {
     /// The key of a message and its state.
     #[inline(always)]
     fn parts(&mut self) -> (MessageKey<'_, K>, &mut State) {
@@ -175,7 +183,7 @@ impl<K: SingleStreamKernel> Gcm<K> {
     }
 }
 
-impl<K: SingleStreamKernel> Composed for Gcm<K> {
+impl<K: Kernel> Context for Gcm<K> {
     fn set_key(&mut self, key: &[u8]) -> bool {
         if let Some(keys) = self.keys.get_mut() {
             return keys.set(key);
@@ -192,13 +200,13 @@ impl<K: SingleStreamKernel> Composed for Gcm<K> {
 
     fn aad(&mut self, aad: &[u8]) {
         let (mut key, state) = self.parts();
-        state.absorb(&mut key, aad);
+        state.aad(&mut key, aad);
     }
 
     fn update(&mut self, first: bool, encrypt: bool, data: Span<'_>, ctr32: Option<Ctr32<'_>>) {
         let (mut key, state) = self.parts();
         if first {
-            state.pad();
+            state.end_aad();
         }
         state.update(&mut key, encrypt, data, ctr32);
     }
@@ -208,7 +216,7 @@ impl<K: SingleStreamKernel> Composed for Gcm<K> {
         state.tag(&mut key, aad, data)
     }
 
-    fn duplicate(&self) -> Option<Box<dyn Composed>> {
+    fn duplicate(&self) -> Option<Box<dyn Context>> {
         let keys = if self.keys.complete() { self.keys.clone() } else { self.keys.separate()? };
         // The state is copied from heap to heap, without a copy on the stack.
         let mut copy = boxed::try_new(Gcm { keys, state: State::idle() })?;
@@ -217,28 +225,29 @@ impl<K: SingleStreamKernel> Composed for Gcm<K> {
     }
 
     fn copies_in_place(&self) -> bool {
-        K::KEYS_IN_PLACE || self.keys.is_complete()
+        K::IN_PLACE.is_some() || self.keys.is_complete()
     }
 
     fn expands_in_place(&self) -> bool {
-        K::KEYS_IN_PLACE
+        K::IN_PLACE.is_some()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inline::{InlineKernel, with_kernel};
+    use crate::inline::InlineKernel;
+    use crate::kernels::with_kernel;
 
     /// Encrypts a message that is long enough to need all powers, and returns its tag.
-    fn tag_of(context: &mut dyn Composed) -> Block {
+    fn tag_of(context: &mut dyn Context) -> Block {
         let mut data = [7; 5000];
         context.start(&[1; 12]);
         context.update(true, true, Span::in_place(&mut data), None);
         context.tag(0, 5000)
     }
 
-    fn check<K: SingleStreamKernel + 'static>(kernel: K) {
+    fn check<K: Kernel + 'static>(kernel: K) {
         let context = || Gcm { keys: Keys::new(kernel, &[3; 16]).unwrap(), state: State::idle() };
         let expected = tag_of(&mut context());
         // Another thread is computing the powers: its keys are neither waited for nor read.

@@ -5,12 +5,13 @@ use lockstep_core::data::HostData;
 use lockstep_core::key::Key;
 use lockstep_core::work::{Pass, Segment};
 
-use crate::inline::SingleStreamKernel;
+use super::passes::span;
+use crate::host::host;
+use crate::kernel::prepared::schedule;
 use crate::kernel::{Block, Kernel, LANES, Lane};
-use crate::passes::{host, schedule, span};
 
 /// Runs a serial pass over segments of different messages.
-pub(crate) fn run<K: SingleStreamKernel>(kernel: K, pass: Pass, segments: &mut [Segment<'_>]) {
+pub(crate) fn run<K: Kernel>(kernel: K, pass: Pass, segments: &mut [Segment<'_>]) {
     if let [segment] = segments
         && run_single(kernel, pass, segment)
     {
@@ -19,7 +20,7 @@ pub(crate) fn run<K: SingleStreamKernel>(kernel: K, pass: Pass, segments: &mut [
     if pass == Pass::CbcEncrypt {
         return cbc_encrypt(kernel, segments);
     }
-    let cipher = Cipher::<K::Schedule> {
+    let cipher = BlockCipher::<K::Schedule> {
         schedule: &|key| schedule(kernel, key),
         encrypt_each: &|keys, blocks| kernel.encrypt_each(keys, blocks),
         decrypt_each: &|keys, blocks| kernel.decrypt_each(keys, blocks),
@@ -40,16 +41,19 @@ pub(crate) fn run<K: SingleStreamKernel>(kernel: K, pass: Pass, segments: &mut [
 
 /// Runs a serial pass over one segment with the loop that the kernel has for a single message, which keeps the chaining register
 /// in the processor. Returns false if the kernel has no such loop.
-fn run_single<K: SingleStreamKernel>(kernel: K, pass: Pass, segment: &mut Segment<'_>) -> bool {
+fn run_single<K: Kernel>(kernel: K, pass: Pass, segment: &mut Segment<'_>) -> bool {
     let Segment { key, state, data, .. } = segment;
     let (schedule, data) = (schedule(kernel, key), host(data));
-    let is_whole = data.len().is_multiple_of(16);
+    let (is_whole, bits) = (data.len().is_multiple_of(16), 8 * data.len());
     match pass {
+        Pass::CbcEncrypt => kernel.cbc_encrypt_single(schedule, state, span(data)),
         Pass::CbcMac if is_whole => kernel.cbc_mac(schedule, state, data.input()),
         Pass::Cfb128Encrypt if is_whole => kernel.cfb128_encrypt(schedule, state, span(data)),
         Pass::Ofb if is_whole => kernel.ofb(schedule, state, span(data)),
         Pass::Cfb8Encrypt => kernel.cfb8_encrypt(schedule, state, span(data)),
         Pass::Cfb8Decrypt => kernel.cfb8_decrypt(schedule, state, span(data)),
+        Pass::Cfb1Encrypt => kernel.cfb1_encrypt(schedule, state, span(data), bits),
+        Pass::Cfb1Decrypt => kernel.cfb1_decrypt(schedule, state, span(data), bits),
         _ => return false,
     }
     true
@@ -57,7 +61,7 @@ fn run_single<K: SingleStreamKernel>(kernel: K, pass: Pass, segment: &mut Segmen
 
 /// The block cipher of a kernel with schedules of type `S`. Kernels with the same schedule type share the compiled code
 /// below.
-struct Cipher<'k, S> {
+struct BlockCipher<'k, S> {
     schedule: &'k dyn for<'a> Fn(&'a Key) -> &'a S,
     encrypt_each: &'k dyn Fn(&[&S], &mut [Block]),
     decrypt_each: &'k dyn Fn(&[&S], &mut [Block]),
@@ -68,10 +72,6 @@ fn cbc_encrypt<K: Kernel>(kernel: K, segments: &mut [Segment<'_>]) {
         let Segment { key, state: register, data, .. }: &mut Segment<'_> = segment;
         Lane { schedule: schedule(kernel, key), register, data: span(host(data)) }
     };
-    if let [segment] = segments {
-        // A single message needs no allocation.
-        return kernel.cbc_encrypt(&mut [lane(segment)]);
-    }
     kernel.cbc_encrypt(&mut segments.iter_mut().map(lane).collect::<Vec<_>>());
 }
 
@@ -98,7 +98,7 @@ struct Slot {
     time: usize,
 }
 
-fn run_interleaved<T, S: Step>(cipher: Cipher<'_, T>, segments: &mut [Segment<'_>]) {
+fn run_interleaved<T, S: Step>(cipher: BlockCipher<'_, T>, segments: &mut [Segment<'_>]) {
     let mut slots: [Slot; LANES] = std::array::from_fn(|_| Slot { segment: 0, at: 0, time: 0 });
     let mut active = 0;
     let mut waiting = 0;

@@ -8,60 +8,43 @@
 
 use std::slice::from_mut;
 
-use lockstep_core::Result;
 use lockstep_core::data::Data;
-use lockstep_core::gcm::settle;
 use lockstep_core::key::{Block, Key, KeySize};
-use lockstep_core::work::{AeadMessage, FusedAead, Status, Tag};
+use lockstep_core::work::{AeadMessage, Tag};
 
-use crate::gcm::{CHUNK, MessageKey, Powers};
-use crate::inline::SingleStreamKernel;
-use crate::kernel::Span;
-use crate::passes::{check_host, host, schedule};
-use crate::rfc8452::ghash_key_of_polyval_key;
-use crate::threads;
-use crate::wiped::Wiped;
+use super::gcm::CHUNK;
+use super::hash::{Hash, MessageKey};
+use super::{finish, nonce};
+use crate::host::host;
+use crate::kernel::prepared::schedule;
+use crate::kernel::rfc8452::ghash_key_of_polyval_key;
+use crate::kernel::wiped::Wiped;
+use crate::kernel::{Kernel, Powers, Span};
 
 /// Number of messages of a group.
 const GROUP: usize = 8;
 
-/// Seals the messages that have a tag to write, and opens those that have a tag to compare with. The output of a message with
-/// a wrong tag is zeroed before the call returns.
-pub(crate) fn run<K: SingleStreamKernel>(
-    kernel: K,
-    messages: &mut [AeadMessage<'_>],
-    threads: usize,
-) -> Result<()> {
-    messages.iter().try_for_each(check)?;
+/// Expands a key that several messages of a batch use.
+pub(super) fn prepare<K: Kernel>(kernel: K, key: &Key) {
+    schedule(kernel, key);
+}
+
+/// Processes messages in groups.
+pub(super) fn run<K: Kernel>(kernel: K, messages: &mut [AeadMessage<'_>]) {
     if let [message] = messages {
         // The key is expanded once, because the next message may use it too.
         schedule(kernel, message.key);
         let mut places = kernel.blank();
-        let (schedules, hash_keys) = (from_mut(&mut places.0), from_mut(&mut places.1));
-        run_group(kernel, schedules, hash_keys, messages);
-        return Ok(());
+        return run_group(kernel, from_mut(&mut places.0), from_mut(&mut places.1), messages);
     }
-    // The key is expanded before threads are started, because the threads may leave no memory for it.
-    for pair in messages.windows(2).filter(|pair| std::ptr::eq(pair[0].key, pair[1].key)) {
-        schedule(kernel, pair[0].key);
+    // The memory never moves, so that no copy of a key is left behind.
+    let (mut schedules, mut hash_keys) = (Vec::with_capacity(GROUP), Vec::with_capacity(GROUP));
+    for _ in 0..messages.len().min(GROUP) {
+        let (schedule, hash_key) = kernel.blank();
+        schedules.push(schedule);
+        hash_keys.push(hash_key);
     }
-    threads::spread_messages(messages, threads, &|messages| {
-        // The memory never moves, so that no copy of a key is left behind.
-        let (mut schedules, mut hash_keys) = (Vec::with_capacity(GROUP), Vec::with_capacity(GROUP));
-        for _ in 0..messages.len().min(GROUP) {
-            let (schedule, hash_key) = kernel.blank();
-            schedules.push(schedule);
-            hash_keys.push(hash_key);
-        }
-        messages.chunks_mut(GROUP).for_each(|group| run_group(kernel, &mut schedules, &mut hash_keys, group));
-    });
-    Ok(())
-}
-
-/// Checks that the data are in host memory and writable, and that nonce and tag have allowed lengths.
-fn check(message: &AeadMessage<'_>) -> Result<()> {
-    check_host(&message.data, false)?;
-    FusedAead::GcmSivSeal.check_lengths(message)
+    messages.chunks_mut(GROUP).for_each(|group| run_group(kernel, &mut schedules, &mut hash_keys, group));
 }
 
 /// The keys of a message: the POLYVAL key in the form of a GHASH key, and the key of AES.
@@ -73,12 +56,7 @@ struct Derived {
 impl Derived {
     /// Derives the keys of a message (RFC 8452, section 4).
     #[inline]
-    fn new<K: SingleStreamKernel>(
-        kernel: K,
-        schedule: &K::Schedule,
-        nonce: &[u8; 12],
-        size: KeySize,
-    ) -> Derived {
+    fn new<K: Kernel>(kernel: K, schedule: &K::Schedule, nonce: &[u8; 12], size: KeySize) -> Derived {
         // Half of each block is used: two blocks make the hash key, and the others the key of AES.
         let count = 2 + size.bytes() / 8;
         let mut blocks = Wiped::<6>::zero();
@@ -106,13 +84,8 @@ fn nonce_number(nonce: &[u8; 12]) -> u128 {
     u128::from(low) | u128::from(high) << 64
 }
 
-/// The nonce of a message that [`check`] has accepted.
-fn nonce<'d>(message: &AeadMessage<'d>) -> &'d [u8; 12] {
-    message.nonce.try_into().expect("checked")
-}
-
 /// Processes messages, at most [`GROUP`]. `schedules` and `hash_keys` are places for their keys.
-fn run_group<K: SingleStreamKernel>(
+fn run_group<K: Kernel>(
     kernel: K,
     schedules: &mut [K::Schedule],
     hash_keys: &mut [K::HashKey],
@@ -164,7 +137,7 @@ fn run_group<K: SingleStreamKernel>(
 }
 
 /// Processes a message. `beside` is the next message and its hash.
-fn run_one<K: SingleStreamKernel>(
+fn run_one<K: Kernel>(
     polyval: &mut Polyval<'_, K>,
     message: &mut AeadMessage<'_>,
     beside: Option<(&mut Polyval<'_, K>, &AeadMessage<'_>)>,
@@ -174,7 +147,7 @@ fn run_one<K: SingleStreamKernel>(
     let lengths = (message.aad.len(), data.len());
     if polyval.hashed == 0 {
         polyval.absorb(message.aad);
-        polyval.pad();
+        polyval.hash.pad();
     }
     // The right tag of a forged message is a secret.
     let mut computed = Wiped::<1>::zero();
@@ -190,10 +163,7 @@ fn run_one<K: SingleStreamKernel>(
             computed[0] = polyval.tag(lengths, nonce);
         }
     }
-    message.status = settle(&mut message.tag, &computed[0]);
-    if message.status != Status::Done {
-        data.output().fill(0);
-    }
+    finish(message, &computed[0]);
 }
 
 /// The first counter block of a message (RFC 8452, section 4).
@@ -202,7 +172,7 @@ fn first_counter(tag: &Block) -> Block {
 }
 
 /// CTR over the data of a message. As much of the next message as possible is hashed in the same loop, if it is sealed too.
-fn encrypt<K: SingleStreamKernel>(
+fn encrypt<K: Kernel>(
     key: &MessageKey<'_, K>,
     tag: &Block,
     mut data: Span<'_>,
@@ -217,86 +187,42 @@ fn encrypt<K: SingleStreamKernel>(
         let at = data.len().min(text.len()) / K::GCM_SIV_STEP * K::GCM_SIV_STEP;
         let (steps, rest) = data.split_at(at);
         polyval.absorb(next.aad);
-        polyval.pad();
-        polyval.flush();
+        polyval.hash.pad();
+        polyval.hash.flush(&mut polyval.key);
         let hash_key = polyval.key.hash_key(K::GCM_SIV_STEP / 16);
         let text = &text.input()[..at];
-        kernel.gcm_siv_seal(schedule, &mut counter, steps, hash_key, &mut polyval.hash[0], text);
+        kernel.gcm_siv_seal(schedule, &mut counter, steps, hash_key, &mut polyval.hash.state[0], text);
         polyval.hashed = at;
         data = rest;
     }
     kernel.ctr_little32(schedule, &mut counter, data);
 }
 
-/// Maximum number of bytes that wait to be hashed. With the block of lengths, they are two vectors of the largest size.
-const PENDING: usize = 7 * 16;
-
 /// POLYVAL of a message, and its keys.
-struct Polyval<'k, K: SingleStreamKernel> {
+struct Polyval<'k, K: Kernel> {
     key: MessageKey<'k, K>,
-    hash: Wiped<1>,
-    /// Additional data and plaintext that have not been hashed yet. A short message is hashed in one call at its end, which
-    /// reduces once. The last block is for the lengths.
-    pending: Wiped<{ PENDING / 16 + 1 }>,
-    /// Number of pending bytes, at most [`PENDING`]. The last block may be incomplete.
-    len: usize,
+    hash: Hash<false>,
     /// Number of bytes of the plaintext that were hashed while the message before was encrypted. If it is not 0, the
     /// additional data have been hashed too.
     hashed: usize,
 }
 
-impl<'k, K: SingleStreamKernel> Polyval<'k, K> {
+impl<'k, K: Kernel> Polyval<'k, K> {
     fn new(key: MessageKey<'k, K>) -> Self {
-        Polyval { key, hash: Wiped::zero(), pending: Wiped::zero(), len: 0, hashed: 0 }
+        Polyval { key, hash: Hash::new(), hashed: 0 }
     }
 
-    /// Adds whole blocks to the hash.
-    fn hash(&mut self, blocks: &[u8]) {
-        if !blocks.is_empty() {
-            let kernel = self.key.kernel;
-            kernel.polyval(self.key.hash_key(blocks.len() / 16), &mut self.hash[0], blocks);
-        }
-    }
-
-    /// Adds the pending blocks to the hash.
-    fn flush(&mut self) {
-        let len = std::mem::take(&mut self.len);
-        if len > 0 {
-            let kernel = self.key.kernel;
-            let hash_key = self.key.hash_key(len / 16);
-            kernel.polyval(hash_key, &mut self.hash[0], &self.pending.as_flattened()[..len]);
-        }
-    }
-
-    /// Adds bytes. The pending blocks are complete; afterwards the last one may be incomplete.
+    /// Adds bytes.
     fn absorb(&mut self, bytes: &[u8]) {
-        debug_assert!(self.len.is_multiple_of(16), "whole blocks");
-        let (blocks, tail) = if self.len + bytes.len() <= PENDING {
-            (&[][..], bytes)
-        } else {
-            self.flush();
-            bytes.split_at(bytes.len() & !15)
-        };
-        self.hash(blocks);
-        self.pending.as_flattened_mut()[self.len..][..tail.len()].copy_from_slice(tail);
-        self.len += tail.len();
-    }
-
-    /// Ends the additional data or the plaintext: pads the incomplete block with zeros.
-    fn pad(&mut self) {
-        let end = self.len.next_multiple_of(16);
-        self.pending.as_flattened_mut()[self.len..end].fill(0);
-        self.len = end;
+        self.hash.absorb(&mut self.key, bytes);
     }
 
     /// The tag, from the lengths of additional data and plaintext in bytes (RFC 8452, section 4).
     fn tag(&mut self, (aad, data): (usize, usize), nonce: &[u8; 12]) -> Block {
-        self.pad();
+        self.hash.pad();
         let lengths = u128::from(8 * aad as u64) | u128::from(8 * data as u64) << 64;
-        self.pending[self.len / 16] = lengths.to_le_bytes();
-        self.len += 16;
-        self.flush();
-        let hash = u128::from_le_bytes(self.hash[0]) ^ nonce_number(nonce);
+        let hash = *self.hash.finish(&mut self.key, &lengths.to_le_bytes());
+        let hash = u128::from_le_bytes(hash) ^ nonce_number(nonce);
         let mut tag = Wiped::<1>::zero();
         tag[0] = (hash & !(1 << 127)).to_le_bytes();
         self.key.kernel.encrypt_block(self.key.schedule, &mut tag[0]);
@@ -310,9 +236,9 @@ impl<'k, K: SingleStreamKernel> Polyval<'k, K> {
         if K::GCM_SIV_STEP > 0 && data.len() >= K::GCM_SIV_STEP {
             let at = data.len() / K::GCM_SIV_STEP * K::GCM_SIV_STEP;
             let (steps, rest) = data.split_at(at);
-            self.flush();
+            self.hash.flush(&mut self.key);
             let hash_key = self.key.hash_key(K::GCM_SIV_STEP / 16);
-            kernel.gcm_siv_open(schedule, hash_key, &mut counter, &mut self.hash[0], steps);
+            kernel.gcm_siv_open(schedule, hash_key, &mut counter, &mut self.hash.state[0], steps);
             data = rest;
         }
         while !data.is_empty() {

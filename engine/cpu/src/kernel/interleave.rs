@@ -1,6 +1,6 @@
 //! Scheduling of serial modes over several messages: which messages run together, and for how many blocks.
 
-use crate::kernel::Lane;
+use super::Lane;
 
 /// A message in progress.
 pub(crate) struct Slot {

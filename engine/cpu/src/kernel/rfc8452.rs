@@ -3,7 +3,7 @@
 
 use zeroize::Zeroizing;
 
-use crate::kernel::{Block, Kernel, Span};
+use super::{Block, Kernel, Span};
 
 /// Number of blocks that are prepared at once; they stay in the L1 cache.
 const CHUNK: usize = 64;

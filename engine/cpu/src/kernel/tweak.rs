@@ -1,6 +1,6 @@
 //! XTS tweaks: multiplication by alpha in GF(2^128), in constant time (IEEE 1619, 5.2).
 
-use crate::kernel::Block;
+use super::Block;
 
 /// The tweak of the next block. Both tweaks are little-endian numbers.
 #[inline(always)]

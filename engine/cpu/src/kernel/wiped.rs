@@ -4,7 +4,7 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{Ordering, compiler_fence};
 
-use crate::kernel::Block;
+use super::Block;
 
 /// N blocks, wiped on drop.
 #[derive(Clone)]

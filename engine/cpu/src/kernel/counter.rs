@@ -1,34 +1,6 @@
 //! Increments of counter blocks, for CTR and for GCM.
 
-use zeroize::Zeroize;
-
-use crate::kernel::Block;
-
-/// The counter of a GCM message.
-pub(crate) struct GcmCounter {
-    pub(crate) block: Block,
-    /// True if the counter was not derived with the hash key. Branches may depend on the counter only in this case.
-    #[cfg_attr(
-        not(target_arch = "x86_64"),
-        allow(dead_code, reason = "only the fused loops of x86-64 have such branches")
-    )]
-    pub(crate) is_public: bool,
-}
-
-impl GcmCounter {
-    /// Replaces the counter. An assignment would wipe the old one byte by byte first.
-    #[inline(always)]
-    pub(crate) fn set(&mut self, block: Block, is_public: bool) {
-        (self.block, self.is_public) = (block, is_public);
-    }
-}
-
-impl Drop for GcmCounter {
-    /// A counter that was derived with the hash key reveals the hash key.
-    fn drop(&mut self) {
-        self.block.zeroize();
-    }
-}
+use super::Block;
 
 /// A way to increment a counter block, which is a big-endian number.
 pub(crate) trait Counting {

@@ -12,53 +12,37 @@ use aws_lc_sys::{
     OPENSSL_cleanse,
 };
 use lockstep_core::backend::Cost;
-use lockstep_core::data::{Data, HostData};
 use lockstep_core::work::{AeadMessage, Operation, Status, Tag, Task};
-use lockstep_core::{Error, Key, KeySize, Result};
+use lockstep_core::{Key, KeySize, Result};
 
-use crate::device::{AnyKernel, CPU};
+use super::AWS_LC;
+use crate::host::{check_host, host};
 use crate::threads;
 
-/// The kernel `cpu/aws-lc`.
-pub(crate) struct AwsLc;
-
-impl AwsLc {
-    pub(crate) const NAME: &'static str = "cpu/aws-lc";
+/// The cost of an operation; `None` unless it is GCM.
+pub(super) fn cost(operation: Operation, key: KeySize) -> Option<Cost> {
+    match operation {
+        // With AVX-512, AWS-LC's rate is 22 GB/s, but there the kernel for 512 bits is faster. Without AVX-512, it is the
+        // rate stated here (example `fused_gcm`, Zen 5 with a restricted OPENSSL_ia32cap).
+        Operation::Fused(fused) if fused.is_gcm() => Some(Cost::new(200.0, 57.0 / key.rounds() as f64)),
+        _ => None,
+    }
 }
 
-impl AnyKernel for AwsLc {
-    fn cost(&self, operation: Operation, key: KeySize) -> Option<Cost> {
-        match operation {
-            // With AVX-512, AWS-LC's rate is 22 GB/s, but there the kernel for 512 bits is faster. Without AVX-512, it is the
-            // rate stated here (example `fused_gcm`, Zen 5 with a restricted OPENSSL_ia32cap).
-            Operation::Fused(fused) if fused.is_gcm() => Some(Cost::new(200.0, 57.0 / key.rounds() as f64)),
-            _ => None,
-        }
+/// Runs a task on at most this number of threads.
+pub(super) fn run(task: &mut Task<'_, '_>, threads: usize) -> Result<()> {
+    let operation = task.operation();
+    let Task::Fused(fused, messages) = task else { return Err(operation.unsupported_by(AWS_LC)) };
+    if !fused.is_gcm() {
+        return Err(operation.unsupported_by(AWS_LC));
     }
-
-    fn run(&self, task: &mut Task<'_, '_>, threads: usize) -> Result<()> {
-        let operation = task.operation();
-        let messages = match task {
-            Task::Fused(fused, messages) if fused.is_gcm() => &mut **messages,
-            _ => return Err(operation.unsupported_by(Self::NAME)),
-        };
-        for message in &*messages {
-            if let Data::Device { .. } | Data::Pinned { .. } | Data::Host(HostData::ReadOnly(_)) =
-                message.data
-            {
-                return Err(Error::OutOfReach {
-                    device: CPU,
-                    what: "data that are not in host memory".into(),
-                });
-            }
-        }
-        if let [message] = messages {
-            run_one(message.key.prepared(Context::full_tags), message);
-            return Ok(());
-        }
-        threads::spread_messages(messages, threads, &run_batch);
-        Ok(())
+    messages.iter().try_for_each(|message| check_host(&message.data, false))?;
+    if let [message] = &mut **messages {
+        run_one(message.key.prepared(Context::full_tags), message);
+        return Ok(());
     }
+    threads::spread_messages(messages, threads, &run_batch);
+    Ok(())
 }
 
 /// Processes messages one after another. The context of a key is cached only if several messages use it.
@@ -85,21 +69,14 @@ fn run_batch(messages: &mut [AeadMessage<'_>]) {
 }
 
 fn run_one(context: &Context, message: &mut AeadMessage<'_>) {
-    let Data::Host(data) = &mut message.data else { unreachable!("rejected by the caller") };
-    let (input, output, len) = match data {
-        HostData::InPlace(data) => (data.as_ptr(), data.as_mut_ptr(), data.len()),
-        HostData::Copy { from, to, .. } => {
-            assert_eq!(from.len(), to.len(), "HostData::copy has checked this");
-            (from.as_ptr(), to.as_mut_ptr(), from.len())
-        }
-        HostData::ReadOnly(_) => unreachable!("rejected by the caller"),
-    };
+    let span = host(&mut message.data).into_span();
+    let (input, output, len) = (span.src(), span.dst(), span.len());
     let done = match &mut message.tag {
         Tag::Write(tag) => {
             let mut full = [0; 16];
             let mut full_len = 0;
-            // SAFETY: input and output are valid for len bytes. The borrows in HostData guarantee that input and output are
-            // equal or disjoint. The other slices are valid for their lengths. The context is initialised.
+            // SAFETY: input and output are valid for len bytes, and they are equal or disjoint, as those of every span. The
+            // other slices are valid for their lengths. The context is initialised.
             let done = unsafe {
                 EVP_AEAD_CTX_seal_scatter(
                     context.as_ptr(),
@@ -155,7 +132,7 @@ fn run_one(context: &Context, message: &mut AeadMessage<'_>) {
         Tag::Expect(_) => Status::AuthenticationFailed,
     };
     if !done {
-        data.output().fill(0);
+        host(&mut message.data).output().fill(0);
         if let Tag::Write(tag) = &mut message.tag {
             // No partial result may remain. Sealing fails only on lengths that `lockstep-core` refuses.
             tag.fill(0);

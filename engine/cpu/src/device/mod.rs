@@ -1,21 +1,23 @@
 //! The processor as a device: its kernels, their costs, and the number of threads.
 
+#[cfg(feature = "aws-lc")]
+mod aws_lc;
+mod passes;
+mod serial;
+
 use std::sync::Arc;
 
-use lockstep_core::backend::{
-    Backend, Completion, Cost, Device, DeviceId, Discovery, KernelId, KernelInfo, Unit,
-};
+use lockstep_core::backend::{Backend, Completion, Cost, Device, DeviceId, Discovery, KernelId, KernelInfo};
 use lockstep_core::stack;
-use lockstep_core::work::{Operation, Pass, Task, Work};
+use lockstep_core::work::{Operation, Pass, Work};
 use lockstep_core::{KeySize, Result};
 
-use crate::aws_lc::AwsLc;
-use crate::inline::SingleStreamKernel;
-use crate::passes::Passes;
-use crate::soft::Soft;
+pub use crate::host::CPU;
+use crate::kernels::{self, AnyKernel, with_kernel};
+pub(crate) use passes::run;
 
-/// The identifier of the only device of this backend.
-pub const CPU: DeviceId = DeviceId { backend: "cpu", unit: Unit::Only };
+/// The name of the kernel that is not in the list of kernels: AWS-LC supplies only GCM of whole messages.
+pub(crate) const AWS_LC: &str = "cpu/aws-lc";
 
 /// Options of the CPU backend.
 #[derive(Debug, Clone, Default)]
@@ -47,20 +49,19 @@ impl Backend for CpuBackend {
     }
 }
 
-/// The object-safe interface of a kernel.
-pub(crate) trait AnyKernel: Send + Sync {
-    /// The cost of an operation; `None` if the kernel does not support it.
-    fn cost(&self, operation: Operation, key: KeySize) -> Option<Cost>;
-
-    /// Runs a task on at most `threads` threads. The task is passed by reference, because a copy that follows the stores of its
-    /// fields has to wait for them.
-    fn run(&self, task: &mut Task<'_, '_>, threads: usize) -> Result<()>;
+/// What runs the tasks of a kernel of this device.
+#[derive(Clone, Copy)]
+enum Runner {
+    Kernel(AnyKernel),
+    #[cfg(feature = "aws-lc")]
+    AwsLc,
 }
 
 /// The processor.
 pub struct Cpu {
     infos: Vec<KernelInfo>,
-    kernels: Vec<Option<Box<dyn AnyKernel>>>,
+    /// `None` for kernels that the processor cannot run.
+    runners: Vec<Option<Runner>>,
     threads: usize,
 }
 
@@ -69,39 +70,20 @@ impl Cpu {
     pub fn new(options: &CpuOptions) -> Self {
         let available = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = options.threads.unwrap_or_else(available).max(1);
-        let mut cpu = Cpu { infos: Vec::new(), kernels: Vec::new(), threads };
-        #[cfg(target_arch = "x86_64")]
-        {
-            use crate::x86::{AesNi, Vaes256, Vaes512};
-            cpu.add::<Vaes512>("AES on 512-bit vectors (VAES, AVX-512)", "no VAES with AVX-512");
-            cpu.add::<Vaes256>("AES on 256-bit vectors (VAES, AVX2)", "no VAES with AVX2");
-            cpu.add::<AesNi>("AES instructions (AES-NI)", "no AES-NI");
+        let mut cpu = Cpu { infos: Vec::new(), runners: Vec::new(), threads };
+        for (name, row, kernel) in kernels::all() {
+            let missing = kernel.is_none().then(|| format!("this processor has no {}", row.lacks));
+            let description = row.description;
+            cpu.infos.push(KernelInfo { name, description, constant_time: true, missing });
+            cpu.runners.push(kernel.map(Runner::Kernel));
         }
-        #[cfg(target_arch = "aarch64")]
-        cpu.add::<crate::armv8::Armv8>(
-            "AES instructions (Armv8 cryptography extension)",
-            "no AES instructions",
-        );
-        cpu.add::<Soft>("bitsliced, for any processor", "");
-        cpu.infos.push(KernelInfo {
-            name: AwsLc::NAME,
-            description: "AWS-LC's fused GCM",
-            constant_time: true,
-            missing: None,
-        });
-        cpu.kernels.push(Some(Box::new(AwsLc)));
+        #[cfg(feature = "aws-lc")]
+        {
+            let description = "AWS-LC's fused GCM";
+            cpu.infos.push(KernelInfo { name: AWS_LC, description, constant_time: true, missing: None });
+            cpu.runners.push(Some(Runner::AwsLc));
+        }
         cpu
-    }
-
-    fn add<K: SingleStreamKernel>(&mut self, description: &'static str, lacks: &str) {
-        let kernel = K::detect();
-        self.infos.push(KernelInfo {
-            name: K::NAME,
-            description,
-            constant_time: true,
-            missing: kernel.is_none().then(|| format!("this processor has {lacks}")),
-        });
-        self.kernels.push(kernel.map(|kernel| Box::new(Passes::new(kernel)) as Box<dyn AnyKernel>));
     }
 
     /// Maximum number of threads for one task.
@@ -109,8 +91,8 @@ impl Cpu {
         self.threads
     }
 
-    fn kernel(&self, id: KernelId) -> Option<&dyn AnyKernel> {
-        self.kernels.get(usize::from(id.0))?.as_deref()
+    fn runner(&self, id: KernelId) -> Option<Runner> {
+        *self.runners.get(usize::from(id.0))?
     }
 }
 
@@ -133,16 +115,26 @@ impl Device for Cpu {
     }
 
     fn cost(&self, kernel: KernelId, operation: Operation, key: KeySize) -> Option<Cost> {
-        self.kernel(kernel)?.cost(operation, key)
+        match self.runner(kernel)? {
+            Runner::Kernel(kernel) => passes::cost(kernel.row(), operation, key),
+            #[cfg(feature = "aws-lc")]
+            Runner::AwsLc => aws_lc::cost(operation, key),
+        }
     }
 
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, mut work: Work<'w, 'd>) -> Result<Completion<'w>> {
-        let Some(runner) = self.kernel(kernel) else {
+        let Some(runner) = self.runner(kernel) else {
             let name = self.infos.get(usize::from(kernel.0)).map_or("this processor", |info| info.name);
             return Err(work.task.operation().unsupported_by(name));
         };
         let operation = work.task.operation();
-        let outcome = runner.run(&mut work.task, self.threads);
+        // The task is passed by reference, because a copy that follows the stores of its fields has to wait for them.
+        let (task, threads) = (&mut work.task, self.threads);
+        let outcome = match runner {
+            Runner::Kernel(kernel) => with_kernel!(kernel, kernel => run(kernel, task, threads)),
+            #[cfg(feature = "aws-lc")]
+            Runner::AwsLc => aws_lc::run(task, threads),
+        };
         wipe_stack_of(operation);
         outcome.map(|()| Completion::Done)
     }

@@ -1,0 +1,402 @@
+//! The trait that every CPU kernel implements, and what all kernels share.
+//!
+//! A kernel is a small token. The only constructor is `detect`, which checks that the processor has the instructions of the
+//! kernel, so a token proves that the code may run. Kernels are single-threaded and handle neither messages nor padding.
+//!
+//! | file | content |
+//! |---|---|
+//! | `prepared` | the round keys and hash keys that a [`Key`](lockstep_core::Key) caches for a kernel |
+//! | `gcm`, `ocb` | the state of a GCM or OCB3 message that a kernel's loops read and advance |
+//! | `rfc8452` | POLYVAL and the counter mode of GCM-SIV by GHASH and ECB |
+//! | `single_stream`, `interleave` | serial modes of one message; scheduling of several messages |
+//! | `counter`, `tweak` | sequences of counter blocks and of XTS tweaks |
+//! | `partial` | blocks of less than 16 bytes |
+//! | `wiped`, `boxed` | secret blocks that are wiped on drop; fallible allocation |
+
+pub(crate) mod boxed;
+pub(crate) mod counter;
+pub(crate) mod gcm;
+pub(crate) mod interleave;
+pub(crate) mod ocb;
+pub(crate) mod partial;
+pub(crate) mod prepared;
+pub(crate) mod rfc8452;
+pub(crate) mod single_stream;
+pub(crate) mod tweak;
+pub(crate) mod wiped;
+
+use std::marker::PhantomData;
+
+pub use lockstep_core::data::Span;
+pub use lockstep_core::key::Block;
+
+pub use gcm::{GcmCounter, Powers, Progress};
+pub use ocb::{OcbKey, OcbState};
+use wiped::Wiped;
+
+/// The largest number of messages in one step of a serial pass.
+pub const LANES: usize = 16;
+
+/// One message of a serial pass: key, chaining register and data.
+pub struct Lane<'a, S> {
+    /// The expanded key of this message.
+    pub schedule: &'a S,
+    /// The chaining register. It holds the IV before the first call and, after a call, the value from which the next call
+    /// continues.
+    pub register: &'a mut Block,
+    /// Whole blocks.
+    pub data: Span<'a>,
+}
+
+mod listed {
+    /// A kernel of the list in `kernels`, which implements this trait for it: a kernel that is not listed does not compile.
+    pub trait Listed {}
+}
+pub(crate) use listed::Listed;
+
+/// States that the keys of a kernel can be written directly to their place: zeros are a valid kernel, schedule and hash key, which
+/// own no memory and hold no key. In addition, [`Kernel::gcm_key_into`], [`Kernel::hash_key_into`], [`Kernel::copy_schedule`] and
+/// [`Kernel::ensure_powers`] leave no copy of a key on the stack.
+pub struct InPlace<K>(PhantomData<K>);
+
+impl<K: Kernel> InPlace<K> {
+    /// # Safety
+    /// The statement of the type holds.
+    pub(crate) const unsafe fn new() -> Self {
+        InPlace(PhantomData)
+    }
+}
+
+/// The block cipher and the passes on one instruction set.
+///
+/// Unless stated otherwise, data are whole blocks (a multiple of 16 bytes) of any alignment, in place or not. Chaining registers
+/// and counters are updated, so that the next call continues the message. Calls on data of one message do not allocate memory.
+pub trait Kernel: Listed + Copy + Send + Sync + 'static {
+    /// Round keys for both directions in the format of this kernel; zeroed on drop.
+    type Schedule: Send + Sync + 'static;
+
+    /// A GHASH key (powers of H in the format of this kernel); zeroed on drop.
+    type HashKey: Send + Sync + 'static;
+
+    /// The name by which users select the kernel, such as `cpu/vaes512`.
+    const NAME: &'static str;
+
+    /// The kernel, or `None` if this processor lacks its instructions.
+    fn detect() -> Option<Self>;
+
+    // Keys.
+
+    /// Expands a key of 16, 24 or 32 bytes, in constant time.
+    fn expand(self, key: &[u8]) -> Self::Schedule;
+
+    /// Like [`Kernel::expand`], but `None` if memory cannot be allocated.
+    fn try_expand(self, key: &[u8]) -> Option<Self::Schedule> {
+        Some(self.expand(key))
+    }
+
+    /// A copy of a schedule; `None` if memory cannot be allocated.
+    fn duplicate(self, key: &Self::Schedule) -> Option<Self::Schedule>;
+
+    /// Replaces a schedule by the schedule of another key. Returns false and changes nothing if memory cannot be allocated.
+    fn expand_into(self, key: &[u8], place: &mut Self::Schedule) -> bool {
+        self.try_expand(key).map(|schedule| *place = schedule).is_some()
+    }
+
+    /// Prepares the hash key H (SP 800-38D, 6.3).
+    fn hash_key(self, h: &Block) -> Self::HashKey;
+
+    /// Like [`Kernel::hash_key`], but `None` if memory cannot be allocated.
+    fn try_hash_key(self, h: &Block) -> Option<Self::HashKey> {
+        Some(self.hash_key(h))
+    }
+
+    /// Replaces a hash key. Returns false and changes nothing if memory cannot be allocated. Call [`Kernel::ensure_powers`] before
+    /// hashing.
+    fn hash_key_into(self, h: &Block, place: &mut Self::HashKey) -> bool {
+        self.try_hash_key(h).map(|key| *place = key).is_some()
+    }
+
+    /// Computes the powers of H that a call on `blocks` blocks needs. Short messages need few of them.
+    fn ensure_powers(self, _key: &mut Self::HashKey, _blocks: usize) {}
+
+    /// Prepares a POLYVAL key (RFC 8452, section 3), for [`polyval`](Kernel::polyval) only.
+    fn polyval_key(self, h: &Block) -> Self::HashKey {
+        self.hash_key(&rfc8452::ghash_key_of_polyval_key(h))
+    }
+
+    /// A schedule and a hash key to be replaced by [`Kernel::expand_each`] and [`Kernel::hash_keys_into`].
+    fn blank(self) -> (Self::Schedule, Self::HashKey) {
+        (self.expand(&[0; 16]), self.hash_key(&[0; 16]))
+    }
+
+    /// Replaces schedules by the schedules of other keys, one for each place, for encryption only.
+    fn expand_each(self, keys: &[&[u8]], places: &mut [Self::Schedule]) {
+        keys.iter().zip(places).for_each(|(key, place)| *place = self.expand(key));
+    }
+
+    /// Computes the hash key of each H in `h`, and stores it at the same index of `places`. Call [`Kernel::ensure_powers`] before
+    /// hashing.
+    fn hash_keys_into(self, h: &[Block], places: &mut [Self::HashKey]) {
+        h.iter().zip(places).for_each(|(h, place)| *place = self.hash_key(h));
+    }
+
+    /// Replaces a schedule, for encryption only, and the hash key by those of another AES key. Returns false if memory cannot be
+    /// allocated; the schedule and the hash key must not be used then.
+    fn gcm_key_into(self, key: &[u8], schedule: &mut Self::Schedule, hash_key: &mut Self::HashKey) -> bool {
+        let mut h = Wiped::<1>::zero();
+        if !self.expand_into(key, schedule) {
+            return false;
+        }
+        self.encrypt_block(schedule, &mut h[0]);
+        self.hash_key_into(&h[0], hash_key)
+    }
+
+    /// `Some` if keys can be written directly to their place.
+    const IN_PLACE: Option<InPlace<Self>> = None;
+
+    /// Copies a schedule to a place, if [`Kernel::IN_PLACE`] is `Some`.
+    fn copy_schedule(self, _schedule: &Self::Schedule, _place: &mut Self::Schedule) {
+        unreachable!("keys cannot be written to their place")
+    }
+
+    // Parallel passes.
+
+    /// ECB encryption (SP 800-38A, 6.1).
+    fn ecb_encrypt(self, key: &Self::Schedule, data: Span<'_>);
+
+    /// ECB decryption.
+    fn ecb_decrypt(self, key: &Self::Schedule, data: Span<'_>);
+
+    /// CTR with a 128-bit big-endian counter that wraps (SP 800-38A, 6.5). The data have any length; the counter is
+    /// increased by the number of blocks, including a partial one.
+    fn ctr(self, key: &Self::Schedule, counter: &mut Block, data: Span<'_>);
+
+    /// CTR that increments only the last 32 bits (GCM's inc32, SP 800-38D, 6.2). Any length.
+    fn ctr32(self, key: &Self::Schedule, counter: &mut Block, data: Span<'_>);
+
+    /// CTR that increments the first 32 bits, as a little-endian number (GCM-SIV, RFC 8452, section 4). Any length.
+    fn ctr_little32(self, key: &Self::Schedule, counter: &mut Block, data: Span<'_>) {
+        rfc8452::ctr_by_ecb(self, key, counter, data);
+    }
+
+    /// CBC decryption (SP 800-38A, 6.2).
+    fn cbc_decrypt(self, key: &Self::Schedule, iv: &mut Block, data: Span<'_>);
+
+    /// CFB128 decryption (SP 800-38A, 6.3).
+    fn cfb128_decrypt(self, key: &Self::Schedule, iv: &mut Block, data: Span<'_>);
+
+    /// XTS encryption of whole blocks (SP 800-38E; IEEE 1619, 5.3) under the data key. `tweak` is the encrypted tweak
+    /// of the first block; it is multiplied by alpha for each block.
+    fn xts_encrypt(self, key: &Self::Schedule, tweak: &mut Block, data: Span<'_>);
+
+    /// XTS decryption of whole blocks.
+    fn xts_decrypt(self, key: &Self::Schedule, tweak: &mut Block, data: Span<'_>);
+
+    /// XTS of the whole blocks of a data unit, from the start of the unit. `number` is the number of the unit; `after` is
+    /// set to the tweak of the block that follows the data. Both keys have the same size.
+    fn xts_unit(
+        self,
+        key: &Self::Schedule,
+        tweak_key: &Self::Schedule,
+        encrypts: bool,
+        number: &Block,
+        after: Option<&mut Block>,
+        data: Span<'_>,
+    ) {
+        xts_unit_by_passes(self, key, tweak_key, encrypts, number, after, data);
+    }
+
+    /// Folds whole blocks into a GHASH state (SP 800-38D, 6.4).
+    fn ghash(self, key: &Self::HashKey, state: &mut Block, data: &[u8]);
+
+    /// Adds whole blocks to a POLYVAL state (RFC 8452, section 3).
+    fn polyval(self, key: &Self::HashKey, state: &mut Block, data: &[u8]) {
+        rfc8452::polyval_by_ghash(self, key, state, data);
+    }
+
+    /// OCB3 of whole blocks (RFC 7253, sections 4.2 and 4.3), from the state before them.
+    fn ocb(
+        self,
+        schedule: &Self::Schedule,
+        key: &OcbKey,
+        state: &mut OcbState,
+        encrypts: bool,
+        data: Span<'_>,
+    ) {
+        ocb::by_ecb(self, schedule, key, state, encrypts, data);
+    }
+
+    // CTR and GHASH in one loop.
+
+    /// The length of the data of [`Kernel::gcm`] is a multiple of this number of bytes. The number is 0 if the kernel has no fused
+    /// loop.
+    const GCM_STEP: usize = 0;
+
+    /// Number of bytes from which [`Kernel::gcm`] is faster than [`Kernel::gcm_short`] if the powers of H have not been computed;
+    /// at least [`Kernel::GCM_STEP`].
+    const GCM_FROM: usize = Self::GCM_STEP;
+
+    /// GCM's CTR (with a 32-bit counter) and GHASH of the ciphertext in one loop. The data are whole steps of
+    /// [`Kernel::GCM_STEP`] bytes. [`Kernel::ensure_powers`] has been called for the blocks of a step.
+    fn gcm(
+        self,
+        _key: &Self::Schedule,
+        _hash_key: &Self::HashKey,
+        _encrypts: bool,
+        _counter: &mut GcmCounter,
+        _state: &mut Block,
+        _data: Span<'_>,
+    ) {
+        unreachable!("GCM_STEP is 0")
+    }
+
+    /// True if the kernel has [`Kernel::gcm_short`] and [`Kernel::gcm_tag`].
+    const HAS_SHORT_GCM: bool = false;
+
+    /// CTR (with a 32-bit counter) of whole blocks, and GHASH of the waiting blocks and of the ciphertext, for short data.
+    fn gcm_short(
+        self,
+        _key: &Self::Schedule,
+        _powers: Powers<'_, Self::HashKey>,
+        _progress: Progress<'_>,
+        _encrypts: bool,
+        _data: Span<'_>,
+    ) {
+        unreachable!("HAS_SHORT_GCM is false")
+    }
+
+    /// The tag of a message: GHASH of `before`, which are at most seven blocks, and of the lengths of additional data and data
+    /// in bits, XORed with `mask`.
+    fn gcm_tag(
+        self,
+        _powers: Powers<'_, Self::HashKey>,
+        _state: &Block,
+        _before: &[u8],
+        _lengths: [u64; 2],
+        _mask: &Block,
+    ) -> Block {
+        unreachable!("HAS_SHORT_GCM is false")
+    }
+
+    /// The length of the data of [`Kernel::gcm_siv_open`] and [`Kernel::gcm_siv_seal`] is a multiple of this number of bytes. The
+    /// number is 0 if the kernel has no fused loops for GCM-SIV.
+    const GCM_SIV_STEP: usize = 0;
+
+    /// CTR with a little-endian counter and POLYVAL of the output, in one loop: opening of GCM-SIV. The conditions are those of
+    /// [`Kernel::gcm`].
+    fn gcm_siv_open(
+        self,
+        _key: &Self::Schedule,
+        _hash_key: &Self::HashKey,
+        _counter: &mut Block,
+        _state: &mut Block,
+        _data: Span<'_>,
+    ) {
+        unreachable!("GCM_SIV_STEP is 0")
+    }
+
+    /// CTR with a little-endian counter over the data of one message, and POLYVAL of the text of another message, which has the
+    /// same length, in one loop: sealing of GCM-SIV. The conditions are those of [`Kernel::gcm`].
+    fn gcm_siv_seal(
+        self,
+        _key: &Self::Schedule,
+        _counter: &mut Block,
+        _data: Span<'_>,
+        _hash_key: &Self::HashKey,
+        _state: &mut Block,
+        _text: &[u8],
+    ) {
+        unreachable!("GCM_SIV_STEP is 0")
+    }
+
+    // Several messages.
+
+    /// CBC encryption (SP 800-38A, 6.2) of any number of independent messages, interleaved.
+    fn cbc_encrypt(self, lanes: &mut [Lane<'_, Self::Schedule>]);
+
+    /// Encrypts `blocks[i]` under `keys[i]`, interleaved. This is one step of the serial modes other than CBC. The slices
+    /// have the same length, at most [`LANES`].
+    fn encrypt_each(self, keys: &[&Self::Schedule], blocks: &mut [Block]);
+
+    /// Decrypts `blocks[i]` under `keys[i]`, interleaved (PCBC decryption is serial).
+    fn decrypt_each(self, keys: &[&Self::Schedule], blocks: &mut [Block]);
+
+    // Serial modes of one message.
+
+    /// Encrypts one block.
+    fn encrypt_block(self, key: &Self::Schedule, block: &mut Block);
+
+    /// CBC encryption (SP 800-38A, 6.2) of one message.
+    fn cbc_encrypt_single(self, key: &Self::Schedule, iv: &mut Block, data: Span<'_>) {
+        single_stream::cbc_encrypt(iv, data, |block| encrypt_number(self, key, block));
+    }
+
+    /// CFB128 encryption (SP 800-38A, 6.3).
+    fn cfb128_encrypt(self, key: &Self::Schedule, iv: &mut Block, data: Span<'_>) {
+        single_stream::cfb128_encrypt(iv, data, |block| encrypt_number(self, key, block));
+    }
+
+    /// CFB8 encryption of any length.
+    fn cfb8_encrypt(self, key: &Self::Schedule, iv: &mut Block, data: Span<'_>) {
+        single_stream::cfb8::<true>(iv, data, |block| first_byte(self, key, block));
+    }
+
+    /// CFB8 decryption of any length.
+    fn cfb8_decrypt(self, key: &Self::Schedule, iv: &mut Block, data: Span<'_>) {
+        single_stream::cfb8::<false>(iv, data, |block| first_byte(self, key, block));
+    }
+
+    /// CFB1 encryption of `bits` bits.
+    fn cfb1_encrypt(self, key: &Self::Schedule, register: &mut Block, data: Span<'_>, bits: usize) {
+        single_stream::cfb1::<true>(register, data, bits, |block| first_byte(self, key, block));
+    }
+
+    /// CFB1 decryption of `bits` bits.
+    fn cfb1_decrypt(self, key: &Self::Schedule, register: &mut Block, data: Span<'_>, bits: usize) {
+        single_stream::cfb1::<false>(register, data, bits, |block| first_byte(self, key, block));
+    }
+
+    /// OFB (SP 800-38A, 6.4).
+    fn ofb(self, key: &Self::Schedule, iv: &mut Block, data: Span<'_>) {
+        single_stream::ofb(iv, data, |block| encrypt_number(self, key, block));
+    }
+
+    /// CBC-MAC, without padding.
+    fn cbc_mac(self, key: &Self::Schedule, state: &mut Block, data: &[u8]) {
+        single_stream::cbc_mac(state, data, |block| encrypt_number(self, key, block));
+    }
+}
+
+/// Implements [`Kernel::xts_unit`] with the XTS passes of the kernel.
+pub(crate) fn xts_unit_by_passes<K: Kernel>(
+    kernel: K,
+    key: &K::Schedule,
+    tweak_key: &K::Schedule,
+    encrypts: bool,
+    number: &Block,
+    after: Option<&mut Block>,
+    data: Span<'_>,
+) {
+    let mut tweak = *number;
+    kernel.encrypt_block(tweak_key, &mut tweak);
+    if encrypts {
+        kernel.xts_encrypt(key, &mut tweak, data);
+    } else {
+        kernel.xts_decrypt(key, &mut tweak, data);
+    }
+    if let Some(after) = after {
+        *after = tweak;
+    }
+}
+
+/// Encrypts a block given as a big-endian number.
+fn encrypt_number<K: Kernel>(kernel: K, key: &K::Schedule, block: u128) -> u128 {
+    let mut block = block.to_be_bytes();
+    kernel.encrypt_block(key, &mut block);
+    u128::from_be_bytes(block)
+}
+
+/// The first byte of an encrypted block.
+fn first_byte<K: Kernel>(kernel: K, key: &K::Schedule, block: u128) -> u8 {
+    (encrypt_number(kernel, key, block) >> 120) as u8
+}

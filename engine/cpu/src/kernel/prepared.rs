@@ -1,0 +1,39 @@
+//! The expanded forms that a [`Key`] caches for a kernel.
+
+use lockstep_core::key::Key;
+use zeroize::Zeroizing;
+
+use super::Kernel;
+
+/// The GHASH key of an AES key, in the format of one kernel.
+struct HashForm<K: Kernel>(K::HashKey);
+
+pub(crate) fn schedule<K: Kernel>(kernel: K, key: &Key) -> &K::Schedule {
+    key.prepared(|key| kernel.expand(key.bytes()))
+}
+
+/// The hash key of an AES key with all powers.
+pub(crate) fn hash_key<K: Kernel>(kernel: K, key: &Key) -> &K::HashKey {
+    let form = key.prepared(|key| {
+        let mut h = Zeroizing::new([[0u8; 16]]);
+        kernel.encrypt_each(&[schedule(kernel, key)], &mut *h);
+        HashForm::<K>(kernel.hash_key(&h[0]))
+    });
+    &form.0
+}
+
+/// A POLYVAL key, in the format of one kernel.
+struct PolyvalForm<K: Kernel>(K::HashKey);
+
+pub(crate) fn polyval_key<K: Kernel>(kernel: K, key: &Key) -> &K::HashKey {
+    let form = key.prepared(|key| {
+        let h = Zeroizing::new(key.bytes().try_into().expect("checked by the caller"));
+        PolyvalForm::<K>(kernel.polyval_key(&h))
+    });
+    &form.0
+}
+
+/// True if the forms of [`schedule`] and [`hash_key`] have been made.
+pub(crate) fn is_prepared<K: Kernel>(key: &Key) -> bool {
+    key.already_prepared::<HashForm<K>>().is_some()
+}

@@ -1,0 +1,411 @@
+//! GCM on a kernel (SP 800-38D, 7.1 and 7.2): the state of a message, which arrives at once or in pieces, and batches of messages.
+//! This is the only place of this crate that assembles GCM from CTR and GHASH.
+//!
+//! A key that several messages of a batch use is expanded once and cached with all its powers of H. Keys that only one message uses
+//! are expanded in groups, in memory that is reused: the expansions of a group run interleaved, and so do the encryptions of its
+//! single blocks.
+
+use lockstep_core::gcm::lengths_block;
+use lockstep_core::key::Key;
+use lockstep_core::work::{AeadMessage, Tag};
+
+use super::hash::{Hash, MessageKey, PENDING};
+use super::{finish, nonce};
+use crate::host::host;
+use crate::kernel::partial;
+use crate::kernel::prepared::{hash_key, is_prepared, schedule};
+use crate::kernel::wiped::Wiped;
+use crate::kernel::{Block, GcmCounter, Kernel, LANES, Powers, Progress, Span};
+
+/// Number of bytes that one call of CTR and one call of GHASH process; they stay in the L1 cache.
+pub(super) const CHUNK: usize = 16 << 10;
+
+/// Number of steps of the shortest data for which the fused loop is used if all powers of H have been computed.
+pub(crate) const SHORTEST_FUSED: usize = 2;
+
+/// A CTR function that the caller supplies, for whole blocks.
+pub(crate) type Ctr32<'a> = &'a mut dyn FnMut(&mut Block, Span<'_>);
+
+/// Indices of [`State::encrypted`]. The mask comes first, because J0 precedes the first counter.
+const MASK: usize = 0;
+const KEYSTREAM: usize = 1;
+
+/// The state of a message. The caller checks the order of calls and the limits on lengths.
+pub(crate) struct State {
+    /// GHASH of additional data and ciphertext.
+    hash: Hash<true>,
+    counter: GcmCounter,
+    /// True if `counter` is J0 and the mask has not been computed.
+    lacks_mask: bool,
+    /// The encrypted J0, which is XORed with the hash to give the tag; and the keystream of the incomplete block, if it is a
+    /// block of data.
+    encrypted: Wiped<2>,
+}
+
+impl State {
+    /// The state before the first message.
+    #[inline]
+    pub(crate) fn idle() -> State {
+        let counter = GcmCounter { block: [0; 16], is_public: false };
+        State { hash: Hash::new(), counter, lacks_mask: false, encrypted: Wiped::zero() }
+    }
+
+    /// Replaces this state by a copy of another. Secrets are copied to their final place only.
+    #[inline]
+    pub(crate) fn copy_from(&mut self, other: &State) {
+        let State { hash, counter, lacks_mask, encrypted } = other;
+        self.hash.copy_from(hash);
+        self.encrypted.copy_from_slice(&encrypted[..]);
+        self.counter.set(counter.block, counter.is_public);
+        self.lacks_mask = *lacks_mask;
+    }
+
+    /// Starts a message. J0 is encrypted later, together with the first data.
+    #[inline]
+    pub(crate) fn start<K: Kernel>(&mut self, mut key: MessageKey<'_, K>, iv: &[u8]) {
+        self.hash.clear();
+        if let Ok(nonce) = <&[u8; 12]>::try_from(iv) {
+            self.counter.set(counter_block(nonce, 1), true);
+        } else {
+            self.hash.absorb(&mut key, iv);
+            self.hash.pad();
+            let lengths = (8 * iv.len() as u128).to_be_bytes();
+            self.counter.set(*self.hash.finish(&mut key, &lengths), false);
+            self.hash.clear();
+        }
+        self.lacks_mask = true;
+    }
+
+    /// Computes the mask if it is missing.
+    #[inline]
+    fn ensure_mask<K: Kernel>(&mut self, key: &MessageKey<'_, K>) {
+        if std::mem::take(&mut self.lacks_mask) {
+            let mask = &mut self.encrypted[MASK];
+            *mask = [0; 16];
+            key.kernel.ctr32(key.schedule, &mut self.counter.block, Span::in_place(mask));
+        }
+    }
+
+    /// Computes the keystream of a block, and the mask if it is missing.
+    #[inline]
+    fn next_keystream<K: Kernel>(&mut self, key: &MessageKey<'_, K>) {
+        let first = if std::mem::take(&mut self.lacks_mask) { MASK } else { KEYSTREAM };
+        let blocks = &mut self.encrypted[first..];
+        blocks.fill([0; 16]);
+        key.kernel.ctr32(key.schedule, &mut self.counter.block, Span::in_place(blocks.as_flattened_mut()));
+    }
+
+    /// Starts a message with a nonce of 12 bytes, whose mask (the encrypted J0) is known.
+    #[inline]
+    pub(crate) fn start_masked(&mut self, nonce: &[u8; 12], mask: &Block) {
+        self.hash.clear();
+        self.counter.set(counter_block(nonce, 2), true);
+        self.encrypted[MASK] = *mask;
+        self.lacks_mask = false;
+    }
+
+    /// Adds additional data.
+    #[inline]
+    pub(crate) fn aad<K: Kernel>(&mut self, key: &mut MessageKey<'_, K>, aad: &[u8]) {
+        self.hash.absorb(key, aad);
+    }
+
+    /// Ends the additional data.
+    #[inline]
+    pub(crate) fn end_aad(&mut self) {
+        self.hash.pad();
+    }
+
+    /// Encrypts or decrypts bytes of the incomplete block. The bytes must fit in the rest of the block.
+    #[inline]
+    fn partial_block(&mut self, encrypt: bool, data: Span<'_>) {
+        let len = data.len();
+        let keystream = u128::from_le_bytes(self.encrypted[KEYSTREAM]) >> (8 * (self.hash.len() % 16));
+        // SAFETY: the span is valid for reads and writes of its length, which is at most 16. There is room for 16 bytes after
+        // the pending ones.
+        unsafe {
+            let text = partial::load(data.src(), len);
+            let result = text ^ keystream;
+            partial::store(result, data.dst(), len);
+            self.hash.append_number(if encrypt { result } else { text }, len);
+        }
+    }
+
+    /// Encrypts or decrypts at most one block with the keystream of the next block.
+    #[inline]
+    fn last_block<K: Kernel>(&mut self, key: &mut MessageKey<'_, K>, encrypt: bool, data: Span<'_>) {
+        if self.hash.len() == PENDING {
+            self.hash.flush(key);
+        }
+        self.partial_block(encrypt, data);
+    }
+
+    /// Encrypts or decrypts at most one block, which are all data of the message. `keystream` is the encrypted counter. The
+    /// additional data have been padded.
+    #[inline]
+    fn only_block<K: Kernel>(
+        &mut self,
+        key: &mut MessageKey<'_, K>,
+        keystream: &Block,
+        encrypt: bool,
+        data: Span<'_>,
+    ) {
+        self.encrypted[KEYSTREAM] = *keystream;
+        self.last_block(key, encrypt, data);
+    }
+
+    /// Encrypts or decrypts data.
+    #[inline(always)]
+    pub(crate) fn update<K: Kernel>(
+        &mut self,
+        key: &mut MessageKey<'_, K>,
+        encrypt: bool,
+        mut data: Span<'_>,
+        ctr32: Option<Ctr32<'_>>,
+    ) {
+        if !self.hash.len().is_multiple_of(16) {
+            let at = data.len().min(16 - self.hash.len() % 16);
+            let (head, rest) = data.split_at(at);
+            self.partial_block(encrypt, head);
+            data = rest;
+        }
+        if ctr32.is_some() {
+            return self.update_by_passes(key, encrypt, data, ctr32);
+        }
+        if K::GCM_STEP > 0 {
+            data = self.update_by_steps(key, encrypt, data);
+        }
+        if !K::HAS_SHORT_GCM {
+            return self.update_by_passes(key, encrypt, data, None);
+        }
+        // A single block waits to be hashed with the block of lengths.
+        if data.len() > 16 {
+            let at = data.len() & !15;
+            let (blocks, rest) = data.split_at(at);
+            let (before, hash) = self.hash.take();
+            let progress = Progress {
+                mask: std::mem::take(&mut self.lacks_mask).then_some(&mut self.encrypted[MASK]),
+                counter: &mut self.counter.block,
+                hash,
+                before,
+            };
+            key.kernel.gcm_short(key.schedule, key.powers.reborrow(), progress, encrypt, blocks);
+            data = rest;
+        }
+        if !data.is_empty() {
+            self.next_keystream(key);
+            self.last_block(key, encrypt, data);
+        }
+    }
+
+    /// Encrypts or decrypts data by the fused loop of the kernel, if they are long enough. Returns the rest.
+    #[inline(always)]
+    fn update_by_steps<'d, K: Kernel>(
+        &mut self,
+        key: &mut MessageKey<'_, K>,
+        encrypt: bool,
+        data: Span<'d>,
+    ) -> Span<'d> {
+        let from = match key.powers {
+            Powers::All(_) => SHORTEST_FUSED * K::GCM_STEP,
+            Powers::Some(_) => K::GCM_FROM,
+        };
+        if data.len() < from {
+            return data;
+        }
+        self.ensure_mask(key);
+        let at = data.len() / K::GCM_STEP * K::GCM_STEP;
+        let (steps, rest) = data.split_at(at);
+        self.hash.flush(key);
+        let (kernel, schedule) = (key.kernel, key.schedule);
+        let hash_key = key.hash_key(K::GCM_STEP / 16);
+        kernel.gcm(schedule, hash_key, encrypt, &mut self.counter, &mut self.hash.state[0], steps);
+        rest
+    }
+
+    /// Encrypts or decrypts data by CTR and GHASH, without a loop that does both. The last block is complete.
+    fn update_by_passes<K: Kernel>(
+        &mut self,
+        key: &mut MessageKey<'_, K>,
+        encrypt: bool,
+        mut data: Span<'_>,
+        mut ctr32: Option<Ctr32<'_>>,
+    ) {
+        self.ensure_mask(key);
+        while data.len() >= 16 {
+            let at = (data.len() & !15).min(CHUNK);
+            let (blocks, rest) = data.split_at(at);
+            let (src, dst) = (blocks.src(), blocks.dst());
+            if !encrypt {
+                // SAFETY: the span is valid for reads of its length, and nothing writes to it during the call.
+                let ciphertext = unsafe { std::slice::from_raw_parts(src, at) };
+                self.hash.absorb(key, ciphertext);
+            }
+            match &mut ctr32 {
+                Some(ctr32) => ctr32(&mut self.counter.block, blocks),
+                None => key.kernel.ctr32(key.schedule, &mut self.counter.block, blocks),
+            }
+            if encrypt {
+                // SAFETY: the span is valid for its length and was written by CTR; nothing else writes to it.
+                let ciphertext = unsafe { std::slice::from_raw_parts(dst, at) };
+                self.hash.absorb(key, ciphertext);
+            }
+            data = rest;
+        }
+        if !data.is_empty() {
+            match &mut ctr32 {
+                Some(ctr32) => {
+                    let keystream = &mut self.encrypted[KEYSTREAM];
+                    *keystream = [0; 16];
+                    ctr32(&mut self.counter.block, Span::in_place(keystream));
+                }
+                None => self.next_keystream(key),
+            }
+            self.last_block(key, encrypt, data);
+        }
+    }
+
+    /// The tag; `aad` and `data` are the lengths in bytes.
+    #[inline]
+    pub(crate) fn tag<K: Kernel>(&mut self, key: &mut MessageKey<'_, K>, aad: u64, data: u64) -> Block {
+        self.ensure_mask(key);
+        self.hash.pad();
+        let mask = &self.encrypted[MASK];
+        if K::HAS_SHORT_GCM {
+            let (before, hash) = self.hash.take();
+            return key.kernel.gcm_tag(key.powers.reborrow(), hash, before, [8 * aad, 8 * data], mask);
+        }
+        let hash = self.hash.finish(key, &lengths_block(aad, data));
+        (u128::from_ne_bytes(*hash) ^ u128::from_ne_bytes(*mask)).to_ne_bytes()
+    }
+}
+
+/// The counter block of a nonce. It is built in registers, because stores of parts of a block are not forwarded to a load of
+/// the whole block.
+#[inline(always)]
+pub(crate) fn counter_block(nonce: &[u8; 12], number: u32) -> Block {
+    // SAFETY: the nonce has 12 bytes.
+    let nonce = unsafe { partial::load(nonce.as_ptr(), 12) };
+    (nonce | u128::from(number.swap_bytes()) << 96).to_le_bytes()
+}
+
+/// Number of keys of a group.
+const GROUP: usize = LANES / 2;
+
+/// Expands a key that several messages of a batch use.
+pub(super) fn prepare<K: Kernel>(kernel: K, key: &Key) {
+    hash_key(kernel, key);
+}
+
+/// Processes messages one after another, or in groups if each has its own key.
+pub(super) fn run<K: Kernel>(kernel: K, mut messages: &mut [AeadMessage<'_>]) {
+    if let [message] = messages {
+        return cached(kernel, &mut State::idle(), message);
+    }
+    let mut places = Places { schedules: Vec::new(), hash_keys: Vec::new(), state: State::idle() };
+    while !messages.is_empty() {
+        let once = messages.iter().enumerate().take(GROUP).take_while(|(i, message)| {
+            let is_next = messages.get(i + 1).is_some_and(|next| std::ptr::eq(next.key, message.key));
+            !is_next && !is_prepared::<K>(message.key)
+        });
+        let group = once.count();
+        if group > 0 {
+            run_group(kernel, &mut places, &mut messages[..group]);
+            messages = &mut messages[group..];
+            continue;
+        }
+        let key = messages[0].key;
+        let same = messages.iter().take_while(|message| std::ptr::eq(message.key, key)).count();
+        messages[..same].iter_mut().for_each(|message| cached(kernel, &mut places.state, message));
+        messages = &mut messages[same..];
+    }
+}
+
+/// Processes a message whose key is expanded already or will be used again.
+fn cached<K: Kernel>(kernel: K, state: &mut State, message: &mut AeadMessage<'_>) {
+    let schedule = schedule(kernel, message.key);
+    let key = MessageKey { kernel, schedule, powers: Powers::All(hash_key(kernel, message.key)) };
+    let mut mask = Wiped::<1>::zero();
+    mask[0] = counter_block(nonce(message), 1);
+    kernel.encrypt_block(schedule, &mut mask[0]);
+    run_one(key, state, &mask[0], None, message);
+}
+
+/// Memory for the expanded keys of a group; its content is wiped on drop.
+struct Places<K: Kernel> {
+    schedules: Vec<K::Schedule>,
+    hash_keys: Vec<K::HashKey>,
+    /// The state of the current message.
+    state: State,
+}
+
+impl<K: Kernel> Places<K> {
+    /// Makes room for a number of keys, at most [`GROUP`].
+    fn reserve(&mut self, kernel: K, keys: usize) {
+        // The memory never moves, so that no copy of a key is left behind.
+        self.schedules.reserve_exact(GROUP - self.schedules.len());
+        self.hash_keys.reserve_exact(GROUP - self.hash_keys.len());
+        while self.schedules.len() < keys {
+            let (schedule, hash_key) = kernel.blank();
+            self.schedules.push(schedule);
+            self.hash_keys.push(hash_key);
+        }
+    }
+}
+
+/// Processes messages that each have their own key, at most [`GROUP`].
+fn run_group<K: Kernel>(kernel: K, places: &mut Places<K>, messages: &mut [AeadMessage<'_>]) {
+    let count = messages.len();
+    places.reserve(kernel, count);
+    let keys: [&[u8]; GROUP] = std::array::from_fn(|i| messages[i.min(count - 1)].key.bytes());
+    kernel.expand_each(&keys[..count], &mut places.schedules[..count]);
+    // For each message: H, the mask, and the keystream of the first block.
+    let mut blocks = Wiped::<{ 3 * GROUP }>::zero();
+    for (i, message) in messages.iter().enumerate() {
+        blocks[count + i] = counter_block(nonce(message), 1);
+        blocks[2 * count + i] = counter_block(nonce(message), 2);
+    }
+    let schedules: [&K::Schedule; 2 * GROUP] = std::array::from_fn(|i| &places.schedules[i % count]);
+    kernel.encrypt_each(&schedules[..2 * count], &mut blocks[..2 * count]);
+    let has_short = messages.iter().any(|message| message.data.len() <= 16);
+    if has_short {
+        kernel.encrypt_each(&schedules[..count], &mut blocks[2 * count..3 * count]);
+    }
+    kernel.hash_keys_into(&blocks[..count], &mut places.hash_keys[..count]);
+    for (i, message) in messages.iter_mut().enumerate() {
+        let (schedule, hash_key) = (&places.schedules[i], &mut places.hash_keys[i]);
+        let key = MessageKey { kernel, schedule, powers: Powers::Some(hash_key) };
+        run_one(
+            key,
+            &mut places.state,
+            &blocks[count + i],
+            has_short.then_some(&blocks[2 * count + i]),
+            message,
+        );
+    }
+}
+
+/// Processes a message. `mask` is the encrypted J0; `keystream` is the keystream of the first block, if it is known.
+fn run_one<K: Kernel>(
+    mut key: MessageKey<'_, K>,
+    state: &mut State,
+    mask: &Block,
+    keystream: Option<&Block>,
+    message: &mut AeadMessage<'_>,
+) {
+    state.start_masked(nonce(message), mask);
+    let data = host(&mut message.data);
+    let len = data.len();
+    let encrypt = matches!(message.tag, Tag::Write(_));
+    state.aad(&mut key, message.aad);
+    state.end_aad();
+    let span = data.into_span();
+    match keystream {
+        Some(keystream) if (1..=16).contains(&len) => state.only_block(&mut key, keystream, encrypt, span),
+        _ => state.update(&mut key, encrypt, span, None),
+    }
+    // The right tag of a forged message is a secret.
+    let mut computed = Wiped::<1>::zero();
+    computed[0] = state.tag(&mut key, message.aad.len() as u64, len as u64);
+    finish(message, &computed[0]);
+}

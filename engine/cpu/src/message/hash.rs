@@ -1,0 +1,166 @@
+//! The hash of a message in pieces: GHASH of GCM, and POLYVAL of GCM-SIV.
+
+use std::mem::ManuallyDrop;
+
+use crate::kernel::partial;
+use crate::kernel::wiped::Wiped;
+use crate::kernel::{Block, Kernel, Powers};
+
+/// The round keys and the hash key of a message.
+pub(crate) struct MessageKey<'k, K: Kernel> {
+    pub(crate) kernel: K,
+    pub(crate) schedule: &'k K::Schedule,
+    pub(crate) powers: Powers<'k, K::HashKey>,
+}
+
+impl<K: Kernel> MessageKey<'_, K> {
+    /// The hash key with the powers that a call on `blocks` blocks needs.
+    #[inline]
+    pub(crate) fn hash_key(&mut self, blocks: usize) -> &K::HashKey {
+        self.powers.reborrow().for_blocks(self.kernel, blocks)
+    }
+}
+
+/// Maximum number of bytes that wait to be hashed. With the block of lengths, they are two vectors of the largest size.
+pub(crate) const PENDING: usize = 7 * 16;
+
+/// A hash, and the bytes that have not been hashed yet. A short message is hashed in one call at its end, which reduces once.
+///
+/// The hash is GHASH of additional data and ciphertext, or POLYVAL of additional data and plaintext, which is wiped on drop.
+pub(crate) struct Hash<const GHASH: bool> {
+    pub(super) state: Wiped<1>,
+    /// The last 16 bytes have room for padding and for the block of lengths.
+    pending: ManuallyDrop<Wiped<{ PENDING / 16 + 1 }>>,
+    /// Number of pending bytes. The last block may be incomplete.
+    len: usize,
+}
+
+impl<const GHASH: bool> Drop for Hash<GHASH> {
+    #[inline]
+    fn drop(&mut self) {
+        if !GHASH {
+            // SAFETY: the value is not used afterwards.
+            unsafe { ManuallyDrop::drop(&mut self.pending) };
+        }
+    }
+}
+
+impl<const GHASH: bool> Hash<GHASH> {
+    /// The hash of no bytes.
+    #[inline]
+    pub(super) fn new() -> Self {
+        Hash { state: Wiped::zero(), pending: ManuallyDrop::new(Wiped::zero()), len: 0 }
+    }
+
+    /// Replaces this hash by a copy of another. Secrets are copied to their final place only.
+    #[inline]
+    pub(super) fn copy_from(&mut self, other: &Self) {
+        self.state.copy_from_slice(&other.state[..]);
+        self.bytes()[..other.len].copy_from_slice(other.pending());
+        self.len = other.len;
+    }
+
+    /// Removes all bytes.
+    #[inline]
+    pub(super) fn clear(&mut self) {
+        self.state[0] = [0; 16];
+        self.len = 0;
+    }
+
+    /// Number of pending bytes.
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline(always)]
+    fn bytes(&mut self) -> &mut [u8] {
+        self.pending.as_flattened_mut()
+    }
+
+    #[inline(always)]
+    fn pending(&self) -> &[u8] {
+        &self.pending.as_flattened()[..self.len]
+    }
+
+    /// Takes the pending bytes, to be hashed by the caller; and the state.
+    #[inline(always)]
+    pub(super) fn take(&mut self) -> (&[u8], &mut Block) {
+        let len = std::mem::take(&mut self.len);
+        (&self.pending.as_flattened()[..len], &mut self.state[0])
+    }
+
+    /// Folds whole blocks into the state.
+    #[inline]
+    fn blocks<K: Kernel>(key: &mut MessageKey<'_, K>, state: &mut Block, blocks: &[u8]) {
+        if !blocks.is_empty() {
+            let kernel = key.kernel;
+            let hash_key = key.hash_key(blocks.len() / 16);
+            if GHASH {
+                kernel.ghash(hash_key, state, blocks);
+            } else {
+                kernel.polyval(hash_key, state, blocks);
+            }
+        }
+    }
+
+    /// Ends a string: pads the incomplete block with zeros.
+    #[inline]
+    pub(super) fn pad(&mut self) {
+        let len = self.len;
+        self.bytes()[len..][..16].fill(0);
+        self.len = len.next_multiple_of(16);
+    }
+
+    /// Hashes the pending blocks. The last one must be complete.
+    #[inline]
+    pub(super) fn flush<K: Kernel>(&mut self, key: &mut MessageKey<'_, K>) {
+        debug_assert_eq!(self.len % 16, 0, "whole blocks");
+        let (pending, state) = self.take();
+        Self::blocks(key, state, pending);
+    }
+
+    /// Hashes the pending blocks and a last block, which holds the lengths, and returns the hash.
+    #[inline]
+    pub(super) fn finish<K: Kernel>(&mut self, key: &mut MessageKey<'_, K>, lengths: &Block) -> &Block {
+        self.append(lengths);
+        self.flush(key);
+        &self.state[0]
+    }
+
+    /// Appends at most 16 bytes of an incomplete block as a number.
+    ///
+    /// # Safety
+    /// `len` is at most 16, and at most [`PENDING`] bytes are pending.
+    #[inline(always)]
+    pub(super) unsafe fn append_number(&mut self, value: u128, len: usize) {
+        let at = self.len;
+        // SAFETY: the caller guarantees room for 16 bytes after the pending ones.
+        unsafe { partial::store(value, self.bytes()[at..][..16].as_mut_ptr(), len) };
+        self.len += len;
+    }
+
+    /// Appends bytes to the pending ones.
+    #[inline(always)]
+    fn append(&mut self, bytes: &[u8]) {
+        let at = self.len;
+        let place = &mut self.bytes()[at..][..bytes.len()];
+        // SAFETY: both slices have this length, and they do not overlap, since one is borrowed exclusively.
+        unsafe { partial::copy(bytes.as_ptr(), place.as_mut_ptr(), bytes.len()) };
+        self.len += bytes.len();
+    }
+
+    /// Adds bytes.
+    #[inline]
+    pub(super) fn absorb<K: Kernel>(&mut self, key: &mut MessageKey<'_, K>, bytes: &[u8]) {
+        if self.len + bytes.len() <= PENDING {
+            return self.append(bytes);
+        }
+        let (head, rest) = bytes.split_at(self.len.next_multiple_of(16) - self.len);
+        self.append(head);
+        self.flush(key);
+        let (blocks, tail) = rest.split_at(rest.len() & !15);
+        Self::blocks(key, &mut self.state[0], blocks);
+        self.append(tail);
+    }
+}

@@ -1,0 +1,56 @@
+//! Fused AEADs on a kernel: one file for each, with the state of a message and the processing of batches of messages.
+
+pub(crate) mod gcm;
+mod gcm_siv;
+mod hash;
+pub(crate) mod ocb;
+
+pub(crate) use hash::MessageKey;
+
+use lockstep_core::Result;
+use lockstep_core::gcm::settle;
+use lockstep_core::key::{Block, Key};
+use lockstep_core::work::{AeadMessage, FusedAead, Status};
+
+use crate::host::{check_host, host};
+use crate::kernel::Kernel;
+use crate::threads;
+
+/// Seals the messages that have a tag to write, and opens those that have a tag to compare with. The output of a message with
+/// a wrong tag is zeroed before the call returns.
+pub(crate) fn run<K: Kernel>(
+    kernel: K,
+    fused: FusedAead,
+    messages: &mut [AeadMessage<'_>],
+    threads: usize,
+) -> Result<()> {
+    for message in &*messages {
+        check_host(&message.data, false)?;
+        fused.check_lengths(message)?;
+    }
+    type Run<K> = fn(K, &mut [AeadMessage<'_>]);
+    let (prepare, run): (fn(K, &Key), Run<K>) = match fused.sealing() {
+        FusedAead::OcbSeal => (ocb::prepare, ocb::run),
+        FusedAead::GcmSivSeal => (gcm_siv::prepare, gcm_siv::run),
+        _ => (gcm::prepare, gcm::run),
+    };
+    // Keys of several messages are expanded before threads are started, because the threads may leave no memory for it.
+    for pair in messages.windows(2).filter(|pair| std::ptr::eq(pair[0].key, pair[1].key)) {
+        prepare(kernel, pair[0].key);
+    }
+    threads::spread_messages(messages, threads, &|messages| run(kernel, messages));
+    Ok(())
+}
+
+/// The nonce of a message whose length has been checked.
+fn nonce<'d>(message: &AeadMessage<'d>) -> &'d [u8; 12] {
+    message.nonce.try_into().expect("checked")
+}
+
+/// Writes or compares the tag; zeroes the output of a message with a wrong tag.
+fn finish(message: &mut AeadMessage<'_>, computed: &Block) {
+    message.status = settle(&mut message.tag, computed);
+    if message.status != Status::Done {
+        host(&mut message.data).output().fill(0);
+    }
+}

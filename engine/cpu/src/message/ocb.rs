@@ -1,0 +1,186 @@
+//! OCB3 on a kernel (RFC 7253): the state of a message, which arrives at once or in pieces, and batches of messages.
+
+use lockstep_core::key::Key;
+use lockstep_core::ocb::{first_offset, nonce_block_of_number, xor};
+use lockstep_core::work::{AeadMessage, Tag};
+
+use super::finish;
+use crate::host::host;
+use crate::kernel::ocb::CHUNK;
+use crate::kernel::partial;
+use crate::kernel::prepared::schedule;
+use crate::kernel::wiped::Wiped;
+use crate::kernel::{Block, Kernel, OcbKey, OcbState, Span};
+
+/// The keys of a message.
+pub(crate) struct MessageKey<'k, K: Kernel> {
+    pub(crate) kernel: K,
+    pub(crate) schedule: &'k K::Schedule,
+    pub(crate) masks: &'k OcbKey,
+}
+
+impl<K: Kernel> MessageKey<'_, K> {
+    fn encrypt_block(&self, block: &mut Block) {
+        self.kernel.encrypt_block(self.schedule, block);
+    }
+}
+
+/// The state of a message. The caller checks the lengths of nonce and tag.
+#[derive(Clone, Default)]
+pub(crate) struct State {
+    data: OcbState,
+    aad: AadHash,
+}
+
+impl State {
+    /// Starts a message.
+    pub(crate) fn start<K: Kernel>(&mut self, key: &MessageKey<'_, K>, nonce: &[u8], tag_len: usize) {
+        // SAFETY: the nonce is valid for reads of its length. If it is longer than 16 bytes, only 16 bytes are read, and the
+        // next call refuses it.
+        let number = unsafe { partial::load(nonce.as_ptr(), nonce.len().min(16)) };
+        let (block, bottom) = nonce_block_of_number(number, nonce.len(), tag_len);
+        let mut ktop = Wiped::<1>::zero();
+        ktop[0] = block;
+        key.encrypt_block(&mut ktop[0]);
+        *self = State::default();
+        self.data.offset[0] = first_offset(&ktop[0], bottom);
+    }
+
+    /// Adds associated data of any length.
+    pub(crate) fn aad<K: Kernel>(&mut self, key: &MessageKey<'_, K>, aad: &[u8]) {
+        self.aad.update(key, aad);
+    }
+
+    /// Encrypts or decrypts whole blocks.
+    pub(crate) fn blocks<K: Kernel>(&mut self, key: &MessageKey<'_, K>, encrypts: bool, data: Span<'_>) {
+        key.kernel.ocb(key.schedule, key.masks, &mut self.data, encrypts, data);
+    }
+
+    /// Encrypts or decrypts the last, partial block of 1 to 15 bytes.
+    pub(crate) fn last<K: Kernel>(&mut self, key: &MessageKey<'_, K>, encrypts: bool, data: Span<'_>) {
+        let len = data.len();
+        debug_assert!((1..=15).contains(&len), "a partial block");
+        xor(&mut self.data.offset[0], &key.masks.masks.star);
+        let mut pad = self.data.offset.clone();
+        key.encrypt_block(&mut pad[0]);
+        // SAFETY: the span is valid for reads and writes of its length, which is less than 16.
+        let (text, result) = unsafe {
+            let text = partial::load(data.src(), len);
+            let result = text ^ u128::from_le_bytes(pad[0]);
+            partial::store(result, data.dst(), len);
+            (text, result)
+        };
+        let plaintext = if encrypts { text } else { result & ((1 << (8 * len)) - 1) };
+        xor(&mut self.data.checksum[0], &(plaintext | 0x80 << (8 * len)).to_le_bytes());
+    }
+
+    /// The tag of 16 bytes.
+    pub(crate) fn tag<K: Kernel>(&self, key: &MessageKey<'_, K>) -> Wiped<1> {
+        let mut tag = self.data.checksum.clone();
+        xor(&mut tag[0], &self.data.offset[0]);
+        xor(&mut tag[0], &key.masks.masks.dollar);
+        key.encrypt_block(&mut tag[0]);
+        xor(&mut tag[0], &self.aad.finish(key)[0]);
+        tag
+    }
+}
+
+/// HASH of associated data (RFC 7253, section 4.1), in pieces.
+#[derive(Clone, Default)]
+struct AadHash {
+    offset: Wiped<1>,
+    sum: Wiped<1>,
+    blocks: u64,
+    /// A block that is not complete.
+    partial: Wiped<1>,
+    partial_len: usize,
+}
+
+impl AadHash {
+    /// Adds bytes.
+    fn update<K: Kernel>(&mut self, key: &MessageKey<'_, K>, mut bytes: &[u8]) {
+        if self.partial_len > 0 {
+            let (head, rest) = bytes.split_at(bytes.len().min(16 - self.partial_len));
+            self.partial[0][self.partial_len..][..head.len()].copy_from_slice(head);
+            self.partial_len += head.len();
+            bytes = rest;
+            if self.partial_len < 16 {
+                return;
+            }
+            self.partial_len = 0;
+            let block = self.partial.clone();
+            self.whole(key, &block[0]);
+        }
+        let (blocks, tail) = bytes.split_at(bytes.len() & !15);
+        self.whole(key, blocks);
+        self.partial[0][..tail.len()].copy_from_slice(tail);
+        self.partial_len = tail.len();
+    }
+
+    fn whole<K: Kernel>(&mut self, key: &MessageKey<'_, K>, blocks: &[u8]) {
+        if blocks.is_empty() {
+            return;
+        }
+        let mut masked = Wiped::<CHUNK>::zero();
+        for chunk in blocks.as_chunks().0.chunks(CHUNK) {
+            for (masked, block) in masked.iter_mut().zip(chunk) {
+                self.blocks += 1;
+                key.masks.masks.advance(&mut self.offset[0], self.blocks);
+                *masked = *block;
+                xor(masked, &self.offset[0]);
+            }
+            let masked = &mut masked[..chunk.len()];
+            key.kernel.ecb_encrypt(key.schedule, Span::in_place(masked.as_flattened_mut()));
+            masked.iter().for_each(|block| xor(&mut self.sum[0], block));
+        }
+    }
+
+    /// The hash of all bytes so far.
+    fn finish<K: Kernel>(&self, key: &MessageKey<'_, K>) -> Wiped<1> {
+        let mut sum = self.sum.clone();
+        if self.partial_len > 0 {
+            let mut last = Wiped::<1>::zero();
+            last[0][..self.partial_len].copy_from_slice(&self.partial[0][..self.partial_len]);
+            last[0][self.partial_len] = 0x80;
+            xor(&mut last[0], &self.offset[0]);
+            xor(&mut last[0], &key.masks.masks.star);
+            key.encrypt_block(&mut last[0]);
+            xor(&mut sum[0], &last[0]);
+        }
+        sum
+    }
+}
+
+/// The masks of an AES key. They are the same for all kernels.
+fn masks<K: Kernel>(kernel: K, key: &Key) -> &OcbKey {
+    key.prepared::<Box<OcbKey>>(|key| {
+        let mut star = Wiped::<1>::zero();
+        kernel.encrypt_block(schedule(kernel, key), &mut star[0]);
+        OcbKey::new(&star[0])
+    })
+}
+
+/// Expands a key that several messages of a batch use.
+pub(super) fn prepare<K: Kernel>(kernel: K, key: &Key) {
+    masks(kernel, key);
+}
+
+/// Processes messages one after another.
+pub(super) fn run<K: Kernel>(kernel: K, messages: &mut [AeadMessage<'_>]) {
+    let mut state = State::default();
+    for message in messages {
+        let schedule = schedule(kernel, message.key);
+        let key = MessageKey { kernel, schedule, masks: masks(kernel, message.key) };
+        let encrypts = matches!(message.tag, Tag::Write(_));
+        state.start(&key, message.nonce, message.tag.len());
+        state.aad(&key, message.aad);
+        let data = host(&mut message.data).into_span();
+        let whole = data.len() & !15;
+        let (blocks, tail) = data.split_at(whole);
+        state.blocks(&key, encrypts, blocks);
+        if !tail.is_empty() {
+            state.last(&key, encrypts, tail);
+        }
+        finish(message, &state.tag(&key)[0]);
+    }
+}
