@@ -44,12 +44,14 @@ def check(guide, tree, compiles):
     found = example.parse(page.read_text(encoding="utf-8"))
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or tree / "target").resolve()
     folder = target / "guides" / guide
+    # Not the build folder of the project: cargo takes the crates of a copy for those of the project, and tells them apart by the
+    # times of their sources only.
+    build = target / "guides" / "build"
     copy(tree, folder)
     example.apply(found, folder)
     for command in found.commands if compiles else ():
         print(f"{guide}: {' '.join(command)}", flush=True)
-        # Third-party crates are not compiled again.
-        done = subprocess.run(command, cwd=folder, env={**os.environ, "CARGO_TARGET_DIR": str(target)})
+        done = subprocess.run(command, cwd=folder, env={**os.environ, "CARGO_TARGET_DIR": str(build)})
         if done.returncode:
             raise example.Wrong(f"the example does not compile: see {folder}")
     shutil.rmtree(folder)
