@@ -23,6 +23,7 @@
 //! | [`siv`] | RFC 5297 |
 //! | [`polyval`], [`gcm_siv`] | RFC 8452 |
 //! | [`ocb`] | RFC 7253 |
+//! | [`eax`] | Bellare, Rogaway and Wagner, "The EAX Mode of Operation", 2004 |
 //! | [`pcbc`] | Kerberos version 4 |
 //! | [`padding`] | RFC 5652 (PKCS #7) |
 //! | [`hctr2`] | IACR ePrint 2021/1441 |
@@ -39,6 +40,7 @@ pub mod cfb;
 pub mod cmac;
 pub mod cobblestone;
 pub mod ctr;
+pub mod eax;
 pub mod ecb;
 pub mod gcm;
 pub mod gcm_siv;

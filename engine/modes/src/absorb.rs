@@ -80,17 +80,37 @@ pub(crate) struct Absorbed<'a, 'd> {
     pub(crate) data: &'a mut Data<'d>,
 }
 
-/// Adds the whole blocks of all messages in one call.
-pub(crate) fn whole_blocks<'a, 'd: 'a>(
+/// Adds the data of all messages, padded with zeros to whole blocks, and then a last block if it is given.
+pub(crate) fn data<'a, 'd: 'a>(
     executor: &dyn Executor,
     pass: Pass,
     side: Side,
-    messages: impl Iterator<Item = Absorbed<'a, 'd>>,
+    messages: impl Iterator<Item = (Absorbed<'a, 'd>, Option<Block>)>,
 ) -> Result<()> {
-    let with_blocks = messages.filter(|message| message.data.len() >= 16);
-    let segments = with_blocks.map(|message| {
+    let mut messages: Vec<_> = messages.collect();
+    // The last partial block of each message, and its last block.
+    let mut ends = Zeroizing::new(vec![[0; 32]; messages.len()]);
+    let mut lengths = Vec::with_capacity(messages.len());
+    for ((message, last), end) in messages.iter_mut().zip(&mut *ends) {
+        let (len, tail) = (message.data.len(), message.data.len() % 16);
+        side.fetch(executor, message.data, len - tail, &mut end[..tail])?;
+        let mut end_len = tail.next_multiple_of(16);
+        if let Some(last) = last {
+            end[end_len..end_len + 16].copy_from_slice(last);
+            end_len += 16;
+        }
+        lengths.push(end_len);
+    }
+    let with_blocks = messages.iter_mut().filter(|(message, _)| message.data.len() >= 16);
+    let segments = with_blocks.map(|(message, _)| {
         let whole = message.data.len() & !15;
         let data = side.of(message.data).split_at(whole).0;
+        Segment { key: message.key, tweak: None, state: message.state, data }
+    });
+    executor.run_pass(pass, &mut segments.collect::<Vec<_>>())?;
+    let with_end = messages.iter_mut().zip(ends.iter().zip(lengths)).filter(|(_, (_, len))| *len > 0);
+    let segments = with_end.map(|((message, _), (end, len))| {
+        let data = Data::read_only(&end[..len]);
         Segment { key: message.key, tweak: None, state: message.state, data }
     });
     executor.run_pass(pass, &mut segments.collect::<Vec<_>>())

@@ -9,7 +9,7 @@ use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Status, Tag};
 
 use crate::executor::Executor;
 use crate::siv::{SivKey, SivMessage};
-use crate::{Direction, ccm, gcm, gcm_siv, ocb, siv, xaes};
+use crate::{Direction, ccm, eax, gcm, gcm_siv, ocb, siv, xaes};
 
 pub use crate::lengths::Lengths;
 
@@ -28,6 +28,8 @@ pub enum Aead {
     Ccm,
     /// XAES-256-GCM (C2SP): [`xaes`].
     Xaes,
+    /// EAX (Bellare, Rogaway and Wagner, 2004): [`eax`].
+    Eax,
 }
 
 /// The properties of an authenticated mode.
@@ -43,6 +45,8 @@ pub struct Row {
     key_words: &'static str,
     /// The lengths of nonces.
     pub nonces: Lengths,
+    /// True if a message need not have a nonce: an empty nonce is none.
+    pub nonce_is_optional: bool,
     /// The lengths of tags.
     pub tags: Lengths,
     /// True if the tag stands before the ciphertext when both are one string. Otherwise it follows the ciphertext.
@@ -69,24 +73,36 @@ enum Run {
     Siv,
 }
 
-const GCM_FUSED: Option<[FusedAead; 2]> = Some([FusedAead::GcmSeal, FusedAead::GcmOpen]);
+/// The properties that most modes have.
+const USUAL: Row = Row {
+    mode: Aead::Gcm,
+    name: "",
+    key_lengths: &[16, 24, 32],
+    key_words: "a key of 16, 24 or 32 bytes",
+    nonces: gcm::NONCES,
+    nonce_is_optional: false,
+    tags: FULL_TAGS,
+    has_tag_first: false,
+    streams: false,
+    max_strings: 1,
+    max_data: u64::MAX,
+    fused: None,
+    passes: [&[]; 2],
+    run: Run::Siv,
+};
 
 /// The authenticated modes, in the order of [`Aead`].
-static TABLE: [Row; 6] = [
+static TABLE: [Row; Aead::ALL.len()] = [
     Row {
         mode: Aead::Gcm,
         name: "GCM",
-        key_lengths: &[16, 24, 32],
-        key_words: "a key of 16, 24 or 32 bytes",
-        nonces: gcm::NONCES,
         tags: gcm::TAGS,
-        has_tag_first: false,
         streams: true,
-        max_strings: 1,
         max_data: gcm::MAX_DATA,
-        fused: GCM_FUSED,
+        fused: Some(gcm::FUSED),
         passes: [&[Pass::Ctr32, Pass::Ghash]; 2],
         run: Run::OneKey([gcm::seal, gcm::open]),
+        ..USUAL
     },
     Row {
         mode: Aead::GcmSiv,
@@ -94,60 +110,46 @@ static TABLE: [Row; 6] = [
         key_lengths: &[16, 32],
         key_words: "a key of 16 or 32 bytes",
         nonces: Lengths { ranges: &[12..=12], words: "12" },
-        tags: FULL_TAGS,
-        has_tag_first: false,
-        streams: false,
-        max_strings: 1,
         max_data: gcm_siv::MAX_DATA,
         fused: Some([FusedAead::GcmSivSeal, FusedAead::GcmSivOpen]),
         passes: [&[Pass::EcbEncrypt, Pass::CtrLittle32, Pass::Polyval]; 2],
         run: Run::OneKey([gcm_siv::seal, gcm_siv::open]),
+        ..USUAL
     },
     Row {
         mode: Aead::Ocb,
         name: "OCB3",
-        key_lengths: &[16, 24, 32],
-        key_words: "a key of 16, 24 or 32 bytes",
         nonces: Lengths { ranges: &[1..=15], words: "1 to 15" },
         tags: Lengths { ranges: &[1..=16], words: "1 to 16" },
-        has_tag_first: false,
         streams: true,
-        max_strings: 1,
         max_data: ocb::MAX_DATA,
         fused: Some([FusedAead::OcbSeal, FusedAead::OcbOpen]),
         passes: [&[Pass::EcbEncrypt], &[Pass::EcbEncrypt, Pass::EcbDecrypt]],
         run: Run::OneKey([ocb::seal, ocb::open]),
+        ..USUAL
     },
     Row {
         mode: Aead::Siv,
         name: "SIV",
         key_lengths: &[32, 48, 64],
         key_words: "a key of 32, 48 or 64 bytes",
-        nonces: Lengths { ranges: &[0..=usize::MAX], words: "any number of" },
-        tags: FULL_TAGS,
+        nonces: ANY_NONCES,
+        nonce_is_optional: true,
         // RFC 5297, section 2.6.
         has_tag_first: true,
-        streams: false,
         max_strings: siv::MAX_STRINGS,
-        max_data: u64::MAX,
-        fused: None,
         passes: [&[Pass::CbcMac, Pass::Ctr, Pass::EcbEncrypt]; 2],
         run: Run::Siv,
+        ..USUAL
     },
     Row {
         mode: Aead::Ccm,
         name: "CCM",
-        key_lengths: &[16, 24, 32],
-        key_words: "a key of 16, 24 or 32 bytes",
         nonces: ccm::NONCES,
         tags: ccm::TAGS,
-        has_tag_first: false,
-        streams: false,
-        max_strings: 1,
-        max_data: u64::MAX,
-        fused: None,
         passes: [&[Pass::Ctr, Pass::CbcMac]; 2],
         run: Run::OneKey([ccm::seal, ccm::open]),
+        ..USUAL
     },
     Row {
         mode: Aead::Xaes,
@@ -155,20 +157,29 @@ static TABLE: [Row; 6] = [
         key_lengths: &[32],
         key_words: "a key of 32 bytes",
         nonces: xaes::NONCES,
-        tags: FULL_TAGS,
-        has_tag_first: false,
         streams: true,
-        max_strings: 1,
         max_data: gcm::MAX_DATA,
-        fused: GCM_FUSED,
+        fused: Some(gcm::FUSED),
         passes: [&[Pass::EcbEncrypt, Pass::Ctr32, Pass::Ghash]; 2],
         run: Run::OneKey([xaes::seal, xaes::open]),
+        ..USUAL
+    },
+    Row {
+        mode: Aead::Eax,
+        name: "EAX",
+        nonces: ANY_NONCES,
+        tags: eax::TAGS,
+        streams: true,
+        passes: [&[Pass::Ctr, Pass::CbcMac]; 2],
+        run: Run::OneKey([eax::seal, eax::open]),
+        ..USUAL
     },
 ];
 
 impl Aead {
     /// All authenticated modes.
-    pub const ALL: [Aead; 6] = [Aead::Gcm, Aead::GcmSiv, Aead::Ocb, Aead::Siv, Aead::Ccm, Aead::Xaes];
+    pub const ALL: [Aead; 7] =
+        [Aead::Gcm, Aead::GcmSiv, Aead::Ocb, Aead::Siv, Aead::Ccm, Aead::Xaes, Aead::Eax];
 
     /// The properties of the mode.
     #[inline]
@@ -212,6 +223,11 @@ impl Aead {
         Some(if self.row().has_tag_first { (second, first) } else { (first, second) })
     }
 
+    /// Body and tag in the order in which they stand in one string.
+    pub fn in_order<'a>(self, body: &'a [u8], tag: &'a [u8]) -> [&'a [u8]; 2] {
+        if self.row().has_tag_first { [tag, body] } else { [body, tag] }
+    }
+
     /// True if the mode can run, by its fused AEAD or by its passes, on an executor that supports the operations for which
     /// `supports` returns true. `size` is the size of the AES key.
     pub fn is_supported(
@@ -251,7 +267,16 @@ impl Aead {
         self.run(executor, Direction::Decrypt, messages)
     }
 
-    fn run(self, executor: &dyn Executor, direction: Direction, messages: &mut [Message<'_>]) -> Result<()> {
+    /// [`Aead::seal`] or [`Aead::open`].
+    ///
+    /// # Errors
+    /// The errors of these functions.
+    pub fn run(
+        self,
+        executor: &dyn Executor,
+        direction: Direction,
+        messages: &mut [Message<'_>],
+    ) -> Result<()> {
         messages.iter_mut().for_each(|message| message.status = Status::Pending);
         if messages.iter().any(|message| message.key.mode != self) {
             return Err(Error::Order {
@@ -280,7 +305,7 @@ fn with_one_key(
     }
     let mut converted = messages.iter_mut().map(Message::as_aead_message).collect::<Result<Vec<_>>>()?;
     let outcome = run(executor, &mut converted);
-    let statuses: Vec<_> = converted.iter().map(|message| message.status).collect();
+    let statuses = crate::statuses(converted);
     set_statuses(messages, &statuses);
     outcome
 }
@@ -290,6 +315,9 @@ impl std::fmt::Display for Aead {
         f.write_str(self.name())
     }
 }
+
+/// Nonces of any length.
+const ANY_NONCES: Lengths = Lengths { ranges: &[0..=usize::MAX], words: "any number of" };
 
 /// The tags of modes that have only tags of 16 bytes.
 const FULL_TAGS: Lengths = Lengths { ranges: &[16..=16], words: "16" };

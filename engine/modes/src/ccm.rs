@@ -6,14 +6,13 @@ use zeroize::Zeroizing;
 
 use crate::absorb::{self, Absorbed, Side};
 use crate::executor::Executor;
-use crate::gcm::{all_sealed, zero_failed};
 use crate::lengths::Lengths;
-use crate::{Direction, by_key_size, check_tags, invalidate};
+use crate::{Direction, invalidate, run_mode, zero_failed};
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
 use lockstep_core::gcm::settle;
 use lockstep_core::key::Block;
-use lockstep_core::work::{AeadMessage, Pass, Segment, Status};
+use lockstep_core::work::{AeadMessage, Pass, Segment};
 
 /// The lengths of nonces (SP 800-38C, A.1).
 pub const NONCES: Lengths = Lengths { ranges: &[7..=13], words: "7 to 13" };
@@ -30,15 +29,13 @@ pub const TAGS: Lengths = Lengths {
 ///
 #[doc = include_str!("after_error.md")]
 pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
-    check_all(messages, Direction::Encrypt)?;
-    by_key_size(messages, |messages| {
+    run_mode(executor, Direction::Encrypt, messages, check_message, |messages| {
         let mut states = State::of_all(executor, messages)?;
         mac(executor, messages, &mut states, Side::Input)?;
         ctr(executor, messages, &mut states)
             .and_then(|()| finish(executor, messages, &mut states))
             .inspect_err(|_| invalidate(executor, messages))
-    })?;
-    all_sealed(messages)
+    })
 }
 
 /// Decrypts and checks each message. The output of a message whose tag is wrong is zeroed before this function returns.
@@ -48,8 +45,7 @@ pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
 ///
 #[doc = include_str!("after_error.md")]
 pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
-    check_all(messages, Direction::Decrypt)?;
-    by_key_size(messages, |messages| {
+    run_mode(executor, Direction::Decrypt, messages, check_message, |messages| {
         let mut states = State::of_all(executor, messages)?;
         // The MAC is computed over the plaintext, so the plaintext exists before the check. It must be zeroed if the check fails
         // or does not happen.
@@ -58,19 +54,11 @@ pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
             .and_then(|()| finish(executor, messages, &mut states))
             .and_then(|()| zero_failed(executor, messages))
             .inspect_err(|_| invalidate(executor, messages))
-    })?;
-    if messages.iter().all(|message| message.status == Status::Done) {
-        Ok(())
-    } else {
-        Err(Error::AuthenticationFailed)
-    }
+    })
 }
 
-fn check_all(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<()> {
-    for message in &*messages {
-        check(message.nonce.len(), message.tag.len(), message.data.len() as u64)?;
-    }
-    check_tags(messages, direction)
+fn check_message(message: &AeadMessage<'_>) -> Result<()> {
+    check(message.nonce.len(), message.tag.len(), message.data.len() as u64)
 }
 
 /// Checks the lengths that SP 800-38C, A.1, allows.
@@ -162,36 +150,17 @@ fn mac(
     states: &mut [State],
     plaintext: Side,
 ) -> Result<()> {
-    let data = messages.iter_mut().zip(&mut *states).map(|(message, state)| Absorbed {
-        key: message.key,
-        state: &mut state.mac,
-        data: &mut message.data,
+    let data = messages.iter_mut().zip(states).map(|(message, state)| {
+        (Absorbed { key: message.key, state: &mut state.mac, data: &mut message.data }, None)
     });
-    absorb::whole_blocks(executor, Pass::CbcMac, plaintext, data)?;
-    for (message, state) in messages.iter_mut().zip(states) {
-        let tail = message.data.len() % 16;
-        if tail > 0 {
-            let start = message.data.len() - tail;
-            let mut last = Zeroizing::new([0; 16]);
-            plaintext.fetch(executor, &mut message.data, start, &mut last[..tail])?;
-            absorb::blocks(executor, Pass::CbcMac, message.key, &mut state.mac, &*last)?;
-        }
-    }
-    Ok(())
+    absorb::data(executor, Pass::CbcMac, plaintext, data)
 }
 
 /// CTR over the data. The length check ensures that the counter does not overflow into the nonce.
 fn ctr(executor: &dyn Executor, messages: &mut [AeadMessage<'_>], states: &mut [State]) -> Result<()> {
-    let with_data = messages.iter_mut().zip(states).filter(|(message, _)| !message.data.is_empty());
-    let mut segments: Vec<_> = with_data
-        .map(|(message, state)| Segment {
-            key: message.key,
-            tweak: None,
-            state: &mut state.counter,
-            data: message.data.reborrow(),
-        })
-        .collect();
-    executor.run_pass(Pass::Ctr, &mut segments)
+    let data = messages.iter_mut().zip(states);
+    let data = data.map(|(message, state)| (message.key, &mut state.counter, &mut message.data));
+    crate::ctr(executor, Pass::Ctr, data)
 }
 
 /// Masks the MACs, and writes or compares them.

@@ -8,8 +8,7 @@ use zeroize::Zeroizing;
 use crate::absorb::{self, Absorbed, Side};
 use crate::executor::Executor;
 use crate::lengths::Lengths;
-use crate::transfer;
-use crate::{Direction, by_key_size, check_tags, invalidate, run_fused};
+use crate::{Direction, invalidate, run_fused, run_mode, zero_failed};
 use lockstep_core::chaining::counter_after;
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
@@ -27,6 +26,9 @@ const fn max_nonce() -> usize {
     if MAX_AAD_OR_IV > usize::MAX as u64 { usize::MAX } else { MAX_AAD_OR_IV as usize }
 }
 
+/// The fused AEADs of GCM: sealing and opening.
+pub(crate) const FUSED: [FusedAead; 2] = [FusedAead::GcmSeal, FusedAead::GcmOpen];
+
 /// Encrypts and authenticates each message. Tags have 4, 8 or 12 to 16 bytes. Nonces have any length except 0; 12 bytes are
 /// recommended.
 ///
@@ -36,13 +38,7 @@ const fn max_nonce() -> usize {
 ///
 #[doc = include_str!("after_error.md")]
 pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
-    run(executor, FusedAead::GcmSeal, messages)?;
-    all_sealed(messages)
-}
-
-/// Checks that the device has reported every message as sealed.
-pub(crate) fn all_sealed(messages: &[AeadMessage<'_>]) -> Result<()> {
-    if messages.iter().all(|message| message.status == Status::Done) { Ok(()) } else { Err(Error::NotSealed) }
+    run(executor, Direction::Encrypt, messages)
 }
 
 /// Checks and decrypts each message. The output of a message whose tag is wrong is zeroed; the other outputs are valid. The
@@ -53,12 +49,7 @@ pub(crate) fn all_sealed(messages: &[AeadMessage<'_>]) -> Result<()> {
 ///
 #[doc = include_str!("after_error.md")]
 pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
-    run(executor, FusedAead::GcmOpen, messages)?;
-    if messages.iter().all(|message| message.status == Status::Done) {
-        Ok(())
-    } else {
-        Err(Error::AuthenticationFailed)
-    }
+    run(executor, Direction::Decrypt, messages)
 }
 
 /// GMAC: the tag of associated data without a message.
@@ -77,14 +68,13 @@ pub fn gmac(executor: &dyn Executor, key: &Key, nonce: &[u8], data: &[u8], tag: 
     seal(executor, &mut [message])
 }
 
-fn run(executor: &dyn Executor, fused: FusedAead, messages: &mut [AeadMessage<'_>]) -> Result<()> {
-    for message in &*messages {
+fn run(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMessage<'_>]) -> Result<()> {
+    let check = |message: &AeadMessage<'_>| {
         check(message.nonce.len(), message.tag.len(), message.data.len() as u64)?;
-        check_aad(message.aad.len() as u64)?;
-    }
-    let direction = if fused == FusedAead::GcmSeal { Direction::Encrypt } else { Direction::Decrypt };
-    check_tags(messages, direction)?;
-    by_key_size(messages, |messages| seal_or_open(executor, fused, messages))
+        check_aad(message.aad.len() as u64)
+    };
+    let fused = FUSED[direction as usize];
+    run_mode(executor, direction, messages, check, |messages| seal_or_open(executor, fused, messages))
 }
 
 /// Seals or opens messages. Their keys must have the same size, and their lengths must have been checked. Uses the fused
@@ -120,12 +110,6 @@ pub(crate) fn check_aad(aad: u64) -> Result<()> {
         return Err(Error::TooLong { mode: "GCM", what: "associated data", limit: MAX_AAD_OR_IV });
     }
     Ok(())
-}
-
-/// Zeroes the output of every message that failed. If one output cannot be zeroed, the others are still zeroed.
-pub(crate) fn zero_failed(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
-    let failed = messages.iter_mut().filter(|message| message.status != Status::Done);
-    failed.map(|message| transfer::zero_output(executor, &mut message.data)).fold(Ok(()), Result::and)
 }
 
 /// The pre-counter block J0 (SP 800-38D, 7.1, step 2). Unless the nonce has 12 bytes, it is a hash of the nonce, from
@@ -195,9 +179,6 @@ mod composed {
         counter: Zeroizing<Block>,
         /// The current GHASH; at the end the tag.
         hash: Zeroizing<Block>,
-        /// The last partial ciphertext block and the lengths.
-        end: [u8; 32],
-        end_len: usize,
     }
 
     impl State {
@@ -206,23 +187,15 @@ mod composed {
             let counter = data_counter(&first);
             let mut hash = Zeroizing::new([0; 16]);
             absorb::padded(executor, Pass::Ghash, message.key, &mut hash, message.aad)?;
-            Ok(State { first, counter, hash, end: [0; 32], end_len: 0 })
+            Ok(State { first, counter, hash })
         }
     }
 
     /// CTR over all messages that have not failed.
     fn ctr(executor: &dyn Executor, messages: &mut [AeadMessage<'_>], states: &mut [State]) -> Result<()> {
         let good = messages.iter_mut().zip(states).filter(|(m, _)| m.status != Status::AuthenticationFailed);
-        let mut segments: Vec<_> = good
-            .filter(|(message, _)| !message.data.is_empty())
-            .map(|(message, state)| Segment {
-                key: message.key,
-                tweak: None,
-                state: &mut state.counter,
-                data: message.data.reborrow(),
-            })
-            .collect();
-        executor.run_pass(Pass::Ctr32, &mut segments)
+        let good = good.map(|(message, state)| (message.key, &mut *state.counter, &mut message.data));
+        crate::ctr(executor, Pass::Ctr32, good)
     }
 
     /// GHASH over all ciphertexts, with the lengths.
@@ -233,27 +206,12 @@ mod composed {
         states: &mut [State],
     ) -> Result<()> {
         let ciphertext = if fused == FusedAead::GcmSeal { Side::Output } else { Side::Input };
-        for (message, state) in messages.iter_mut().zip(&mut *states) {
-            let len = message.data.len();
-            let tail = len % 16;
-            ciphertext.fetch(executor, &mut message.data, len - tail, &mut state.end[..tail])?;
-            let at = tail.next_multiple_of(16);
-            state.end[at..at + 16].copy_from_slice(&lengths_block(message.aad.len() as u64, len as u64));
-            state.end_len = at + 16;
-        }
-        let data = messages.iter_mut().zip(&mut *states).map(|(message, state)| Absorbed {
-            key: message.key,
-            state: &mut state.hash,
-            data: &mut message.data,
+        let data = messages.iter_mut().zip(states).map(|(message, state)| {
+            let lengths = lengths_block(message.aad.len() as u64, message.data.len() as u64);
+            let (key, state, data) = (message.key, &mut *state.hash, &mut message.data);
+            (Absorbed { key, state, data }, Some(lengths))
         });
-        absorb::whole_blocks(executor, Pass::Ghash, ciphertext, data)?;
-        let ends = messages.iter().zip(states).map(|(message, state)| Segment {
-            key: message.key,
-            tweak: None,
-            state: &mut state.hash,
-            data: Data::read_only(&state.end[..state.end_len]),
-        });
-        executor.run_pass(Pass::Ghash, &mut ends.collect::<Vec<_>>())
+        absorb::data(executor, Pass::Ghash, ciphertext, data)
     }
 
     /// Tag = keystream of the first counter XOR hash.

@@ -9,13 +9,12 @@ use zeroize::Zeroizing;
 
 use crate::absorb::{self, Absorbed, Side};
 use crate::executor::Executor;
-use crate::gcm::{all_sealed, zero_failed};
-use crate::{Direction, by_key_size, check_tags, encrypt_blocks, invalidate, run_fused};
+use crate::{Direction, encrypt_blocks, invalidate, run_fused, run_mode, zero_failed};
 use lockstep_core::data::Data;
-use lockstep_core::error::{Error, Result};
+use lockstep_core::error::Result;
 use lockstep_core::gcm::settle;
 use lockstep_core::key::{Block, Key, KeySize};
-use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status};
+use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment};
 
 pub use lockstep_core::gcm::MAX_GCM_SIV as MAX_DATA;
 
@@ -23,14 +22,12 @@ pub use lockstep_core::gcm::MAX_GCM_SIV as MAX_DATA;
 /// 12 bytes, and tags have 16 bytes.
 ///
 /// # Errors
-/// # Errors
 /// [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`] before anything is done; [`Error::NotSealed`]; errors of
 /// devices.
 ///
 #[doc = include_str!("after_error.md")]
 pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
-    check_all(messages, Direction::Encrypt)?;
-    by_key_size(messages, |messages| {
+    run_mode(executor, Direction::Encrypt, messages, check, |messages| {
         if run_fused(executor, FusedAead::GcmSivSeal, messages)? {
             return Ok(());
         }
@@ -40,8 +37,7 @@ pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
             message.status = settle(&mut message.tag, &state.tag);
         }
         ctr(executor, messages, &mut states).inspect_err(|_| invalidate(executor, messages))
-    })?;
-    all_sealed(messages)
+    })
 }
 
 /// Decrypts and checks each message. The output of a message whose tag is wrong is zeroed before this function returns; the
@@ -52,19 +48,13 @@ pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
 ///
 #[doc = include_str!("after_error.md")]
 pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
-    check_all(messages, Direction::Decrypt)?;
-    by_key_size(messages, |messages| {
+    run_mode(executor, Direction::Decrypt, messages, check, |messages| {
         if run_fused(executor, FusedAead::GcmSivOpen, messages)? {
             return Ok(());
         }
         let mut states = State::derive(executor, messages)?;
         open_checked(executor, messages, &mut states).inspect_err(|_| invalidate(executor, messages))
-    })?;
-    if messages.iter().all(|message| message.status == Status::Done) {
-        Ok(())
-    } else {
-        Err(Error::AuthenticationFailed)
-    }
+    })
 }
 
 /// Decrypts, and compares the tags. The plaintext exists before its tag is checked. It must be zeroed if the check fails or does
@@ -86,9 +76,8 @@ fn open_checked(
     zero_failed(executor, messages)
 }
 
-fn check_all(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<()> {
-    messages.iter().try_for_each(|message| FusedAead::GcmSivSeal.check_lengths(message))?;
-    check_tags(messages, direction)
+fn check(message: &AeadMessage<'_>) -> Result<()> {
+    FusedAead::GcmSivSeal.check_lengths(message)
 }
 
 /// The keys of a message, and its tag.
@@ -149,26 +138,13 @@ fn tags(
     for (message, state) in messages.iter().zip(&mut *states) {
         absorb::padded(executor, Pass::Polyval, &state.authentication, &mut state.tag, message.aad)?;
     }
-    let data = messages.iter_mut().zip(&mut *states).map(|(message, state)| Absorbed {
-        key: &state.authentication,
-        state: &mut state.tag,
-        data: &mut message.data,
+    let data = messages.iter_mut().zip(&mut *states).map(|(message, state)| {
+        let bits = |len: usize| u128::from(8 * len as u64);
+        let lengths = (bits(message.data.len()) << 64 | bits(message.aad.len())).to_le_bytes();
+        let (key, state, data) = (&state.authentication, &mut *state.tag, &mut message.data);
+        (Absorbed { key, state, data }, Some(lengths))
     });
-    absorb::whole_blocks(executor, Pass::Polyval, plaintext, data)?;
-    let mut ends = Zeroizing::new(vec![[0; 32]; messages.len()]);
-    let mut segments = Vec::with_capacity(messages.len());
-    for ((message, state), end) in messages.iter_mut().zip(&mut *states).zip(&mut *ends) {
-        let len = message.data.len();
-        let tail = len % 16;
-        plaintext.fetch(executor, &mut message.data, len - tail, &mut end[..tail])?;
-        let at = tail.next_multiple_of(16);
-        end[at..at + 8].copy_from_slice(&(8 * message.aad.len() as u64).to_le_bytes());
-        end[at + 8..at + 16].copy_from_slice(&(8 * len as u64).to_le_bytes());
-        let data = Data::read_only(&end[..at + 16]);
-        segments.push(Segment { key: &state.authentication, tweak: None, state: &mut state.tag, data });
-    }
-    executor.run_pass(Pass::Polyval, &mut segments)?;
-    drop(segments);
+    absorb::data(executor, Pass::Polyval, plaintext, data)?;
     for (message, state) in messages.iter().zip(&mut *states) {
         state.tag.iter_mut().zip(message.nonce).for_each(|(byte, nonce)| *byte ^= nonce);
         state.tag[15] &= 0x7f;
@@ -189,12 +165,7 @@ fn tags(
 
 /// CTR over the data of all messages.
 fn ctr(executor: &dyn Executor, messages: &mut [AeadMessage<'_>], states: &mut [State]) -> Result<()> {
-    let with_data = messages.iter_mut().zip(states).filter(|(message, _)| !message.data.is_empty());
-    let segments = with_data.map(|(message, state)| Segment {
-        key: &state.encryption,
-        tweak: None,
-        state: &mut state.counter,
-        data: message.data.reborrow(),
-    });
-    executor.run_pass(Pass::CtrLittle32, &mut segments.collect::<Vec<_>>())
+    let data = messages.iter_mut().zip(states);
+    let data = data.map(|(message, state)| (&state.encryption, &mut state.counter, &mut message.data));
+    crate::ctr(executor, Pass::CtrLittle32, data)
 }

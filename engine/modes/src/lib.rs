@@ -1,7 +1,7 @@
 //! The AES modes of operation, each composed of passes that an [`Executor`] runs.
 //!
 //! [`Cipher`] implements the modes without authentication, for one message or a batch. [`hctr2`] and [`cbc_cts`] (CBC with
-//! ciphertext stealing) implement two more. [`gcm`], [`gcm_siv`], [`ocb`], [`siv`], [`xaes`] and [`ccm`] implement the
+//! ciphertext stealing) implement two more. [`gcm`], [`gcm_siv`], [`ocb`], [`siv`], [`xaes`], [`ccm`] and [`eax`] implement the
 //! authenticated modes, and [`aead`] has a common type for these. [`key_wrap`] wraps keys. [`cmac`] and [`gcm::gmac`]
 //! compute MACs. These functions take whole messages and return when the messages have been processed. [`stream`] has the
 //! incremental forms, which use the engine of [`incremental`].
@@ -13,6 +13,7 @@ pub mod cbc_cts;
 pub mod ccm;
 mod cipher;
 pub mod cmac;
+pub mod eax;
 pub mod executor;
 pub mod gcm;
 pub mod gcm_siv;
@@ -32,7 +33,7 @@ pub mod xts;
 
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
-use lockstep_core::key::{Block, KeySize};
+use lockstep_core::key::{Block, Key, KeySize};
 use lockstep_core::messages::Messages;
 use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status, Tag};
 
@@ -41,8 +42,32 @@ pub use executor::Executor;
 
 pub use message::{Cipher, CipherKey, Direction, Message};
 
-/// Calls `run` separately for the messages of each key size, because kernels depend on the key size. Batches rarely mix key
-/// sizes, so the common case is a single call.
+/// Seals or opens messages in a mode with one AES key: checks them with `check`, processes the messages of each key size
+/// separately, because kernels depend on the key size, and checks that every message was processed.
+fn run_mode(
+    executor: &dyn Executor,
+    direction: Direction,
+    messages: &mut [AeadMessage<'_>],
+    check: impl Fn(&AeadMessage<'_>) -> Result<()>,
+    process: impl Fn(&mut [AeadMessage<'_>]) -> Result<()>,
+) -> Result<()> {
+    messages.iter().try_for_each(check)?;
+    check_tags(messages, direction)?;
+    by_key_size(messages, process)?;
+    if messages.iter().all(|message| message.status == Status::Done) {
+        return Ok(());
+    }
+    // A device can report success without having processed a message. Its output must not look like a result.
+    for message in messages.iter_mut().filter(|message| message.status == Status::Pending) {
+        let _ = transfer::zero_output(executor, &mut message.data);
+    }
+    Err(match direction {
+        Direction::Encrypt => Error::NotSealed,
+        Direction::Decrypt => Error::AuthenticationFailed,
+    })
+}
+
+/// Calls `run` for the messages of each key size. Batches rarely mix key sizes, so the common case is a single call.
 fn by_key_size(
     messages: &mut [AeadMessage<'_>],
     run: impl Fn(&mut [AeadMessage<'_>]) -> Result<()>,
@@ -58,13 +83,20 @@ fn by_key_size(
             continue;
         }
         let outcome = run(&mut same);
-        let statuses: Vec<_> = same.iter().map(|message| message.status).collect();
-        for (message, status) in messages.iter_mut().filter(of_size).zip(statuses) {
-            message.status = status;
-        }
+        let statuses = statuses(same);
+        messages
+            .iter_mut()
+            .filter(of_size)
+            .zip(statuses)
+            .for_each(|(message, status)| message.status = status);
         outcome?;
     }
     Ok(())
+}
+
+/// The statuses of messages that borrow the data of others.
+fn statuses(messages: Vec<AeadMessage<'_>>) -> Vec<Status> {
+    messages.iter().map(|message| message.status).collect()
 }
 
 /// Checks that the messages have tags to write when sealing and tags to compare with when opening. Sets the status of all
@@ -98,6 +130,24 @@ fn invalidate(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) {
     for message in messages {
         let _ = transfer::zero_output(executor, &mut message.data);
     }
+}
+
+/// Zeroes the output of every message that failed. If one output cannot be zeroed, the others are still zeroed.
+fn zero_failed(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
+    let failed = messages.iter_mut().filter(|message| message.status != Status::Done);
+    failed.map(|message| transfer::zero_output(executor, &mut message.data)).fold(Ok(()), Result::and)
+}
+
+/// Runs a pass of CTR over the data of messages, each with its key and its counter.
+fn ctr<'a, 'd: 'a>(
+    executor: &dyn Executor,
+    pass: Pass,
+    messages: impl Iterator<Item = (&'a Key, &'a mut Block, &'a mut Data<'d>)>,
+) -> Result<()> {
+    let with_data = messages.filter(|(_, _, data)| !data.is_empty());
+    let segments =
+        with_data.map(|(key, state, data)| Segment { key, tweak: None, state, data: data.reborrow() });
+    executor.run_pass(pass, &mut segments.collect::<Vec<_>>())
 }
 
 /// Encrypts the same number of separate blocks for each message, under the message's key. All keys have the same size.

@@ -5,15 +5,14 @@
 use zeroize::Zeroizing;
 
 use crate::executor::Executor;
-use crate::gcm::{all_sealed, zero_failed};
-use crate::{Direction, by_key_size, check_tags, encrypt_blocks, invalidate, pieces, run_fused, transfer};
+use crate::{Direction, encrypt_blocks, invalidate, pieces, run_fused, run_mode, transfer, zero_failed};
 use lockstep_core::data::Data;
-use lockstep_core::error::{Error, Result};
+use lockstep_core::error::Result;
 use lockstep_core::gcm::settle;
 use lockstep_core::key::{Block, Key};
 pub use lockstep_core::ocb::MAX_DATA;
 use lockstep_core::ocb::{Masks, first_offset, nonce_block, xor};
-use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status};
+use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment};
 
 /// Encrypts and authenticates each message. Nonces have 1 to 15 bytes, and tags have 1 to 16 bytes. The length of the tag is
 /// part of the input: a tag is not the beginning of a longer tag.
@@ -24,9 +23,7 @@ use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status};
 ///
 #[doc = include_str!("after_error.md")]
 pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
-    check_all(messages, Direction::Encrypt)?;
-    by_key_size(messages, |messages| seal_or_open(executor, FusedAead::OcbSeal, messages))?;
-    all_sealed(messages)
+    run_as(executor, Direction::Encrypt, FusedAead::OcbSeal, messages)
 }
 
 /// Decrypts and checks each message. The output of a message whose tag is wrong is zeroed before this function returns; the
@@ -37,13 +34,17 @@ pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
 ///
 #[doc = include_str!("after_error.md")]
 pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
-    check_all(messages, Direction::Decrypt)?;
-    by_key_size(messages, |messages| seal_or_open(executor, FusedAead::OcbOpen, messages))?;
-    if messages.iter().all(|message| message.status == Status::Done) {
-        Ok(())
-    } else {
-        Err(Error::AuthenticationFailed)
-    }
+    run_as(executor, Direction::Decrypt, FusedAead::OcbOpen, messages)
+}
+
+fn run_as(
+    executor: &dyn Executor,
+    direction: Direction,
+    fused: FusedAead,
+    messages: &mut [AeadMessage<'_>],
+) -> Result<()> {
+    let check = |message: &AeadMessage<'_>| fused.check_lengths(message);
+    run_mode(executor, direction, messages, check, |messages| seal_or_open(executor, fused, messages))
 }
 
 /// Seals or opens messages. Their keys must have the same size, and their lengths must have been checked. Uses the fused
@@ -65,12 +66,6 @@ pub fn seal_or_open(
     run(executor, direction, messages, &mut states)
         .and_then(|()| zero_failed(executor, messages))
         .inspect_err(|_| invalidate(executor, messages))
-}
-
-fn check_all(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<()> {
-    let fused = if direction == Direction::Encrypt { FusedAead::OcbSeal } else { FusedAead::OcbOpen };
-    messages.iter().try_for_each(|message| fused.check_lengths(message))?;
-    check_tags(messages, direction)
 }
 
 /// The state of a message.

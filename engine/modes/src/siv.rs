@@ -263,14 +263,9 @@ fn ctr(executor: &dyn Executor, messages: &mut [&mut SivMessage<'_>], ivs: &[Blo
         counter[8] &= 0x7f;
         counter[12] &= 0x7f;
     }
-    let with_data = messages.iter_mut().zip(&mut counters).filter(|(message, _)| !message.data.is_empty());
-    let segments = with_data.map(|(message, state)| Segment {
-        key: &message.key.ctr,
-        tweak: None,
-        state,
-        data: message.data.reborrow(),
-    });
-    executor.run_pass(Pass::Ctr, &mut segments.collect::<Vec<_>>())
+    let data = messages.iter_mut().zip(&mut counters);
+    let data = data.map(|(message, counter)| (&message.key.ctr, counter, &mut message.data));
+    crate::ctr(executor, Pass::Ctr, data)
 }
 
 fn xor(to: &mut [u8], mask: &[u8]) {

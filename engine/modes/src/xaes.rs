@@ -70,7 +70,7 @@ fn with_derived_keys(
     });
     let mut derived: Vec<_> = derived.collect();
     let outcome = run(&mut derived);
-    let statuses: Vec<_> = derived.iter().map(|message| message.status).collect();
+    let statuses = crate::statuses(derived);
     for (message, status) in messages.iter_mut().zip(statuses) {
         message.status = status;
     }

@@ -46,6 +46,9 @@
 // XAES-256-GCM (C2SP). Keys of 32 bytes, nonces of 24, tags of 16 bytes.
 #define LOCKSTEP_AEAD_XAES_256_GCM 6
 
+// EAX (Bellare, Rogaway and Wagner, 2004). Keys of 16, 24 or 32 bytes, nonces of any length, tags of 1 to 16 bytes.
+#define LOCKSTEP_AEAD_EAX 7
+
 // The message was not processed.
 #define LOCKSTEP_STATUS_PENDING 0
 

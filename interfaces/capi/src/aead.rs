@@ -21,6 +21,8 @@ pub const LOCKSTEP_AEAD_SIV: c_int = 4;
 pub const LOCKSTEP_AEAD_CCM: c_int = 5;
 /// XAES-256-GCM (C2SP). Keys of 32 bytes, nonces of 24, tags of 16 bytes.
 pub const LOCKSTEP_AEAD_XAES_256_GCM: c_int = 6;
+/// EAX (Bellare, Rogaway and Wagner, 2004). Keys of 16, 24 or 32 bytes, nonces of any length, tags of 1 to 16 bytes.
+pub const LOCKSTEP_AEAD_EAX: c_int = 7;
 
 /// The message was not processed.
 pub const LOCKSTEP_STATUS_PENDING: c_int = 0;
@@ -82,6 +84,7 @@ pub(crate) fn mode(number: c_int) -> Outcome<Aead> {
         LOCKSTEP_AEAD_SIV => Aead::Siv,
         LOCKSTEP_AEAD_CCM => Aead::Ccm,
         LOCKSTEP_AEAD_XAES_256_GCM => Aead::Xaes,
+        LOCKSTEP_AEAD_EAX => Aead::Eax,
         _ => {
             let message = format!("{number} is not an authenticated mode: use a number LOCKSTEP_AEAD_");
             return Err(Failure::argument(message));

@@ -2,7 +2,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `aead` | the classes of `lockstep.aead`, and batches |
+//! | `aead` | the classes of `lockstep.aead`, batches, and `lockstep.tensor.seal` and `open` |
 //! | `buffer` | Python's buffers as slices, and `bytes` that are written in place |
 //! | `command` | the command, for `python -m lockstep` |
 //! | `engine` | the engine of the process: selection of devices, forks |
@@ -11,7 +11,6 @@
 //! | `forks` | what a child process must not use |
 //! | `groups` | many files, on several machines |
 //! | `hazmat` | the raw modes |
-//! | `modes` | the names of the authenticated modes' classes |
 //! | `parquet`, `parquet_modules` | encrypted Parquet files; modules of such files in arrays |
 //! | `random` | AES-256-CTR as a source of random numbers |
 //! | `tensor` | arrays of other libraries, on the host or on a device |
@@ -38,7 +37,6 @@ mod forks;
 mod groups;
 mod hazmat;
 mod keys;
-mod modes;
 mod parquet;
 mod parquet_modules;
 mod random;
@@ -56,7 +54,7 @@ mod native {
     use super::*;
 
     #[pymodule_export]
-    use aead::{AESCCM, AESGCM, AESGCMSIV, AESOCB3, AESSIV, XAES256GCM, many_in_buffer, many_in_list};
+    use aead::{many_in_buffer, many_in_list, tensor_batch};
     #[pymodule_export]
     use engine::{
         Device, Selection, SelfTest, after_fork_in_child, devices, missing_devices, select, selftest,
@@ -88,10 +86,11 @@ mod native {
     use random::{Keystream, NumpyBits, normal_table};
 
     #[pymodule_export]
-    use tensor::{DeviceArray, array_size, synchronize, tensor_batch};
+    use tensor::{DeviceArray, array_size, synchronize};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        aead::add(module)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         let invalid_tag = module.py().get_type::<error::InvalidTag>();
         invalid_tag.setattr("verified", module.py().None())?;

@@ -15,7 +15,7 @@ use crate::error::from_library;
 use crate::forks::{Call, detached};
 
 /// Calls on more bytes than this release the interpreter lock. It takes about a microsecond to encrypt them.
-pub(crate) const RELEASES_FROM: usize = 16 << 10;
+const RELEASES_FROM: usize = lockstep::aead::INLINE_LIMIT;
 
 /// Calls a function that processes `len` bytes, detached from the interpreter unless it is short.
 pub(crate) fn run_detached_if_long<T: Send>(

@@ -140,6 +140,7 @@ def safetensors(key):
 STEPS = [
     *[(f"{cipher.__name__}, {8 * size} bits", size, lambda key, cipher=cipher: messages(cipher, key))
       for cipher in (aead.AESGCM, aead.AESGCMSIV, aead.AESOCB3, aead.AESCCM) for size in (16, 32)],
+    ("AESEAX", 32, lambda key: messages(aead.AESEAX, key, bytes(16))),
     ("XAES256GCM", 32, lambda key: messages(aead.XAES256GCM, key, bytes(24))),
     ("AESSIV", 64, siv),
     *[(f"many {cipher.__name__}", 32, lambda key, cipher=cipher: many(cipher, key))

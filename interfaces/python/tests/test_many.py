@@ -8,7 +8,7 @@ import lockstep
 from lockstep import aead
 from lockstep.aead import decrypt_many, encrypt_many
 
-MODES = {"AESGCM": 12, "AESGCMSIV": 12, "AESOCB3": 12, "AESCCM": 11, "XAES256GCM": 24, "AESSIV": None}
+MODES = {"AESGCM": 12, "AESGCMSIV": 12, "AESOCB3": 12, "AESCCM": 11, "XAES256GCM": 24, "AESEAX": 16, "AESSIV": None}
 
 
 def one(kind, key, nonce, message, aad):

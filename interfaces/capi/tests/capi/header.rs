@@ -100,7 +100,7 @@ fn numbers_never_change() {
                 "MISSING_KEY",
             ][..],
         ),
-        ("LOCKSTEP_AEAD_", &["GCM", "GCM_SIV", "OCB", "SIV", "CCM", "XAES_256_GCM"]),
+        ("LOCKSTEP_AEAD_", &["GCM", "GCM_SIV", "OCB", "SIV", "CCM", "XAES_256_GCM", "EAX"]),
         ("LOCKSTEP_CIPHER_", &["ECB", "CBC", "PCBC", "CFB", "CFB8", "CFB1", "OFB", "CTR", "XTS"]),
         ("LOCKSTEP_CTS_", &["CS1", "CS2", "CS3"]),
         ("LOCKSTEP_VERIFY_", &["OFF", "SAMPLE", "FULL"]),

@@ -1,11 +1,10 @@
 //! `lockstep cipher`: the command line of the raw modes, which [`crate::raw`] runs.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::{Args, ValueEnum, ValueHint};
+use lockstep::aead::Aead;
 use lockstep::hazmat::mode;
-use lockstep::hazmat::mode::aead::Aead;
 use lockstep::hazmat::mode::cbc_cts::Variant;
 use lockstep::quoted;
 use lockstep::text::to_utf8;
@@ -28,7 +27,7 @@ for anything you want to keep safe.
 
 - Most of these modes do not authenticate: changes of the ciphertext change the plaintext and are not detected. \
 ECB also reveals which blocks are equal.
-- An IV that is used twice with the same key reveals plaintexts in CTR, OFB, GCM, OCB and CCM; with GCM and OCB it also allows \
+- An IV that is used twice with the same key reveals plaintexts in CTR, OFB, GCM, OCB, CCM and EAX; with GCM and OCB it also allows \
 forgery.
 - A key given by --key-hex is visible to all users of this machine while the command runs, and remains in the history \
 of the shell. Use --key-file for secret keys.";
@@ -58,7 +57,7 @@ pub(crate) struct Cipher {
     key_file: Option<PathBuf>,
 
     /// The IV, nonce, initial counter or tweak in hex: 16 bytes; for GCM and GMAC any length (12 bytes recommended); for
-    /// GCM-SIV 12 bytes; for CCM 7 to 13; for OCB 1 to 15; for XAES 24; for HCTR2 any length; for SIV any length or none
+    /// GCM-SIV 12 bytes; for CCM 7 to 13; for OCB 1 to 15; for XAES 24; for EAX and HCTR2 any length; for SIV any length or none
     #[arg(long, value_name = "HEX")]
     iv_hex: Option<String>,
 
@@ -66,7 +65,7 @@ pub(crate) struct Cipher {
     #[arg(long, value_name = "HEX")]
     aad_hex: Vec<String>,
 
-    /// For GCM, CCM, OCB and the MACs: length of the tag in bytes [default: 16]
+    /// For GCM, CCM, OCB, EAX and the MACs: length of the tag in bytes [default: 16]
     ///
     /// The tag follows the ciphertext; that of SIV precedes it.
     #[arg(long, value_name = "BYTES")]
@@ -111,6 +110,7 @@ enum Mode {
     Ocb,
     Siv,
     Xaes,
+    Eax,
     Hctr2,
     CbcCts,
     Kw,
@@ -144,15 +144,23 @@ impl Mode {
         })
     }
 
+    /// The authenticated modes.
+    fn aead(self) -> Option<Aead> {
+        Some(match self {
+            Mode::Gcm => Aead::Gcm,
+            Mode::Ccm => Aead::Ccm,
+            Mode::GcmSiv => Aead::GcmSiv,
+            Mode::Ocb => Aead::Ocb,
+            Mode::Siv => Aead::Siv,
+            Mode::Xaes => Aead::Xaes,
+            Mode::Eax => Aead::Eax,
+            _ => return None,
+        })
+    }
+
     /// The modes that process the whole input at once. GCM does so only to decrypt.
     fn whole(self, cts: Option<CtsMode>) -> Option<WholeMode> {
         Some(match self {
-            Mode::Gcm => WholeMode::Aead(Aead::Gcm),
-            Mode::Ccm => WholeMode::Aead(Aead::Ccm),
-            Mode::GcmSiv => WholeMode::Aead(Aead::GcmSiv),
-            Mode::Ocb => WholeMode::Aead(Aead::Ocb),
-            Mode::Siv => WholeMode::Aead(Aead::Siv),
-            Mode::Xaes => WholeMode::Aead(Aead::Xaes),
             Mode::Hctr2 => WholeMode::Hctr2,
             Mode::CbcCts => WholeMode::CbcCts(match cts.unwrap_or(CtsMode::Cs1) {
                 CtsMode::Cs1 => Variant::Cs1,
@@ -161,12 +169,8 @@ impl Mode {
             }),
             Mode::Kw => WholeMode::KeyWrap,
             Mode::Kwp => WholeMode::KeyWrapPadded,
-            _ => return None,
+            _ => return self.aead().map(WholeMode::Aead),
         })
-    }
-
-    fn is_aead(self) -> bool {
-        matches!(self, Mode::Gcm | Mode::Ccm | Mode::GcmSiv | Mode::Ocb | Mode::Siv | Mode::Xaes)
     }
 
     fn is_mac(self) -> bool {
@@ -179,11 +183,9 @@ impl Mode {
 
     /// Checks the length of a tag. The error has the possible lengths, in words.
     fn check_tag_len(self, bytes: usize) -> std::result::Result<(), &'static str> {
-        let (is_lawful, expected) = match self {
-            Mode::Gcm => (matches!(bytes, 4 | 8 | 12..=16), "4, 8 or 12 to 16"),
-            Mode::Ccm => (matches!(bytes, 4 | 6 | 8 | 10 | 12 | 14 | 16), "4, 6, 8, 10, 12, 14 or 16"),
-            Mode::GcmSiv | Mode::Siv | Mode::Xaes => (bytes == 16, "16"),
-            _ => (matches!(bytes, 1..=16), "1 to 16"),
+        let (is_lawful, expected) = match self.aead() {
+            Some(aead) => (aead.row().tags.contains(bytes), aead.row().tags.words),
+            None => (matches!(bytes, 1..=16), "1 to 16"),
         };
         if is_lawful { Ok(()) } else { Err(expected) }
     }
@@ -202,7 +204,7 @@ pub(crate) fn run(args: &Cipher) -> Result<()> {
     let key_file: Vec<_> = args.key_file.iter().map(|path| ("key file", path.as_path())).collect();
     sources::check(&args.output, &args.input, &key_file)?;
     let raw = Raw {
-        planner: Arc::clone(args.engine.engine_for(&args.messages)?.planner()),
+        engine: args.engine.engine_for(&args.messages)?,
         decrypt: args.decrypt,
         key: key(args)?,
         iv: hex("--iv-hex", args.iv_hex.as_deref())?.to_vec(),
@@ -223,7 +225,7 @@ pub(crate) fn run(args: &Cipher) -> Result<()> {
     } else {
         "encrypted"
     };
-    job::run(&raw.planner, &args.messages, input.len(), verb, output, |output, report| {
+    job::run(raw.engine.planner(), &args.messages, input.len(), verb, output, |output, report| {
         let pipe = raw::Pipe { input: &input, output, report };
         let plaintext = match (args.mode, args.mode.cipher()) {
             (_, Some(cipher)) => raw.cipher(cipher, !args.no_padding, pipe),
@@ -242,27 +244,28 @@ pub(crate) fn run(args: &Cipher) -> Result<()> {
 /// data would believe that they are authenticated.
 fn check(args: &Cipher) -> Result<()> {
     let mode = args.mode;
-    let aead = mode.is_aead();
+    let aead = mode.aead().map(Aead::row);
     let name = mode.name();
-    if mode.takes_iv() && mode != Mode::Siv && args.iv_hex.is_none() {
+    let nonce_is_optional = aead.is_some_and(|row| row.nonce_is_optional);
+    if mode.takes_iv() && !nonce_is_optional && args.iv_hex.is_none() {
         return Err(failed(format!("{name} needs an IV: give --iv-hex")));
     }
     if !mode.takes_iv() && args.iv_hex.is_some() {
         return Err(failed(format!("{name} has no IV: leave out --iv-hex")));
     }
-    if !args.aad_hex.is_empty() && !aead {
+    if !args.aad_hex.is_empty() && aead.is_none() {
         return Err(failed(format!("{name} takes no associated data: leave out --aad-hex")));
     }
-    if args.aad_hex.len() > 1 && mode != Mode::Siv {
+    if args.aad_hex.len() > 1 && aead.is_some_and(|row| row.max_strings == 1) {
         return Err(failed(format!("{name} takes one string of associated data: give --aad-hex once")));
     }
-    if mode == Mode::Siv && args.iv_hex.as_deref() == Some("") {
+    if nonce_is_optional && args.iv_hex.as_deref() == Some("") {
         return Err(failed("an empty nonce is no nonce: leave out --iv-hex, or give a nonce"));
     }
     if args.cts_mode.is_some() && mode != Mode::CbcCts {
         return Err(failed(format!("{name} has no ciphertext stealing of CBC: leave out --cts-mode")));
     }
-    if args.tag_len.is_some() && !aead && !mode.is_mac() {
+    if args.tag_len.is_some() && aead.is_none() && !mode.is_mac() {
         return Err(failed(format!("{name} has no tag: leave out --tag-len")));
     }
     if let Some(bytes) = args.tag_len

@@ -5,10 +5,9 @@ mod input;
 mod whole;
 
 use std::io::Write;
-use std::sync::Arc;
 
+use lockstep::Engine;
 use lockstep::hazmat::mode::{Cipher, CipherKey, Direction};
-use lockstep::hazmat::planner::Planner;
 use lockstep::hazmat::stream::{CipherStream, CmacStream, GcmStream, Padding};
 use lockstep::hazmat::{self, Block, Key};
 use zeroize::Zeroizing;
@@ -23,7 +22,7 @@ pub(crate) use whole::WholeMode;
 
 /// A raw mode's parameters.
 pub(crate) struct Raw {
-    pub(crate) planner: Arc<Planner>,
+    pub(crate) engine: Engine,
     pub(crate) decrypt: bool,
     pub(crate) key: Zeroizing<Vec<u8>>,
     pub(crate) iv: Vec<u8>,
@@ -46,7 +45,7 @@ impl Raw {
         let padding = if padding { Padding::Pkcs7 } else { Padding::None };
         let key = CipherKey::new(cipher, &self.key)?;
         let mut stream =
-            CipherStream::new(self.planner.clone(), cipher, self.direction(), padding, key, &iv)?;
+            CipherStream::new(self.engine.planner().clone(), cipher, self.direction(), padding, key, &iv)?;
         let mut output = Zeroizing::new(vec![0; PIECE + 64]);
         let total = pipe.input.for_each_piece(pipe.report, |piece| {
             let done = if cipher.is_stream() {
@@ -71,7 +70,7 @@ impl Raw {
         if !(1..=16).contains(&self.tag_len) {
             return Err(failed(format!("--tag-len is {}: a MAC has 1 to 16 bytes", self.tag_len)));
         }
-        let mut stream = CmacStream::new(self.planner.clone(), Key::new(&self.key)?);
+        let mut stream = CmacStream::new(self.engine.planner().clone(), Key::new(&self.key)?);
         let total = pipe.input.for_each_piece(pipe.report, |piece| Ok(stream.update(piece)?))?;
         self.print_mac(&stream.finish()?, &mut pipe)?;
         Ok(total)
@@ -107,7 +106,7 @@ impl Raw {
     }
 
     fn gcm_stream(&self) -> Result<GcmStream> {
-        Ok(GcmStream::new(self.planner.clone(), Direction::Encrypt, Key::new(&self.key)?, &self.iv)?)
+        Ok(GcmStream::new(self.engine.planner().clone(), Direction::Encrypt, Key::new(&self.key)?, &self.iv)?)
     }
 
     /// The part of `tag` with the requested length. Lengths that neither GCM nor CCM supports are an error, before

@@ -1,18 +1,17 @@
 //! Modes that need the whole input before the first byte of output, and decryption with a tag: nothing is written before the
 //! tag has been checked.
 
+use lockstep::aead::{self, Aead};
 use lockstep::hazmat::data::Data;
-use lockstep::hazmat::mode::aead::{Aead, AeadKey, Message};
 use lockstep::hazmat::mode::cbc_cts::{self, Variant};
 use lockstep::hazmat::mode::executor::Executor;
 use lockstep::hazmat::mode::hctr2::{self, Hctr2Key};
 use lockstep::hazmat::mode::key_wrap;
-use lockstep::hazmat::work::{Status, Tag};
 use lockstep::hazmat::{self, Key};
 use zeroize::Zeroizing;
 
 use super::{Pipe, Raw, write};
-use crate::error::{Error, Result, failed};
+use crate::error::{Error, Result};
 use crate::text;
 
 /// Texts for error messages: the reason why the whole input must be in memory, and an alternative.
@@ -50,38 +49,29 @@ impl Raw {
 
     fn seal(&self, aead: Aead, pipe: Pipe<'_>) -> Result<u64> {
         let mut data = pipe.input.read_all(pipe.report, FOR_MODE)?;
-        let mut tag = vec![0; self.tag_len];
-        let (key, aad) = (AeadKey::new(aead, &self.key)?, self.strings());
-        let mut messages = [self.message(&key, &aad, &mut data, Tag::Write(&mut tag))];
-        aead.seal(&self.planner, &mut messages)?;
-        check_done(messages[0].status)?;
-        let parts = if aead == Aead::Siv { [&tag[..], &data[..]] } else { [&data[..], &tag[..]] };
-        parts.into_iter().try_for_each(|part| write(pipe.output, part))?;
+        let (key, mut tag) = (aead::Key::new(aead, &self.key)?, vec![0; self.tag_len]);
+        key.seal_in_place(&self.engine, &self.iv, &self.strings(), &mut data, &mut tag)?;
+        aead.in_order(&data, &tag).into_iter().try_for_each(|part| write(pipe.output, part))?;
         Ok(data.len() as u64)
     }
 
     fn open(&self, aead: Aead, pipe: Pipe<'_>) -> Result<u64> {
         let mut data = pipe.input.read_all(pipe.report, FOR_TAG)?;
-        let len = self.len_without_tag(data.len())?;
-        let (key, aad) = (AeadKey::new(aead, &self.key)?, self.strings());
-        let (ciphertext, tag) = if aead == Aead::Siv {
-            let (tag, ciphertext) = data.split_at_mut(self.tag_len);
-            (ciphertext, tag)
-        } else {
-            data.split_at_mut(len)
-        };
-        let mut messages = [self.message(&key, &aad, ciphertext, Tag::Expect(tag))];
-        aead.open(&self.planner, &mut messages)?;
-        let [Message { status, .. }] = messages;
-        check_done(status)?;
+        let got = data.len();
+        let (ciphertext, tag) = aead.split_mut(&mut data, self.tag_len).ok_or_else(|| {
+            let got = text::bytes(got as u64);
+            Error::NotAuthentic(format!("the input has {got}, less than a tag: it was cut off"))
+        })?;
+        let key = aead::Key::new(aead, &self.key)?;
+        key.open_in_place(&self.engine, &self.iv, &self.strings(), ciphertext, tag)?;
         write(pipe.output, ciphertext)?;
-        Ok(len as u64)
+        Ok(ciphertext.len() as u64)
     }
 
     fn hctr2(&self, pipe: Pipe<'_>) -> Result<u64> {
         let mut data = pipe.input.read_all(pipe.report, FOR_MODE)?;
-        let key = Hctr2Key::new(&self.planner, Key::new(&self.key)?)?;
-        hctr2::run(&self.planner, self.direction(), &key, &self.iv, Data::in_place(&mut data))?;
+        let key = Hctr2Key::new(self.engine.planner(), Key::new(&self.key)?)?;
+        hctr2::run(self.engine.planner(), self.direction(), &key, &self.iv, Data::in_place(&mut data))?;
         write(pipe.output, &data)?;
         Ok(data.len() as u64)
     }
@@ -90,8 +80,8 @@ impl Raw {
         let mut data = pipe.input.read_all(pipe.report, FOR_MODE)?;
         let (key, mut iv) = (Key::new(&self.key)?, self.block("CBC-CTS")?);
         match self.decrypt {
-            false => cbc_cts::encrypt(&self.planner, &key, variant, &mut iv, &mut data)?,
-            true => cbc_cts::decrypt(&self.planner, &key, variant, &mut iv, &mut data)?,
+            false => cbc_cts::encrypt(self.engine.planner(), &key, variant, &mut iv, &mut data)?,
+            true => cbc_cts::decrypt(self.engine.planner(), &key, variant, &mut iv, &mut data)?,
         }
         write(pipe.output, &data)?;
         Ok(data.len() as u64)
@@ -101,11 +91,11 @@ impl Raw {
         let data = pipe.input.read_all(pipe.report, FOR_MODE)?;
         let key = Key::new(&self.key)?;
         if self.decrypt {
-            let unwrapped = unwrap(&self.planner, &key, &data)?;
+            let unwrapped = unwrap(self.engine.planner(), &key, &data)?;
             write(pipe.output, &unwrapped)?;
             return Ok(unwrapped.len() as u64);
         }
-        write(pipe.output, &wrap(&self.planner, &key, &data)?)?;
+        write(pipe.output, &wrap(self.engine.planner(), &key, &data)?)?;
         Ok(data.len() as u64)
     }
 
@@ -113,31 +103,4 @@ impl Raw {
     fn strings(&self) -> Vec<&[u8]> {
         self.aad.iter().map(Vec::as_slice).collect()
     }
-
-    fn message<'d>(
-        &'d self,
-        key: &'d AeadKey,
-        aad: &'d [&'d [u8]],
-        data: &'d mut [u8],
-        tag: Tag<'d>,
-    ) -> Message<'d> {
-        Message { key, nonce: &self.iv, aad, data: Data::in_place(data), tag, status: Status::Pending }
-    }
-
-    fn len_without_tag(&self, len: usize) -> Result<usize> {
-        len.checked_sub(self.tag_len).ok_or_else(|| {
-            let got = text::bytes(len as u64);
-            Error::NotAuthentic(format!("the input has {got}, less than a tag: it was cut off"))
-        })
-    }
-}
-
-/// Checks that the device has processed a message. The message is written only after this check.
-fn check_done(status: Status) -> Result<()> {
-    if status == Status::Done {
-        return Ok(());
-    }
-    Err(failed(
-        "the device has not processed the data: nothing was written; use another device and report this",
-    ))
 }

@@ -77,6 +77,13 @@ fn aeads_of_whole_messages() {
         b"XAES-256-GCM",
         &hex("ce546ef63c9cc60765923609b33a9a1974e96e52daf2fcf7075e2271"),
     );
+    both_ways(
+        &folder,
+        "eax --key-hex 01f74ad64077f2e704c0f60ada3dd523 --iv-hex 70c3db4f0d26368400a10ed05d2bff5e \
+         --aad-hex 234a3463c1264ac6",
+        &hex("1a47cb4933"),
+        &hex("d851d5bae03a59f238a23e39199dc9266626c40f80"),
+    );
 }
 
 /// RFC 3394 (4.1) and RFC 5649 (section 6).

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _arrays
-from ._native import AESCCM, AESGCM, AESGCMSIV, AESOCB3, AESSIV, XAES256GCM, many_in_buffer, many_in_list
+from ._native import AEADS, AESCCM, many_in_buffer, many_in_list
 from ._shown import shown
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     Bytes = NDArray[numpy.uint8]
 
 _TAG = 16
-_MODES = (AESCCM, AESGCM, AESGCMSIV, AESOCB3, AESSIV, XAES256GCM)
 
 
 def _numpy() -> Any:
@@ -62,7 +61,7 @@ def _run(
 def _run_on_buffers(
     encrypts: bool, mode: type, keys: Any, nonces: Any, data: Any, associated_data: Any, offsets: Any, tag_length: int
 ) -> tuple[Any, Any, Any]:
-    if mode not in _MODES:
+    if mode not in AEADS:
         raise TypeError("mode must be a class of lockstep.aead, such as AESGCM")
     if tag_length not in (range(4, 17, 2) if mode is AESCCM else (_TAG,)):
         raise ValueError(f"{mode.__name__} has no tags of {shown(tag_length)} bytes")

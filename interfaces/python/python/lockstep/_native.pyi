@@ -73,6 +73,12 @@ class AESCCM(_Aead):
     def generate_key(bit_length: int) -> bytes: ...
 
 @final
+class AESEAX(_Aead):
+    def __new__(cls, key: Buffer) -> AESEAX: ...
+    @staticmethod
+    def generate_key(bit_length: int) -> bytes: ...
+
+@final
 class XAES256GCM(_Aead):
     def __new__(cls, key: Buffer) -> XAES256GCM: ...
     @staticmethod
@@ -97,6 +103,8 @@ class AESSIV:
     def decrypt_into(
         self, data: Buffer | Tensor, associated_data: list[Buffer] | list[bytes] | None, buf: Buffer | Tensor
     ) -> int: ...
+
+AEADS: tuple[type, ...]
 
 _Strings = Buffer | tuple[Buffer, int] | list[Buffer | None] | None
 

@@ -9,6 +9,6 @@ contiguous, its owner raises the exception: ValueError for numpy, and BufferErro
 """
 
 from ._batches import decrypt_many, encrypt_many
-from ._native import AESCCM, AESGCM, AESGCMSIV, AESOCB3, AESSIV, XAES256GCM
+from ._native import AESCCM, AESEAX, AESGCM, AESGCMSIV, AESOCB3, AESSIV, XAES256GCM
 
-__all__ = ["AESCCM", "AESGCM", "AESGCMSIV", "AESOCB3", "AESSIV", "XAES256GCM", "decrypt_many", "encrypt_many"]
+__all__ = ["AESCCM", "AESEAX", "AESGCM", "AESGCMSIV", "AESOCB3", "AESSIV", "XAES256GCM", "decrypt_many", "encrypt_many"]

@@ -1,21 +1,14 @@
 //! One message: from the arguments of a call to its result.
 
-use lockstep::hazmat::data::{Data, HostData};
-use lockstep::hazmat::mode::Aead;
-use lockstep::hazmat::mode::aead::Message;
-use lockstep::hazmat::work::{Status, Tag};
-use lockstep::hazmat::{Error as CoreError, Result as CoreResult};
+use lockstep::aead::{Direction, Error as CoreError, HostData};
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use zeroize::Zeroize;
 
-use super::{Cipher, gcm};
-use crate::buffer::{Memory, is_apart, new_bytes, overlap, read_shared, slice, slice_mut};
-use crate::engine;
+use super::{Attached, Cipher, TAG};
+use crate::buffer::{Export, Memory, is_apart, new_bytes, overlap, read_shared, slice, slice_mut};
 use crate::error::{InvalidTag, from_core};
-use crate::modes::TAG;
-use crate::task::{RELEASES_FROM, run_detached_if_long};
+use crate::tensor::is_tensor;
 
 /// Nonce and associated data of a message.
 #[derive(Clone, Copy)]
@@ -30,189 +23,150 @@ impl Header<'_> {
     fn overlaps(&self, output: Memory) -> bool {
         self.places.iter().any(|place| place.overlaps(output))
     }
-
-    fn len(&self) -> usize {
-        self.aad.iter().map(|aad| aad.len()).sum()
-    }
 }
 
 impl Cipher {
-    /// Returns ciphertext and tag as new `bytes`.
+    /// Returns ciphertext and tag as new `bytes`, or as a new array if the data are one.
     #[inline]
     pub(super) fn encrypt<'py>(
         &self,
-        py: Python<'py>,
         header: Header<'_>,
-        data: &[u8],
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let len = data.len().checked_add(self.tag).ok_or_else(too_long)?;
-        new_bytes(py, len, |output| {
-            let (body, tag) = self.split(output);
-            self.seal(py, header, HostData::copy(data, body).map_err(from_core)?, tag)
-        })
+        data: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if is_tensor(data) {
+            return self.encrypt_array(header, data);
+        }
+        let (py, mut export) = (data.py(), Export::new());
+        let data = export.read(data)?;
+        let len = self.sealed_len(data.len())?;
+        let sealed = new_bytes(py, len, |output| {
+            self.check_nonce(header.nonce)?;
+            self.key().seal_into(&Attached(py), header.nonce, header.aad, data, output).map_err(from_core)
+        });
+        sealed.map(Bound::into_any)
     }
 
-    /// Returns the plaintext as new `bytes`.
+    /// Returns the plaintext as new `bytes`, or as a new array if the data are one.
     #[inline]
     pub(super) fn decrypt<'py>(
         &self,
-        py: Python<'py>,
         header: Header<'_>,
-        data: &[u8],
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let len = data.len().checked_sub(self.tag).ok_or_else(invalid)?;
-        let (body, tag) = if self.mode() == Aead::Siv {
-            (&data[self.tag..], &data[..self.tag])
-        } else {
-            data.split_at(len)
-        };
-        new_bytes(py, len, |output| {
-            self.open(py, header, HostData::copy(body, output).map_err(from_core)?, tag)
-        })
+        data: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if is_tensor(data) {
+            return self.decrypt_array(header, data);
+        }
+        let (py, mut export) = (data.py(), Export::new());
+        let data = export.read(data)?;
+        let plain: PyResult<Bound<'py, PyBytes>> = new_bytes(py, self.opened_len(data.len())?, |output| {
+            self.check_nonce(header.nonce)?;
+            self.key().open_into(&Attached(py), header.nonce, header.aad, data, output).map_err(not_opened)
+        });
+        plain.map(Bound::into_any)
     }
 
-    /// Writes ciphertext and tag to `output`; returns their length in bytes.
+    /// Writes ciphertext and tag to a buffer or an array; returns their length in bytes.
     pub(super) fn encrypt_into(
+        &self,
+        header: Header<'_>,
+        data: &Bound<'_, PyAny>,
+        output: &Bound<'_, PyAny>,
+    ) -> PyResult<usize> {
+        if is_tensor(data) || is_tensor(output) {
+            return self.run_array_into(header, data, output, Direction::Encrypt);
+        }
+        let (mut from, mut to) = (Export::new(), Export::new());
+        self.encrypt_memory(data.py(), header, from.locate(data)?, to.write(output)?)
+    }
+
+    /// Writes the plaintext to a buffer or an array; returns its length in bytes.
+    pub(super) fn decrypt_into(
+        &self,
+        header: Header<'_>,
+        data: &Bound<'_, PyAny>,
+        output: &Bound<'_, PyAny>,
+    ) -> PyResult<usize> {
+        if is_tensor(data) || is_tensor(output) {
+            return self.run_array_into(header, data, output, Direction::Decrypt);
+        }
+        let (mut from, mut to) = (Export::new(), Export::new());
+        self.decrypt_memory(data.py(), header, from.locate(data)?, to.write(output)?)
+    }
+
+    /// Writes ciphertext and tag to memory of the host.
+    pub(super) fn encrypt_memory(
         &self,
         py: Python<'_>,
         header: Header<'_>,
         data: Memory,
         output: Memory,
     ) -> PyResult<usize> {
-        let len = data.len.checked_add(self.tag).ok_or_else(too_long)?;
+        let len = self.sealed_len(data.len)?;
         check_output(len, output.len)?;
-        let body_start = if self.mode() == Aead::Siv { self.tag } else { 0 };
-        let tag_start = if self.mode() == Aead::Siv { 0 } else { data.len };
-        let part = |start: usize, len| output.part(start..start + len);
-        let (body, tag) = (part(body_start, data.len), part(tag_start, self.tag));
+        let (body, tag) = self.mode().layout(data.len, self.key.tag_len());
+        let (body, tag) = (output.part(body), output.part(tag));
         let is_apart = check_apart(header, data, body, output)?;
+        self.check_nonce(header.nonce)?;
         // SAFETY: the output is an exported writable buffer, and body and tag are disjoint parts of it. The data are valid for
         // reads. They either do not overlap the output, or are its body. In the second case, only the slice of the body is made.
-        let (data, tag) = unsafe {
-            let body = slice_mut(body);
-            let data = if is_apart { HostData::copy(slice(data), body) } else { Ok(HostData::InPlace(body)) };
-            (data.map_err(from_core)?, slice_mut(tag))
-        };
-        self.seal(py, header, data, tag)?;
+        let (data, tag) = unsafe { (host_data(data, body, is_apart)?, slice_mut(tag)) };
+        self.key().seal_parts(&Attached(py), header.nonce, header.aad, data, tag).map_err(from_core)?;
         Ok(len)
     }
 
-    /// Writes the plaintext to `output`; returns its length in bytes.
-    pub(super) fn decrypt_into(
+    /// Writes the plaintext to memory of the host.
+    pub(super) fn decrypt_memory(
         &self,
         py: Python<'_>,
         header: Header<'_>,
         data: Memory,
         output: Memory,
     ) -> PyResult<usize> {
-        let len = data.len.checked_sub(self.tag).ok_or_else(invalid)?;
+        let len = self.opened_len(data.len)?;
         check_output(len, output.len)?;
-        let (start, tag) = if self.mode() == Aead::Siv { (self.tag, 0) } else { (0, len) };
-        let part = |start: usize, len| data.part(start..start + len);
-        let (body, tag) = (part(start, len), part(tag, self.tag));
+        let (body, tag) = self.mode().layout(len, self.key.tag_len());
+        let (body, tag) = (data.part(body), data.part(tag));
         let is_apart = check_apart(header, body, output, output)?;
         if tag.overlaps(output) {
             return Err(overlap());
         }
+        self.check_nonce(header.nonce)?;
         // Other threads can change the tag.
         let mut tag_copy = [0; TAG];
-        let tag_copy = &mut tag_copy[..self.tag];
+        let tag_copy = &mut tag_copy[..tag.len];
         // SAFETY: the output is an exported writable buffer, and body and tag are disjoint parts of the data, which are valid for
         // reads. The tag does not overlap the output. The body does not either, or it is the output. In the second case, only the
         // slice of the output is made.
         let data = unsafe {
-            let output = slice_mut(output);
-            let data =
-                if is_apart { HostData::copy(slice(body), output) } else { Ok(HostData::InPlace(output)) };
             read_shared(tag, tag_copy);
-            data.map_err(from_core)?
+            host_data(body, output, is_apart)?
         };
-        self.open(py, header, data, tag_copy)?;
+        self.key().open_parts(&Attached(py), header.nonce, header.aad, data, tag_copy).map_err(not_opened)?;
         Ok(len)
     }
 
-    /// Body and tag of an encrypted message; SIV has the tag first (RFC 5297, section 2.6).
-    fn split<'a>(&self, message: &'a mut [u8]) -> (&'a mut [u8], &'a mut [u8]) {
-        if self.mode() == Aead::Siv {
-            let (tag, body) = message.split_at_mut(self.tag);
-            (body, tag)
-        } else {
-            message.split_at_mut(message.len() - self.tag)
-        }
+    /// The length of ciphertext and tag.
+    pub(super) fn sealed_len(&self, len: usize) -> PyResult<usize> {
+        let sealed = len.checked_add(self.key.tag_len());
+        sealed.ok_or_else(|| PyOverflowError::new_err("the data are too long"))
     }
 
-    #[inline]
-    fn seal(&self, py: Python<'_>, header: Header<'_>, data: HostData<'_>, tag: &mut [u8]) -> PyResult<()> {
-        self.check_nonce(header.nonce)?;
-        let mut data = data;
-        if let Some(done) =
-            self.small(header, data.len(), |gcm, aad| gcm::seal(gcm, header.nonce, aad, data.reborrow(), tag))
-        {
-            return Ok(done);
-        }
-        self.run(py, header, Data::Host(data), Tag::Write(tag)).map_err(from_core)
+    /// The length of the plaintext.
+    pub(super) fn opened_len(&self, len: usize) -> PyResult<usize> {
+        len.checked_sub(self.key.tag_len()).ok_or_else(invalid)
     }
+}
 
-    #[inline]
-    fn open(&self, py: Python<'_>, header: Header<'_>, data: HostData<'_>, tag: &[u8]) -> PyResult<()> {
-        self.check_nonce(header.nonce)?;
-        let mut data = data;
-        if let Some(is_authentic) =
-            self.small(header, data.len(), |gcm, aad| gcm::open(gcm, header.nonce, aad, data.reborrow(), tag))
-        {
-            return if is_authentic { Ok(()) } else { Err(invalid()) };
-        }
-        let mut data = Data::Host(data);
-        let outcome = self.run(py, header, data.reborrow(), Tag::Expect(tag));
-        if outcome.is_err()
-            && let Data::Host(mut data) = data
-        {
-            data.output().zeroize();
-        }
-        outcome.map_err(|error| match error {
-            // No message of this length can be authentic.
-            CoreError::TooLong { .. } => invalid(),
-            error => from_core(error),
-        })
-    }
-
-    /// Runs a small message of GCM on the calling thread. None for other messages.
-    #[inline]
-    fn small<T>(
-        &self,
-        header: Header<'_>,
-        len: usize,
-        message: impl FnOnce(&mut lockstep::hazmat::inline::InlineGcm, &[u8]) -> Option<T>,
-    ) -> Option<T> {
-        let gcm = self.gcm.as_ref()?;
-        if len + header.len() > RELEASES_FROM {
-            return None;
-        }
-        let aad = header.aad.first().copied().unwrap_or_default();
-        gcm.run(engine::inline_kernel()?, self.key.key()?.bytes(), |gcm| message(gcm, aad))
-    }
-
-    /// Runs a message by the planner, detached from the interpreter if it is not small.
-    fn run(&self, py: Python<'_>, header: Header<'_>, data: Data<'_>, tag: Tag<'_>) -> CoreResult<()> {
-        let engine = match engine::current(py) {
-            Ok(engine) => engine,
-            Err(error) => {
-                return Err(CoreError::Unsupported { kernel: "lockstep", operation: error.to_string() });
-            }
-        };
-        let len = data.len() + header.len();
-        let seals = matches!(tag, Tag::Write(_));
-        let key = self.key();
-        let work = move || {
-            let (nonce, aad, status) = (header.nonce, header.aad, Status::Pending);
-            let mut messages = [Message { key: &key, nonce, aad, data, tag, status }];
-            if seals {
-                self.mode().seal(engine.planner(), &mut messages)
-            } else {
-                self.mode().open(engine.planner(), &mut messages)
-            }
-        };
-        run_detached_if_long(py, len, work)
+/// Input and output of a message.
+///
+/// # Safety
+/// During `'a`, the output is initialised and valid for reads and writes, and the input is valid for reads. The two do not overlap, or
+/// they are the same memory and `is_apart` is false. Nothing else in this crate refers to the output.
+unsafe fn host_data<'a>(from: Memory, to: Memory, is_apart: bool) -> PyResult<HostData<'a>> {
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        let to = slice_mut(to);
+        if is_apart { HostData::copy(slice(from), to).map_err(from_core) } else { Ok(HostData::InPlace(to)) }
     }
 }
 
@@ -228,10 +182,11 @@ pub(super) fn check_output(len: usize, got: usize) -> PyResult<()> {
     if got == len { Ok(()) } else { Err(PyValueError::new_err(format!("buffer must be {len} bytes"))) }
 }
 
-pub(super) fn too_long() -> PyErr {
-    PyOverflowError::new_err("the data are too long")
+/// The exception for the error of a decryption. No message that is too long can be authentic.
+pub(super) fn not_opened(error: CoreError) -> PyErr {
+    if matches!(error, CoreError::TooLong { .. }) { invalid() } else { from_core(error) }
 }
 
-pub(super) fn invalid() -> PyErr {
+fn invalid() -> PyErr {
     InvalidTag::new_err(())
 }

@@ -1,52 +1,115 @@
 //! The classes, with the names and the order of arguments of pyca cryptography.
 
-use lockstep::hazmat::mode::Aead;
-use pyo3::exceptions::PyValueError;
+use std::ops::RangeInclusive;
+
+use lockstep::aead::Aead;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use super::call::Header;
-use super::{CCM_TAGS, Cipher, generate_key};
+use super::{Cipher, generate_key};
 use crate::buffer::{Export, Memory};
-use crate::modes::TAG;
-use crate::tensor::is_tensor;
 
-/// Calls a method of a cipher with the arguments of a call as slices. If there is an output, the data are passed as memory, since they
-/// may be the memory of the output.
-macro_rules! with_arguments {
-    ($self:ident.$method:ident($py:ident, $nonce:ident, $data:ident, $aad:ident $(, $output:ident)?)) => {{
-        let mut data = Export::new();
-        let data = data_of!(data, $data $(, $output)?);
-        $(
-            let mut output = Export::new();
-            let $output = output.write($output)?;
-        )?
-        with_arrays!($self.$method($py, $nonce, data, $aad $(, $output)?))
-    }};
+/// The length of full tags in bytes.
+pub(crate) const TAG: usize = 16;
+
+/// The class of a mode. It can have fewer lengths than the mode: those of pyca cryptography.
+pub(crate) struct Class {
+    pub(crate) name: &'static str,
+    /// The lengths of nonces in bytes.
+    nonces: RangeInclusive<usize>,
+    /// True if all lengths of tags can be used. The other modes could verify a part of a tag, which is easy to forge.
+    takes_short_tags: bool,
 }
 
-/// Data as a slice, or as memory if there is an output.
-macro_rules! data_of {
-    ($export:ident, $data:ident) => {
-        $export.read($data)?
-    };
-    ($export:ident, $data:ident, $output:ident) => {
-        $export.locate($data)?
-    };
+/// The classes, in the order of [`Aead::ALL`].
+static CLASSES: [Class; Aead::ALL.len()] = [
+    Class { name: "AESGCM", nonces: 8..=128, takes_short_tags: false },
+    Class { name: "AESGCMSIV", nonces: 12..=12, takes_short_tags: false },
+    Class { name: "AESOCB3", nonces: 12..=15, takes_short_tags: false },
+    Class { name: "AESSIV", nonces: 0..=usize::MAX, takes_short_tags: false },
+    Class { name: "AESCCM", nonces: 7..=13, takes_short_tags: true },
+    Class { name: "XAES256GCM", nonces: 24..=24, takes_short_tags: false },
+    Class { name: "AESEAX", nonces: 8..=128, takes_short_tags: false },
+];
+
+impl Class {
+    #[inline]
+    pub(crate) fn of(mode: Aead) -> &'static Class {
+        &CLASSES[mode as usize]
+    }
+
+    /// True if the class has tags of this length.
+    pub(crate) fn has_tag(mode: Aead, len: usize) -> bool {
+        len == TAG || Class::of(mode).takes_short_tags && mode.row().tags.contains(len)
+    }
+
+    /// Checks the length of a nonce.
+    #[inline]
+    pub(crate) fn check_nonce(&self, nonce: &[u8]) -> PyResult<()> {
+        if self.nonces.contains(&nonce.len()) { Ok(()) } else { Err(self.bad_nonce()) }
+    }
+
+    #[cold]
+    fn bad_nonce(&self) -> PyErr {
+        let (first, last) = (self.nonces.start(), self.nonces.end());
+        PyValueError::new_err(match first == last {
+            true => format!("Nonce must be {first} bytes long"),
+            false => format!("Nonce must be between {first} and {last} bytes"),
+        })
+    }
 }
 
-/// Calls a method of a cipher with data, and an output, as they are.
-macro_rules! with_arrays {
-    ($self:ident.$method:ident($py:ident, $nonce:ident, $data:ident, $aad:ident $(, $output:ident)?)) => {{
-        let (mut nonce_export, mut aad_export) = (Export::new(), Export::new());
-        let (nonce, nonce_place) = nonce_export.read_and_locate($nonce)?;
-        let (aad, aad_place) = match $aad {
-            Some(object) => aad_export.read_and_locate(object)?,
-            None => (&[][..], Memory::EMPTY),
-        };
-        let header = Header { nonce, aad: &[aad], places: &[nonce_place, aad_place] };
-        $self.0.$method($py, header, $data $(, $output)?)
-    }};
+/// The mode of a class.
+///
+/// # Errors
+/// `TypeError` if no class has this name.
+pub(crate) fn mode_of_class(class: &str) -> PyResult<Aead> {
+    let mode = Aead::ALL.into_iter().find(|mode| Class::of(*mode).name == class);
+    mode.ok_or_else(|| PyTypeError::new_err("the mode must be a class of lockstep.aead"))
+}
+
+/// Adds the classes to the module, and the tuple `AEADS` of them.
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<AESGCM>()?;
+    module.add_class::<AESGCMSIV>()?;
+    module.add_class::<AESOCB3>()?;
+    module.add_class::<AESSIV>()?;
+    module.add_class::<AESCCM>()?;
+    module.add_class::<XAES256GCM>()?;
+    module.add_class::<AESEAX>()?;
+    let classes = CLASSES.iter().map(|class| module.getattr(class.name)).collect::<PyResult<Vec<_>>>()?;
+    module.add("AEADS", PyTuple::new(module.py(), classes)?)
+}
+
+/// Calls a function with a nonce and a string of associated data as slices.
+#[inline]
+fn with_nonce<T>(
+    nonce: &Bound<'_, PyAny>,
+    aad: Option<&Bound<'_, PyAny>>,
+    call: impl FnOnce(Header<'_>) -> PyResult<T>,
+) -> PyResult<T> {
+    let (mut nonce_export, mut aad_export) = (Export::new(), Export::new());
+    let (nonce, nonce_place) = nonce_export.read_and_locate(nonce)?;
+    let (aad, aad_place) = match aad {
+        Some(object) => aad_export.read_and_locate(object)?,
+        None => (&[][..], Memory::EMPTY),
+    };
+    call(Header { nonce, aad: &[aad], places: &[nonce_place, aad_place] })
+}
+
+/// Calls a function with a list of strings of associated data as slices.
+fn with_strings<T>(
+    aad: Option<&Bound<'_, PyList>>,
+    call: impl FnOnce(Header<'_>) -> PyResult<T>,
+) -> PyResult<T> {
+    let objects: Vec<Bound<'_, PyAny>> = aad.map_or_else(Vec::new, |list| list.iter().collect());
+    let mut exports: Vec<Export> = objects.iter().map(|_| Export::new()).collect();
+    let strings = exports.iter_mut().zip(&objects).map(|(export, object)| export.read_and_locate(object));
+    let (strings, places): (Vec<&[u8]>, Vec<Memory>) =
+        strings.collect::<PyResult<Vec<_>>>()?.into_iter().unzip();
+    call(Header { nonce: &[], aad: &strings, places: &places })
 }
 
 /// A class of a mode with a nonce.
@@ -55,15 +118,14 @@ macro_rules! class {
         $(#[$doc])*
         #[allow(clippy::upper_case_acronyms, reason = "the name in Python")]
         #[pyclass(frozen, module = "lockstep.aead")]
-        pub(crate) struct $name(pub(super) Cipher);
+        struct $name(Cipher);
 
         #[pymethods]
         impl $name {
             #[new]
             #[pyo3(signature = (key $(, $argument = $default)?))]
             fn new(key: &Bound<'_, PyAny> $(, $argument: $type)?) -> PyResult<$name> {
-                let tag = $tag;
-                Ok($name(Cipher::new($mode, Export::new().read(key)?, tag)?))
+                Ok($name(Cipher::new($mode, Export::new().read(key)?, $tag)?))
             }
 
             /// A random key of bit_length bits, from the operating system.
@@ -81,15 +143,11 @@ macro_rules! class {
             /// Raises ValueError for a nonce of a wrong length or data that are too long.
             fn encrypt<'py>(
                 &self,
-                py: Python<'py>,
                 nonce: &Bound<'py, PyAny>,
                 data: &Bound<'py, PyAny>,
                 associated_data: Option<&Bound<'py, PyAny>>,
             ) -> PyResult<Bound<'py, PyAny>> {
-                if is_tensor(data) {
-                    return with_arrays!(self.encrypt_array(py, nonce, data, associated_data));
-                }
-                with_arguments!(self.encrypt(py, nonce, data, associated_data)).map(Bound::into_any)
+                with_nonce(nonce, associated_data, |header| self.0.encrypt(header, data))
             }
 
             /// Checks data, which are ciphertext and tag, and associated_data, and decrypts.
@@ -97,15 +155,11 @@ macro_rules! class {
             /// Returns the plaintext. Raises InvalidTag if anything is not authentic, ValueError for a nonce of a wrong length.
             fn decrypt<'py>(
                 &self,
-                py: Python<'py>,
                 nonce: &Bound<'py, PyAny>,
                 data: &Bound<'py, PyAny>,
                 associated_data: Option<&Bound<'py, PyAny>>,
             ) -> PyResult<Bound<'py, PyAny>> {
-                if is_tensor(data) {
-                    return with_arrays!(self.decrypt_array(py, nonce, data, associated_data));
-                }
-                with_arguments!(self.decrypt(py, nonce, data, associated_data)).map(Bound::into_any)
+                with_nonce(nonce, associated_data, |header| self.0.decrypt(header, data))
             }
 
             /// Does the same as encrypt, but writes the result to buf, a writable buffer with the length of data and tag.
@@ -115,16 +169,12 @@ macro_rules! class {
             /// overlaps an argument, TypeError for a read-only buffer.
             fn encrypt_into(
                 &self,
-                py: Python<'_>,
                 nonce: &Bound<'_, PyAny>,
                 data: &Bound<'_, PyAny>,
                 associated_data: Option<&Bound<'_, PyAny>>,
                 buf: &Bound<'_, PyAny>,
             ) -> PyResult<usize> {
-                if is_tensor(data) || is_tensor(buf) {
-                    return with_arrays!(self.encrypt_into_array(py, nonce, data, associated_data, buf));
-                }
-                with_arguments!(self.encrypt_into(py, nonce, data, associated_data, buf))
+                with_nonce(nonce, associated_data, |header| self.0.encrypt_into(header, data, buf))
             }
 
             /// Does the same as decrypt, but writes the result to buf, a writable buffer with the length of data without the
@@ -135,16 +185,12 @@ macro_rules! class {
             /// overlaps an argument, TypeError for a read-only buffer.
             fn decrypt_into(
                 &self,
-                py: Python<'_>,
                 nonce: &Bound<'_, PyAny>,
                 data: &Bound<'_, PyAny>,
                 associated_data: Option<&Bound<'_, PyAny>>,
                 buf: &Bound<'_, PyAny>,
             ) -> PyResult<usize> {
-                if is_tensor(data) || is_tensor(buf) {
-                    return with_arrays!(self.decrypt_into_array(py, nonce, data, associated_data, buf));
-                }
-                with_arguments!(self.decrypt_into(py, nonce, data, associated_data, buf))
+                with_nonce(nonce, associated_data, |header| self.0.decrypt_into(header, data, buf))
             }
         }
     };
@@ -176,10 +222,7 @@ class! {
     /// bytes.
     ///
     /// A nonce must never be used twice with one key. With a nonce of n bytes, a message has less than 2 ** (8 * (15 - n)) bytes.
-    AESCCM, Aead::Ccm, (tag_length: Option<usize> = None), match tag_length.unwrap_or(TAG) {
-        tag if CCM_TAGS.contains(&tag) => tag,
-        _ => return Err(PyValueError::new_err("Invalid tag_length")),
-    },
+    AESCCM, Aead::Ccm, (tag_length: Option<usize> = None), tag_length.unwrap_or(TAG),
 }
 
 class! {
@@ -189,37 +232,20 @@ class! {
     XAES256GCM, Aead::Xaes, (), TAG, 256
 }
 
+class! {
+    /// AES-EAX (Bellare, Rogaway and Wagner, 2004) with a key of 16, 24 or 32 bytes, nonces of 8 to 128 bytes, which may be random if
+    /// they have 16 bytes, and tags of 16 bytes.
+    ///
+    /// A nonce must never be used twice with one key.
+    AESEAX, Aead::Eax, (), TAG,
+}
+
 /// AES-SIV (RFC 5297) with a key of 32, 48 or 64 bytes and tags of 16 bytes, which precede the ciphertext.
 ///
 /// There is no nonce: the same message is encrypted to the same bytes, unless the associated data differ.
 #[allow(clippy::upper_case_acronyms, reason = "the name in Python")]
 #[pyclass(frozen, module = "lockstep.aead")]
-pub(crate) struct AESSIV(pub(super) Cipher);
-
-/// Calls a method of SIV with the arguments of a call as slices, as `with_arguments` does.
-macro_rules! with_strings {
-    ($self:ident.$method:ident($py:ident, $data:ident, $aad:ident $(, $output:ident)?)) => {{
-        let mut data = Export::new();
-        let data = data_of!(data, $data $(, $output)?);
-        $(
-            let mut output = Export::new();
-            let $output = output.write($output)?;
-        )?
-        with_strings_and_arrays!($self.$method($py, data, $aad $(, $output)?))
-    }};
-}
-
-/// Calls a method of SIV with data, and an output, as they are.
-macro_rules! with_strings_and_arrays {
-    ($self:ident.$method:ident($py:ident, $data:ident, $aad:ident $(, $output:ident)?)) => {{
-        let objects: Vec<Bound<'_, PyAny>> = $aad.map_or_else(Vec::new, |list| list.iter().collect());
-        let mut exports: Vec<Export> = objects.iter().map(|_| Export::new()).collect();
-        let strings = exports.iter_mut().zip(&objects).map(|(export, object)| export.read_and_locate(object));
-        let (strings, places): (Vec<&[u8]>, Vec<Memory>) =
-            strings.collect::<PyResult<Vec<_>>>()?.into_iter().unzip();
-        $self.0.$method($py, Header { nonce: &[], aad: &strings, places: &places }, $data $(, $output)?)
-    }};
-}
+struct AESSIV(Cipher);
 
 #[pymethods]
 impl AESSIV {
@@ -241,14 +267,10 @@ impl AESSIV {
     /// Returns the tag of 16 bytes and the ciphertext. Raises ValueError for more buffers.
     fn encrypt<'py>(
         &self,
-        py: Python<'py>,
         data: &Bound<'py, PyAny>,
         associated_data: Option<&Bound<'py, PyList>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if is_tensor(data) {
-            return with_strings_and_arrays!(self.encrypt_array(py, data, associated_data));
-        }
-        with_strings!(self.encrypt(py, data, associated_data)).map(Bound::into_any)
+        with_strings(associated_data, |header| self.0.encrypt(header, data))
     }
 
     /// Checks data, which are tag and ciphertext, and associated_data, and decrypts.
@@ -256,14 +278,10 @@ impl AESSIV {
     /// Returns the plaintext. Raises InvalidTag if anything is not authentic.
     fn decrypt<'py>(
         &self,
-        py: Python<'py>,
         data: &Bound<'py, PyAny>,
         associated_data: Option<&Bound<'py, PyList>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if is_tensor(data) {
-            return with_strings_and_arrays!(self.decrypt_array(py, data, associated_data));
-        }
-        with_strings!(self.decrypt(py, data, associated_data)).map(Bound::into_any)
+        with_strings(associated_data, |header| self.0.decrypt(header, data))
     }
 
     /// Does the same as encrypt, but writes the result to buf, a writable buffer of 16 + len(data) bytes. For work in place,
@@ -272,15 +290,11 @@ impl AESSIV {
     /// Returns the number of bytes written.
     fn encrypt_into(
         &self,
-        py: Python<'_>,
         data: &Bound<'_, PyAny>,
         associated_data: Option<&Bound<'_, PyList>>,
         buf: &Bound<'_, PyAny>,
     ) -> PyResult<usize> {
-        if is_tensor(data) || is_tensor(buf) {
-            return with_strings_and_arrays!(self.encrypt_into_array(py, data, associated_data, buf));
-        }
-        with_strings!(self.encrypt_into(py, data, associated_data, buf))
+        with_strings(associated_data, |header| self.0.encrypt_into(header, data, buf))
     }
 
     /// Does the same as decrypt, but writes the result to buf, a writable buffer of len(data) - 16 bytes, which is zeroed if
@@ -289,14 +303,10 @@ impl AESSIV {
     /// Returns the number of bytes written.
     fn decrypt_into(
         &self,
-        py: Python<'_>,
         data: &Bound<'_, PyAny>,
         associated_data: Option<&Bound<'_, PyList>>,
         buf: &Bound<'_, PyAny>,
     ) -> PyResult<usize> {
-        if is_tensor(data) || is_tensor(buf) {
-            return with_strings_and_arrays!(self.decrypt_into_array(py, data, associated_data, buf));
-        }
-        with_strings!(self.decrypt_into(py, data, associated_data, buf))
+        with_strings(associated_data, |header| self.0.decrypt_into(header, data, buf))
     }
 }

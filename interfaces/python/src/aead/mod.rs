@@ -1,51 +1,69 @@
-//! The authenticated modes: the classes of `lockstep.aead`.
+//! The authenticated modes: the classes of `lockstep.aead`, batches, and messages in arrays of other libraries.
 
+mod array_batch;
+mod array_modes;
 mod call;
 mod classes;
-mod gcm;
 mod many;
 mod tensor;
 
-pub(crate) use classes::{AESCCM, AESGCM, AESGCMSIV, AESOCB3, AESSIV, XAES256GCM};
+pub(crate) use array_batch::tensor_batch;
+pub(crate) use classes::add;
 pub(crate) use many::{many_in_buffer, many_in_list};
 
 use std::borrow::Cow;
 
-use lockstep::hazmat::mode::{Aead, AeadKey};
+use lockstep::Engine;
+use lockstep::aead::{Aead, AeadKey, Caller, Error, Key, Result};
+use lockstep::hazmat::inline::InlineKernel;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::buffer::new_bytes;
-use crate::error::from_core;
-use crate::forks::Origin;
-use crate::modes::class_name;
-use gcm::SmallGcm;
+use classes::{Class, TAG, mode_of_class};
 
-/// The lengths of the tags of CCM in bytes (SP 800-38C, appendix A.1).
-const CCM_TAGS: [usize; 7] = [4, 6, 8, 10, 12, 14, 16];
+use crate::buffer::new_bytes;
+use crate::engine;
+use crate::error::from_core;
+use crate::forks::{Origin, detached};
+
+/// A thread that is attached to the interpreter. Long work is detached.
+struct Attached<'py>(Python<'py>);
+
+impl Caller for Attached<'_> {
+    #[inline]
+    fn inline_kernel(&self) -> Option<InlineKernel> {
+        engine::inline_kernel()
+    }
+
+    fn batch_limit(&self) -> usize {
+        64 << 10
+    }
+
+    fn engine(&self) -> Result<Engine> {
+        let unsupported =
+            |error: PyErr| Error::Unsupported { kernel: "lockstep", operation: error.to_string() };
+        engine::current(self.0).map_err(unsupported)
+    }
+
+    fn run_long<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        detached(self.0, work)
+    }
+}
 
 /// A key with the parameters of its mode.
 pub(crate) struct Cipher {
-    key: AeadKey,
-    /// The length of tags in bytes.
-    tag: usize,
-    /// GCM for small calls.
-    gcm: Option<SmallGcm>,
+    key: Key,
     origin: Origin,
 }
 
 impl Cipher {
     fn new(mode: Aead, key: &[u8], tag: usize) -> PyResult<Cipher> {
-        if !mode.key_lengths().contains(&key.len()) {
-            return Err(PyValueError::new_err(format!(
-                "{} key must be {} bits.",
-                class_name(mode),
-                bits(mode)
-            )));
+        if !Class::has_tag(mode, tag) {
+            return Err(PyValueError::new_err("Invalid tag_length"));
         }
-        let key = AeadKey::new(mode, key).map_err(from_core)?;
-        Ok(Cipher { key, tag, gcm: (mode == Aead::Gcm).then(SmallGcm::new), origin: Origin::new() })
+        let key = Key::from(new_key(mode, key)?).with_tag_len(tag).map_err(from_core)?;
+        Ok(Cipher { key, origin: Origin::new() })
     }
 
     fn mode(&self) -> Aead {
@@ -53,32 +71,34 @@ impl Cipher {
     }
 
     /// The key for a call. In a child process it is a copy if another thread may have been expanding the key during the fork.
-    fn key(&self) -> Cow<'_, AeadKey> {
+    #[inline]
+    fn key(&self) -> Cow<'_, Key> {
         if self.origin.is_usable() { Cow::Borrowed(&self.key) } else { Cow::Owned(self.key.clone()) }
     }
 
     /// Checks the length of a nonce.
     #[inline]
     fn check_nonce(&self, nonce: &[u8]) -> PyResult<()> {
-        let (lengths, rule) = match self.mode() {
-            Aead::Gcm => (8..=128, "Nonce must be between 8 and 128 bytes"),
-            Aead::GcmSiv => (12..=12, "Nonce must be 12 bytes long"),
-            Aead::Ocb => (12..=15, "Nonce must be between 12 and 15 bytes"),
-            Aead::Ccm => (7..=13, "Nonce must be between 7 and 13 bytes"),
-            Aead::Xaes => (24..=24, "Nonce must be 24 bytes long"),
-            Aead::Siv => (0..=usize::MAX, ""),
-        };
-        if lengths.contains(&nonce.len()) { Ok(()) } else { Err(PyValueError::new_err(rule)) }
+        Class::of(self.mode()).check_nonce(nonce)
     }
 }
 
+/// A key of a mode, from its bytes.
+fn new_key(mode: Aead, key: &[u8]) -> PyResult<AeadKey> {
+    if !mode.key_lengths().contains(&key.len()) {
+        let name = Class::of(mode).name;
+        return Err(PyValueError::new_err(format!("{name} key must be {} bits.", bits(mode))));
+    }
+    AeadKey::new(mode, key).map_err(from_core)
+}
+
 /// The lengths of a mode's keys in bits, in words.
-fn bits(mode: Aead) -> &'static str {
-    match mode {
-        Aead::Gcm | Aead::Ocb | Aead::Ccm => "128, 192, or 256",
-        Aead::GcmSiv => "128 or 256",
-        Aead::Siv => "256, 384, or 512",
-        Aead::Xaes => "256",
+fn bits(mode: Aead) -> String {
+    let lengths: Vec<_> = mode.key_lengths().iter().map(|len| (8 * len).to_string()).collect();
+    match &lengths[..] {
+        [first, second] => format!("{first} or {second}"),
+        [others @ .., last] if !others.is_empty() => format!("{}, or {last}", others.join(", ")),
+        all => all.concat(),
     }
 }
 

@@ -3,165 +3,125 @@
 //! On a device, nonce, associated data and tag pass through the host, and a wrong tag must raise an exception. So these calls
 //! wait for the end of the work. `lockstep.tensor` has calls that do not wait.
 
-use lockstep::hazmat::data::{Data, DeviceSlice};
-use lockstep::hazmat::mode::Aead;
-use lockstep::hazmat::mode::aead::Message;
+use lockstep::aead::{Data, Direction, Message, Result as CoreResult, Status, Tag};
+use lockstep::hazmat::data::DeviceSlice;
 use lockstep::hazmat::planner::OnStream;
-use lockstep::hazmat::work::{Status, Stream, Tag};
-use lockstep::hazmat::{Error as CoreError, Result as CoreResult};
+use lockstep::hazmat::work::Stream;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::Cipher;
-use super::call::{Header, check_output, invalid, too_long};
+use super::call::{Header, check_output, not_opened};
+use super::{Cipher, TAG};
 use crate::engine;
 use crate::error::from_core;
 use crate::forks::detached;
 use crate::tensor::{Imported, Place, empty_like, result_like};
 
-/// The parts of an encrypted message in memory of a device, and the stream.
-struct Parts {
-    body: DeviceSlice,
-    tag: DeviceSlice,
-    stream: Stream,
-}
-
 impl Cipher {
     /// Ciphertext and tag as a new array of the library of `data`.
     pub(super) fn encrypt_array<'py>(
         &self,
-        py: Python<'py>,
         header: Header<'_>,
         data: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let from = Imported::read(data, None)?;
-        let output = empty_like(data, from.len().checked_add(self.tag).ok_or_else(too_long)?)?;
-        self.encrypt_imported(py, header, &from, &output)?;
+        let output = empty_like(data, self.sealed_len(from.len())?)?;
+        self.run_imported(header, &from, &output, Direction::Encrypt)?;
         result_like(&output, data)
     }
 
     /// The plaintext as a new array of the library of `data`.
     pub(super) fn decrypt_array<'py>(
         &self,
-        py: Python<'py>,
         header: Header<'_>,
         data: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let from = Imported::read(data, None)?;
-        let output = empty_like(data, from.len().checked_sub(self.tag).ok_or_else(invalid)?)?;
-        self.decrypt_imported(py, header, &from, &output)?;
+        let output = empty_like(data, self.opened_len(from.len())?)?;
+        self.run_imported(header, &from, &output, Direction::Decrypt)?;
         result_like(&output, data)
     }
 
-    /// Ciphertext and tag into an array; returns their length in bytes.
-    pub(super) fn encrypt_into_array(
+    /// Ciphertext and tag into an array, or the plaintext; returns their length in bytes.
+    pub(super) fn run_array_into(
         &self,
-        py: Python<'_>,
         header: Header<'_>,
         data: &Bound<'_, PyAny>,
         output: &Bound<'_, PyAny>,
+        direction: Direction,
     ) -> PyResult<usize> {
-        self.encrypt_imported(py, header, &Imported::read(data, None)?, output)
+        self.run_imported(header, &Imported::read(data, None)?, output, direction)
     }
 
-    /// The plaintext into an array; returns its length in bytes.
-    pub(super) fn decrypt_into_array(
+    fn run_imported(
         &self,
-        py: Python<'_>,
-        header: Header<'_>,
-        data: &Bound<'_, PyAny>,
-        output: &Bound<'_, PyAny>,
-    ) -> PyResult<usize> {
-        self.decrypt_imported(py, header, &Imported::read(data, None)?, output)
-    }
-
-    fn encrypt_imported(
-        &self,
-        py: Python<'_>,
         header: Header<'_>,
         from: &Imported,
         output: &Bound<'_, PyAny>,
+        direction: Direction,
     ) -> PyResult<usize> {
+        let py = output.py();
         let to = Imported::write(output, from.stream_for_others(py, None)?.as_ref())?;
-        match (&from.place, &to.place) {
-            (&Place::Host(from), &Place::Host(to)) => self.encrypt_into(py, header, from, to),
-            (Place::Device(data), Place::Device(whole)) => {
-                let len = data.len().checked_add(self.tag).ok_or_else(too_long)?;
+        match (&from.place, &to.place, direction) {
+            (&Place::Host(from), &Place::Host(to), Direction::Encrypt) => {
+                self.encrypt_memory(py, header, from, to)
+            }
+            (&Place::Host(from), &Place::Host(to), Direction::Decrypt) => {
+                self.decrypt_memory(py, header, from, to)
+            }
+            (Place::Device(data), Place::Device(whole), Direction::Encrypt) => {
+                let len = self.sealed_len(data.len())?;
                 check_output(len, whole.len())?;
-                let parts = self.parts(whole, from.stream);
-                self.on_device(py, header, (data, &parts.body), &parts, true)?;
+                self.on_device(py, header, data, whole, from.stream, direction)?;
                 Ok(len)
             }
-            _ => Err(different_places()),
-        }
-    }
-
-    fn decrypt_imported(
-        &self,
-        py: Python<'_>,
-        header: Header<'_>,
-        from: &Imported,
-        output: &Bound<'_, PyAny>,
-    ) -> PyResult<usize> {
-        let to = Imported::write(output, from.stream_for_others(py, None)?.as_ref())?;
-        match (&from.place, &to.place) {
-            (&Place::Host(from), &Place::Host(to)) => self.decrypt_into(py, header, from, to),
-            (Place::Device(whole), Place::Device(data)) => {
-                let len = whole.len().checked_sub(self.tag).ok_or_else(invalid)?;
+            (Place::Device(whole), Place::Device(data), Direction::Decrypt) => {
+                let len = self.opened_len(whole.len())?;
                 check_output(len, data.len())?;
-                let parts = self.parts(whole, from.stream);
-                self.on_device(py, header, (&parts.body, data), &parts, false)?;
+                self.on_device(py, header, data, whole, from.stream, direction)?;
                 Ok(len)
             }
-            _ => Err(different_places()),
+            _ => Err(PyValueError::new_err("data and buf must be on the same device")),
         }
     }
 
-    /// Body and tag of an encrypted message; SIV has the tag first (RFC 5297, section 2.6).
-    fn parts(&self, whole: &DeviceSlice, stream: Stream) -> Parts {
-        let len = whole.len();
-        let (body, tag) = match self.mode() {
-            Aead::Siv => (self.tag..len, 0..self.tag),
-            _ => (0..len - self.tag, len - self.tag..len),
-        };
-        Parts { body: whole.slice(body), tag: whole.slice(tag), stream }
-    }
-
+    /// Encrypts the plaintext `data` to ciphertext and tag in `whole`, or decrypts in the other direction.
     fn on_device(
         &self,
         py: Python<'_>,
         header: Header<'_>,
-        (from, to): (&DeviceSlice, &DeviceSlice),
-        parts: &Parts,
-        seals: bool,
+        data: &DeviceSlice,
+        whole: &DeviceSlice,
+        stream: Stream,
+        direction: Direction,
     ) -> PyResult<()> {
         self.check_nonce(header.nonce)?;
         let engine = engine::current(py)?;
         let key = self.key();
+        let (body, tag_place) = self.mode().layout(data.len(), key.tag_len());
+        let (body, tag_place) = (whole.slice(body), whole.slice(tag_place));
         let work = || -> CoreResult<()> {
-            let executor = OnStream::new(engine.planner(), to.device(), parts.stream)?;
-            let mut tag = vec![0; self.tag];
-            if !seals {
-                executor.stream_memory().download(&parts.tag, &mut tag, parts.stream)?;
-            }
-            let data = Data::on_device(from.clone(), to.clone())?;
+            let executor = OnStream::new(engine.planner(), data.device(), stream)?;
+            let mut bytes = [0; TAG];
+            let bytes = &mut bytes[..tag_place.len()];
+            let (data, tag) = match direction {
+                Direction::Encrypt => (Data::on_device(data.clone(), body)?, Tag::Write(&mut *bytes)),
+                Direction::Decrypt => {
+                    executor.stream_memory().download(&tag_place, bytes, stream)?;
+                    (Data::on_device(body, data.clone())?, Tag::Expect(&*bytes))
+                }
+            };
             let (nonce, aad, status) = (header.nonce, header.aad, Status::Pending);
-            let place = if seals { Tag::Write(&mut tag) } else { Tag::Expect(&tag) };
-            let mut messages = [Message { key: &key, nonce, aad, data, tag: place, status }];
-            if !seals {
-                return self.mode().open(&executor, &mut messages);
+            let mut messages = [Message { key: &key, nonce, aad, data, tag, status }];
+            self.mode().run(&executor, direction, &mut messages)?;
+            match direction {
+                Direction::Encrypt => executor.stream_memory().upload(bytes, &tag_place, stream),
+                Direction::Decrypt => Ok(()),
             }
-            self.mode().seal(&executor, &mut messages)?;
-            executor.stream_memory().upload(&tag, &parts.tag, parts.stream)
         };
-        detached(py, work).map_err(|error| match error {
-            // No message of this length can be authentic.
-            CoreError::TooLong { .. } if !seals => invalid(),
-            error => from_core(error),
+        detached(py, work).map_err(|error| match direction {
+            Direction::Encrypt => from_core(error),
+            Direction::Decrypt => not_opened(error),
         })
     }
-}
-
-fn different_places() -> PyErr {
-    PyValueError::new_err("data and buf must be on the same device")
 }

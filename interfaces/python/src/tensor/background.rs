@@ -143,7 +143,7 @@ impl Pool {
 ///
 /// # Errors
 /// The exception for an error before the submission, or for the failure of earlier work, in which case nothing is done.
-pub(super) fn start(
+pub(crate) fn start(
     py: Python<'_>,
     keep: Vec<Keep>,
     work: impl FnOnce(&dyn Fn()) -> CoreResult<()> + Send + 'static,

@@ -4,22 +4,19 @@
 //! |---|---|
 //! | `import` | the memory of an array, and the stream of the caller |
 //! | `memory` | `lockstep.tensor.DeviceArray`: memory of a device |
-//! | `batch` | `lockstep.tensor.seal` and `open` |
-//! | `modes` | the same on a device, by modes other than GCM |
 //! | `keystream` | random bytes in memory of a device |
 //! | `background` | work that goes on after the call has returned |
+//!
+//! `crate::aead` has the authenticated modes of arrays.
 //!
 //! Work on device memory runs on the caller's stream. The references to the arrays are held until the work has ended.
 
 mod background;
-mod batch;
 mod import;
 mod keystream;
 mod memory;
-mod modes;
 
-pub(crate) use background::{after_fork_in_child, synchronize};
-pub(crate) use batch::tensor_batch;
-pub(crate) use import::{Imported, Place, array_size, empty_like, is_tensor, result_like};
+pub(crate) use background::{after_fork_in_child, start as start_in_background, synchronize};
+pub(crate) use import::{Imported, Keep, Place, array_size, empty_like, is_tensor, result_like};
 pub(crate) use keystream::random_bytes;
 pub(crate) use memory::DeviceArray;

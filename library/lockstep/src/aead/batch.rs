@@ -36,17 +36,20 @@ pub fn open(caller: &impl Caller, messages: &mut [Message<'_>]) -> Result<()> {
     run(caller, Direction::Decrypt, messages)
 }
 
-fn run(caller: &impl Caller, direction: Direction, messages: &mut [Message<'_>]) -> Result<()> {
+/// [`seal`] or [`open`].
+///
+/// # Errors
+/// The errors of these functions.
+pub fn run(caller: &impl Caller, direction: Direction, messages: &mut [Message<'_>]) -> Result<()> {
     let Some(mode) = messages.first().map(|message| message.key.mode()) else { return Ok(()) };
     let engine = caller.engine()?;
     let bytes: usize = messages.iter().map(|message| message.data.len()).sum();
     let is_short = bytes / messages.len() <= caller.batch_limit();
     let kernel = if is_short { caller.inline_kernel() } else { None };
     let kernel = kernel.filter(|_| messages.iter().all(|message| is_inline(message, direction)));
-    caller.run_long(|| match (kernel, direction) {
-        (Some(kernel), _) => run_inline(kernel, engine.threads(), messages),
-        (None, Direction::Encrypt) => mode.seal(engine.planner(), messages),
-        (None, Direction::Decrypt) => mode.open(engine.planner(), messages),
+    caller.run_long(|| match kernel {
+        Some(kernel) => run_inline(kernel, engine.threads(), messages),
+        None => mode.run(engine.planner(), direction, messages),
     })
 }
 

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use lockstep_core::data::{Data, HostData, check_lengths};
 use lockstep_core::work::{Status, Tag};
 use lockstep_core::{Error, Result};
+use lockstep_modes::Direction;
 use lockstep_modes::aead::{Aead, AeadKey, Message};
 use zeroize::Zeroize;
 
@@ -203,11 +204,11 @@ impl Key {
             }
         }
         caller::run(caller, bytes, move |executor| {
-            let seals = matches!(tag, Tag::Write(_));
+            let direction =
+                if matches!(tag, Tag::Write(_)) { Direction::Encrypt } else { Direction::Decrypt };
             let (key, data) = (&self.key, Data::Host(data));
             let mut messages = [Message { key, nonce, aad, data, tag, status: Status::Pending }];
-            let run = if seals { Aead::seal } else { Aead::open };
-            run(self.mode(), executor, &mut messages)
+            self.mode().run(executor, direction, &mut messages)
         })
     }
 }

@@ -65,7 +65,7 @@ mod incremental;
 mod key;
 mod small;
 
-pub use batch::{open, seal};
+pub use batch::{open, run, seal};
 pub use caller::{Caller, CallingThread, INLINE_LIMIT};
 pub use incremental::{Opener, Pieces, Sealer};
 pub use key::Key;

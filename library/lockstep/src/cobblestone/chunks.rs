@@ -2,12 +2,11 @@
 
 use std::io::{IoSlice, IoSliceMut};
 
-use lockstep_core::data::Data;
-use lockstep_core::work::{AeadMessage, Status, Tag};
 use zeroize::Zeroizing;
 
 use super::format::{CHUNK, ENCRYPTED_CHUNK, TAG};
 use super::header::MessageKey;
+use crate::aead::{self, Aead, Data, Direction, Message, Status, Tag};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 
@@ -130,22 +129,36 @@ impl Piece {
 
     /// Seals all chunks in place.
     pub(super) fn seal(&mut self, engine: &Engine, key: &MessageKey) -> Result<()> {
-        let len = self.encrypted_len();
-        let nonces = nonces(key, self.first, len);
-        let chunks = self.buffer[..len].chunks_mut(ENCRYPTED_CHUNK);
-        let mut messages: Vec<_> = chunks
-            .zip(&nonces)
-            .map(|(chunk, nonce)| {
-                let (data, tag) = chunk.split_at_mut(chunk.len() - TAG);
-                message(key, nonce, data, Tag::Write(tag))
-            })
-            .collect();
-        engine.gcm_seal(&mut messages)?;
-        // Without this check, a chunk that the device has not sealed would be written as plaintext.
-        match messages.iter().position(|message| message.status != Status::Done) {
-            None => Ok(()),
-            Some(forgotten) => Err(Error::NotSealed { chunk: self.first + forgotten as u64 }),
+        match self.run(engine, key, Direction::Encrypt) {
+            (Err(aead::Error::NotSealed), Some(forgotten)) => {
+                Err(Error::NotSealed { chunk: self.first + forgotten as u64 })
+            }
+            (outcome, _) => Ok(outcome?),
         }
+    }
+
+    /// Seals or opens all chunks in place. Returns the index of the first chunk that has no result.
+    fn run(
+        &mut self,
+        engine: &Engine,
+        key: &MessageKey,
+        direction: Direction,
+    ) -> (aead::Result<()>, Option<usize>) {
+        let len = self.encrypted_len();
+        let chunks = self.buffer[..len].chunks_mut(ENCRYPTED_CHUNK);
+        let nonces: Vec<_> = (self.first..).take(chunks.len()).map(|chunk| key.nonce(chunk)).collect();
+        let messages = chunks.zip(&nonces).map(|(chunk, nonce)| {
+            let (data, tag) = Aead::Gcm.split_mut(chunk, TAG).expect("a chunk ends with a tag");
+            let tag = match direction {
+                Direction::Encrypt => Tag::Write(tag),
+                Direction::Decrypt => Tag::Expect(tag),
+            };
+            let (data, status) = (Data::in_place(data), Status::Pending);
+            Message { key: key.key(), nonce, aad: &[], data, tag, status }
+        });
+        let mut messages: Vec<_> = messages.collect();
+        let outcome = aead::run(engine, direction, &mut messages);
+        (outcome, messages.iter().position(|message| message.status != Status::Done))
     }
 
     /// Opens all chunks in place. On failure the whole piece is zeroed.
@@ -168,20 +181,9 @@ impl Piece {
     /// The errors of [`open`](Piece::open).
     pub(super) fn open_verified(&mut self, engine: &Engine, key: &MessageKey) -> Result<()> {
         let len = self.encrypted_len();
-        let nonces = nonces(key, self.first, len);
-        let chunks = self.buffer[..len].chunks_mut(ENCRYPTED_CHUNK);
-        let mut messages: Vec<_> = chunks
-            .zip(&nonces)
-            .map(|(chunk, nonce)| {
-                let (data, tag) = chunk.split_at_mut(chunk.len() - TAG);
-                message(key, nonce, data, Tag::Expect(tag))
-            })
-            .collect();
-        let opened = engine.gcm_open(&mut messages);
-        let bad = messages.iter().position(|message| message.status != Status::Done);
-        let (verified, failed) = match (opened, bad) {
+        let (verified, failed) = match self.run(engine, key, Direction::Decrypt) {
             (Ok(()), None) => return Ok(()),
-            (Ok(()) | Err(lockstep_core::Error::AuthenticationFailed), bad) => {
+            (Ok(()) | Err(aead::Error::AuthenticationFailed), bad) => {
                 let bad = bad.unwrap_or(0);
                 (bad, Error::Damaged { chunk: self.first + bad as u64 })
             }
@@ -191,12 +193,4 @@ impl Piece {
         (self.full, self.tail) = (verified, None);
         Err(failed)
     }
-}
-
-fn nonces(key: &MessageKey, first: u64, len: usize) -> Vec<[u8; 12]> {
-    (0..len.div_ceil(ENCRYPTED_CHUNK) as u64).map(|k| key.nonce(first + k)).collect()
-}
-
-fn message<'d>(key: &'d MessageKey, nonce: &'d [u8], data: &'d mut [u8], tag: Tag<'d>) -> AeadMessage<'d> {
-    AeadMessage { key: key.key(), nonce, aad: &[], data: Data::in_place(data), tag, status: Status::Pending }
 }

@@ -1,7 +1,8 @@
 //! The header, and the values derived from it.
 
 use aws_lc_rs::hkdf;
-use lockstep_core::{Key, stack};
+use lockstep_core::stack;
+use lockstep_modes::aead::{Aead, AeadKey};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
@@ -13,12 +14,12 @@ const NONCE: usize = 12;
 
 /// The key and base nonce for the chunks of one message.
 pub(super) struct MessageKey {
-    key: Key,
+    key: AeadKey,
     base_nonce: Zeroizing<[u8; NONCE]>,
 }
 
 impl MessageKey {
-    pub(super) fn key(&self) -> &Key {
+    pub(super) fn key(&self) -> &AeadKey {
         &self.key
     }
 
@@ -33,7 +34,7 @@ impl MessageKey {
 
     #[cfg(test)]
     pub(super) fn from_parts(key: &[u8], base_nonce: [u8; NONCE]) -> MessageKey {
-        MessageKey { key: Key::new(key).unwrap(), base_nonce: Zeroizing::new(base_nonce) }
+        MessageKey { key: AeadKey::new(Aead::Gcm, key).unwrap(), base_nonce: Zeroizing::new(base_nonce) }
     }
 }
 
@@ -84,7 +85,7 @@ fn derive_in_own_frame(key: &FileKey, salt: &[u8; SALT], context: &[u8]) -> (Mes
     let (key, rest) = output.split_at(suite.key_len());
     let (base_nonce, commitment) = rest.split_at(NONCE);
     let message_key = MessageKey {
-        key: Key::new(key).expect("the suites have AES key lengths"),
+        key: AeadKey::new(Aead::Gcm, key).expect("the suites have AES key lengths"),
         base_nonce: Zeroizing::new(base_nonce.try_into().expect("split there")),
     };
     (message_key, commitment.try_into().expect("the rest"))

@@ -20,13 +20,14 @@ const FOLDER: &str = "LOCKSTEP_TEST_RESIDUE";
 
 type Step = (&'static str, fn(&Engine, &[u8]));
 
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 11] = [
     ("GCM", |engine, key| one_mode(engine, Aead::Gcm, 12, key)),
     ("GCM-SIV", |engine, key| one_mode(engine, Aead::GcmSiv, 12, key)),
     ("OCB", |engine, key| one_mode(engine, Aead::Ocb, 12, key)),
     ("SIV", |engine, key| one_mode(engine, Aead::Siv, 0, key)),
     ("CCM", |engine, key| one_mode(engine, Aead::Ccm, 12, key)),
     ("XAES", |engine, key| one_mode(engine, Aead::Xaes, 24, key)),
+    ("EAX", |engine, key| one_mode(engine, Aead::Eax, 16, key)),
     ("raw keys", raw_keys),
     ("messages", messages),
     ("streams", streams),

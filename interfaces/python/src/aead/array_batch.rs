@@ -1,27 +1,27 @@
 //! Authenticated encryption of many messages in one array: `lockstep.tensor.seal` and `open`.
 //!
-//! On a device GCM takes a `Table`, whose arrays describe the messages; `modes` has the other modes. What the host supplies (a key, nonces, offsets) is in page-locked memory,
+//! On a device GCM takes a `Table`, whose arrays describe the messages; `array_modes` has the other modes. What the host supplies (a key, nonces, offsets) is in page-locked memory,
 //! which the device reads at its address (unified addressing), so nothing waits for earlier work on the stream.
 
 use std::ops::Range;
 
+use lockstep::aead::{
+    self, Aead, AeadKey, Data, Direction, Error as CoreError, Message, Result as CoreResult, Status, Tag,
+};
+use lockstep::hazmat::KeySize;
 use lockstep::hazmat::backend::DeviceId;
-use lockstep::hazmat::data::{Data, DeviceSlice, PinnedBuffer};
-use lockstep::hazmat::mode::aead::Message;
-use lockstep::hazmat::mode::{Aead, AeadKey, Executor};
+use lockstep::hazmat::data::{DeviceSlice, PinnedBuffer};
+use lockstep::hazmat::mode::Executor;
 use lockstep::hazmat::timing::Shape;
-use lockstep::hazmat::work::{FusedAead, Operation, Status, Table, Tag, Task, Work};
-use lockstep::hazmat::{Error as CoreError, KeySize, Result as CoreResult};
+use lockstep::hazmat::work::{FusedAead, Operation, Table, Task, Work};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::background;
-use super::import::{Imported, Keep, Place};
+use super::{Attached, Class, TAG, mode_of_class};
 use crate::buffer::{input, read_shared, slice, slice_mut};
 use crate::engine;
 use crate::error::from_core;
-use crate::forks::detached;
-use crate::modes::{TAG, class_name, mode_of_class};
+use crate::tensor::{Imported, Keep, Place, start_in_background};
 
 /// The bytes of a nonce of GCM.
 const NONCE: usize = 12;
@@ -92,23 +92,24 @@ pub(crate) fn tensor_batch(
     let status = Imported::write(status, stream)?;
     let call = Call { mode, key, nonces, from, to, tags, status, ranges, key_len, nonce_len, nonce_stride };
     call.check(seals)?;
+    let direction = if seals { Direction::Encrypt } else { Direction::Decrypt };
     match call.from.device() {
-        None => call.on_host(py, seals),
-        Some(device) if mode == Aead::Gcm => call.on_device(py, seals, device),
-        Some(device) => call.by_host(py, seals, device),
+        None => call.on_host(py, direction),
+        Some(device) if mode == Aead::Gcm => call.on_device(py, direction, device),
+        Some(device) => call.by_host(py, direction, device),
     }
 }
 
 /// The bytes of a mode's nonces in an array.
 fn nonce_len(mode: Aead) -> PyResult<usize> {
-    match mode {
-        Aead::Gcm | Aead::GcmSiv | Aead::Ocb | Aead::Ccm => Ok(NONCE),
-        Aead::Xaes => Ok(24),
-        Aead::Siv => Err(PyValueError::new_err(format!(
+    let row = mode.row();
+    if row.nonce_is_optional {
+        return Err(PyValueError::new_err(format!(
             "messages in one array cannot be encrypted by {}: call its encrypt for each message",
-            class_name(mode)
-        ))),
+            Class::of(mode).name
+        )));
     }
+    Ok(if row.nonces.contains(NONCE) { NONCE } else { *row.nonces.ranges[0].start() })
 }
 
 /// The bytes from one nonce to the next, and the number of nonces.
@@ -191,8 +192,7 @@ impl Call {
         Ok(())
     }
 
-    fn on_host(self, py: Python<'_>, seals: bool) -> PyResult<()> {
-        let engine = engine::current(py)?;
+    fn on_host(self, py: Python<'_>, direction: Direction) -> PyResult<()> {
         let host = |array: &Imported| match array.place {
             Place::Host(memory) => Ok(memory),
             Place::Device(_) => Err(PyValueError::new_err("all arrays must be on the host")),
@@ -204,29 +204,50 @@ impl Call {
         let is_in_place = from.start == to.start;
         // SAFETY: the memory is valid while the arrays are imported, and `check` has found that what is written overlaps nothing,
         // except `from` for work in place, whose slice is not used then. When opening, the tags are only read.
-        let call = unsafe {
-            HostCall {
-                mode: self.mode,
-                ranges: &self.ranges,
-                keys: keys_of(self.mode, input(key, &mut key_copy), self.key_len).map_err(from_core)?,
-                nonces: input(nonces, &mut nonces_copy)
-                    .chunks_exact(self.nonce_stride)
-                    .map(|row| &row[..self.nonce_len])
-                    .collect(),
-                from: (!is_in_place).then(|| slice(from)),
-                to: slice_mut(to),
-                tags: if seals {
-                    Tags::Write(slice_mut(tags))
-                } else {
-                    Tags::Read(input(tags, &mut tags_copy))
-                },
-                status: slice_mut(status),
+        let (keys, nonces, from, to, status) = unsafe {
+            (
+                keys_of(self.mode, input(key, &mut key_copy), self.key_len).map_err(from_core)?,
+                input(nonces, &mut nonces_copy),
+                (!is_in_place).then(|| slice(from)),
+                slice_mut(to),
+                slice_mut(status),
+            )
+        };
+        // SAFETY: as above.
+        let tags: Box<dyn Iterator<Item = Tag<'_>>> = unsafe {
+            match direction {
+                Direction::Encrypt => Box::new(slice_mut(tags).chunks_exact_mut(TAG).map(Tag::Write)),
+                Direction::Decrypt => {
+                    Box::new(input(tags, &mut tags_copy).chunks_exact(TAG).map(Tag::Expect))
+                }
             }
         };
-        detached(py, || call.run(&engine)).map_err(from_core)
+        let (mut rest, mut at) = (to, 0);
+        let mut messages = Vec::with_capacity(self.ranges.len());
+        for (index, (range, tag)) in self.ranges.iter().zip(tags).enumerate() {
+            let (_, tail) = std::mem::take(&mut rest).split_at_mut(range.start - at);
+            let (part, tail) = tail.split_at_mut(range.len());
+            (rest, at) = (tail, range.end);
+            let data = match from {
+                Some(from) => Data::copy(&from[range.clone()], part).map_err(from_core)?,
+                None => Data::in_place(part),
+            };
+            let key = &keys[if keys.len() == 1 { 0 } else { index }];
+            let nonce = &nonces[index * self.nonce_stride..][..self.nonce_len];
+            messages.push(Message { key, nonce, aad: &[], data, tag, status: Status::Pending });
+        }
+        let outcome = aead::run(&Attached(py), direction, &mut messages);
+        for (byte, message) in status.iter_mut().zip(&messages) {
+            *byte = message.status as u8;
+        }
+        match outcome {
+            // The statuses show which messages are not authentic.
+            Ok(()) | Err(CoreError::AuthenticationFailed) => Ok(()),
+            Err(error) => Err(from_core(error)),
+        }
     }
 
-    fn on_device(self, py: Python<'_>, seals: bool, device: DeviceId) -> PyResult<()> {
+    fn on_device(self, py: Python<'_>, direction: Direction, device: DeviceId) -> PyResult<()> {
         let engine = engine::current(py)?;
         let count = self.ranges.len();
         if count == 0 {
@@ -248,11 +269,14 @@ impl Call {
         }
         let pinned = self.described(&engine, device)?;
         let table = self.table(&pinned)?;
-        let operation = Operation::Fused(if seals { FusedAead::GcmSeal } else { FusedAead::GcmOpen });
+        let operation = Operation::Fused(match direction {
+            Direction::Encrypt => FusedAead::GcmSeal,
+            Direction::Decrypt => FusedAead::GcmOpen,
+        });
         let (stream, shape) = (self.from.stream, Shape::of(self.ranges.iter().map(|range| range.len())));
         let arrays = [self.key, self.nonces, self.from, self.to, self.tags, self.status];
         let keep: Vec<Keep> = arrays.into_iter().filter_map(Imported::into_keep).collect();
-        background::start(py, keep, move |submitted| {
+        start_in_background(py, keep, move |submitted| {
             let plan = engine.planner().plan(operation, table.key_size, shape, Some(device))?;
             let work = Work { stream, task: Task::Table(operation, Box::new(table)) };
             let completion = plan.submit(work)?;
@@ -350,57 +374,4 @@ struct Places {
 /// Those of [`AeadKey::new`].
 pub(super) fn keys_of(mode: Aead, keys: &[u8], len: usize) -> CoreResult<Vec<AeadKey>> {
     keys.chunks_exact(len).map(|key| AeadKey::new(mode, key)).collect()
-}
-
-/// The arrays of a call on the host.
-struct HostCall<'a> {
-    mode: Aead,
-    ranges: &'a [Range<usize>],
-    /// One key, or one for each message.
-    keys: Vec<AeadKey>,
-    nonces: Vec<&'a [u8]>,
-    /// The input; None in place.
-    from: Option<&'a [u8]>,
-    to: &'a mut [u8],
-    tags: Tags<'a>,
-    status: &'a mut [u8],
-}
-
-enum Tags<'a> {
-    Write(&'a mut [u8]),
-    Read(&'a [u8]),
-}
-
-impl HostCall<'_> {
-    fn run(self, engine: &lockstep::Engine) -> CoreResult<()> {
-        let seals = matches!(self.tags, Tags::Write(_));
-        let tags: Box<dyn Iterator<Item = Tag<'_>>> = match self.tags {
-            Tags::Write(tags) => Box::new(tags.chunks_exact_mut(TAG).map(Tag::Write)),
-            Tags::Read(tags) => Box::new(tags.chunks_exact(TAG).map(Tag::Expect)),
-        };
-        let (mut rest, mut at) = (self.to, 0);
-        let mut messages = Vec::with_capacity(self.ranges.len());
-        for (index, (range, tag)) in self.ranges.iter().zip(tags).enumerate() {
-            let (_, tail) = std::mem::take(&mut rest).split_at_mut(range.start - at);
-            let (part, tail) = tail.split_at_mut(range.len());
-            (rest, at) = (tail, range.end);
-            let data = match self.from {
-                Some(from) => Data::copy(&from[range.clone()], part)?,
-                None => Data::in_place(part),
-            };
-            let key = &self.keys[if self.keys.len() == 1 { 0 } else { index }];
-            let nonce = self.nonces[index];
-            messages.push(Message { key, nonce, aad: &[], data, tag, status: Status::Pending });
-        }
-        let run = if seals { Aead::seal } else { Aead::open };
-        let outcome = run(self.mode, engine.planner(), &mut messages);
-        for (byte, message) in self.status.iter_mut().zip(&messages) {
-            *byte = message.status as u8;
-        }
-        match outcome {
-            // The statuses show which messages are not authentic.
-            Err(CoreError::AuthenticationFailed) => Ok(()),
-            outcome => outcome,
-        }
-    }
 }

@@ -2,24 +2,22 @@
 //!
 //! Keys, nonces and tags pass through the host, and the call waits for the end of the work. The data stay on the device.
 
+use lockstep::aead::{Data, Direction, Error as CoreError, Message, Result as CoreResult, Status, Tag};
 use lockstep::hazmat::backend::{DeviceId, DeviceMemory};
-use lockstep::hazmat::data::{Data, DeviceSlice};
-use lockstep::hazmat::mode::Aead;
-use lockstep::hazmat::mode::aead::Message;
+use lockstep::hazmat::data::DeviceSlice;
 use lockstep::hazmat::planner::OnStream;
-use lockstep::hazmat::work::{Status, Stream, Tag};
-use lockstep::hazmat::{Error as CoreError, Result as CoreResult};
+use lockstep::hazmat::work::Stream;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use zeroize::Zeroizing;
 
-use super::batch::{Call, keys_of};
-use super::import::{Imported, Place};
+use super::TAG;
+use super::array_batch::{Call, keys_of};
 use crate::buffer::read_shared;
 use crate::engine;
 use crate::error::from_core;
 use crate::forks::detached;
-use crate::modes::TAG;
+use crate::tensor::{Imported, Place};
 
 /// The bytes of an array, which the host reads.
 enum Source<'a> {
@@ -54,7 +52,7 @@ impl Source<'_> {
 
 impl Call {
     /// The call on a device, which has ended when this function returns.
-    pub(super) fn by_host(&self, py: Python<'_>, seals: bool, device: DeviceId) -> PyResult<()> {
+    pub(super) fn by_host(&self, py: Python<'_>, direction: Direction, device: DeviceId) -> PyResult<()> {
         let engine = engine::current(py)?;
         if self.ranges.is_empty() {
             return Ok(());
@@ -76,12 +74,12 @@ impl Call {
             let keys = keys_of(mode, &key.read(memory, stream)?, key_len)?;
             let nonces = nonces.read(memory, stream)?;
             let mut tag_bytes = vec![0; tags.len()];
-            if !seals {
-                memory.download(&tags, &mut tag_bytes, stream)?;
-            }
-            let parts: Box<dyn Iterator<Item = Tag<'_>>> = match seals {
-                true => Box::new(tag_bytes.chunks_exact_mut(TAG).map(Tag::Write)),
-                false => Box::new(tag_bytes.chunks_exact(TAG).map(Tag::Expect)),
+            let parts: Box<dyn Iterator<Item = Tag<'_>>> = match direction {
+                Direction::Encrypt => Box::new(tag_bytes.chunks_exact_mut(TAG).map(Tag::Write)),
+                Direction::Decrypt => {
+                    memory.download(&tags, &mut tag_bytes, stream)?;
+                    Box::new(tag_bytes.chunks_exact(TAG).map(Tag::Expect))
+                }
             };
             let messages = ranges.iter().zip(parts).enumerate().map(|(index, (range, tag))| {
                 let key = &keys[if keys.len() == 1 { 0 } else { index }];
@@ -90,15 +88,14 @@ impl Call {
                 Ok(Message { key, nonce, aad: &[], data, tag, status: Status::Pending })
             });
             let mut messages = messages.collect::<CoreResult<Vec<_>>>()?;
-            let run = if seals { Aead::seal } else { Aead::open };
-            let outcome = run(mode, &executor, &mut messages);
+            let outcome = mode.run(&executor, direction, &mut messages);
             let statuses: Vec<u8> = messages.iter().map(|message| message.status as u8).collect();
             match outcome {
                 // The statuses show which messages are not authentic.
-                Err(CoreError::AuthenticationFailed) if !seals => {}
-                outcome => outcome?,
+                Ok(()) | Err(CoreError::AuthenticationFailed) => {}
+                Err(error) => return Err(error),
             }
-            if seals {
+            if direction == Direction::Encrypt {
                 memory.upload(&tag_bytes, &tags, stream)?;
             }
             memory.upload(&statuses, &status, stream)
