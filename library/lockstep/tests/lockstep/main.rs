@@ -5,6 +5,7 @@ mod aead;
 mod common;
 mod files;
 mod foreign;
+mod incremental;
 mod interop;
 mod partial;
 mod random_access;
