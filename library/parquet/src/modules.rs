@@ -117,8 +117,7 @@ fn seal_to(engine: &Engine, sealings: &[Sealing<'_>], mut out: &mut [u8]) -> Res
     for (((sealing, nonce), counter), aad) in sealings.iter().zip(&nonces).zip(&mut counters).zip(&aads) {
         let Sealing { key, kind, plain, .. } = *sealing;
         let len = plain.len() + kind.overhead();
-        let (module, after) = out.split_at_mut(len);
-        out = after;
+        let module = out.split_off_mut(..len).expect("the output has the length of all modules");
         let stated = i32::try_from(len - LENGTH);
         let stated = stated.map_err(|_| Error::Unsupported { what: "a page of 2 GiB or more".into() })?;
         module[..LENGTH].copy_from_slice(&stated.to_le_bytes());

@@ -1,6 +1,5 @@
 //! The pages of an encrypted column chunk.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lockstep::ReadAt;
@@ -117,10 +116,8 @@ impl<'a> Rest<'a> {
     /// Takes the next `count` bytes, or all if there are fewer.
     fn take(&mut self, count: usize) -> &'a mut [u8] {
         let count = count.min(self.out.len());
-        let (taken, later) = std::mem::take(&mut self.out).split_at_mut(count);
-        self.out = later;
-        self.offset += taken.len() as u64;
-        taken
+        self.offset += count as u64;
+        self.out.split_off_mut(..count).unwrap_or_default()
     }
 }
 
@@ -133,25 +130,6 @@ struct Piece<'a> {
     out: &'a mut [u8],
 }
 
-/// A read in progress. It is counted until it is dropped.
-struct Reader<'a> {
-    readers: &'a AtomicUsize,
-    /// The number of reads in progress, including this one. All of them share the processors.
-    all: usize,
-}
-
-impl<'a> Reader<'a> {
-    fn new(readers: &'a AtomicUsize) -> Reader<'a> {
-        Reader { readers, all: readers.fetch_add(1, Relaxed) + 1 }
-    }
-}
-
-impl Drop for Reader<'_> {
-    fn drop(&mut self) {
-        self.readers.fetch_sub(1, Relaxed);
-    }
-}
-
 impl<S: ReadAt> PlainView<S> {
     /// Reads a part of a chunk. The part is within the region. Several threads decrypt a long part, piece by piece; one of
     /// them reads at a time.
@@ -162,10 +140,12 @@ impl<S: ReadAt> PlainView<S> {
         offset: u64,
         out: &mut [u8],
     ) -> Result<()> {
-        let reader = Reader::new(&self.readers);
+        let reader = Arc::clone(&self.readers);
+        // The reads in progress, without the view's own handle. All of them share the processors.
+        let readers = Arc::strong_count(&reader) - 1;
         let workers = match self.source.is_serial() {
             true => 1,
-            false => (self.engine.threads() / reader.all).min(out.len() / PIECE).max(1),
+            false => (self.engine.threads() / readers).min(out.len() / PIECE).max(1),
         };
         let rest = Mutex::new(Ok(Rest { offset, out }));
         at_once(vec![(); workers], |()| self.read_pieces(region, chunk, &rest));
@@ -296,8 +276,8 @@ impl<S: ReadAt> PlainView<S> {
         let mut rest = out;
         for (page, edge) in pages.iter().zip(&mut edges) {
             let (from, to) = (page.start.max(offset), page.end().min(end));
-            let (mine, after) = std::mem::take(&mut rest).split_at_mut((to - from) as usize);
-            rest = after;
+            let mine =
+                rest.split_off_mut(..(to - from) as usize).expect("the output ends with the last page");
             let (whole, part) = match is_partial(page) {
                 true => (&mut edge[..], Some((mine, (from - page.start) as usize))),
                 false => (mine, None),

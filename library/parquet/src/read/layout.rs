@@ -12,8 +12,8 @@ use crate::batch::open_one;
 use crate::columns::{Leaf, check_name, key_of, leaves};
 use crate::error::{Error, Result, malformed, read};
 use crate::format::{
-    self, Encryption, MAGIC, check_columns, check_in_file, check_row_groups, chunk, chunk_range, column,
-    column_crypto, column_key, file, outside, row_group,
+    self, MAGIC, check_columns, check_in_file, check_row_groups, chunk, chunk_range, column, column_crypto,
+    column_key, file, outside, row_group,
 };
 use crate::keys::{KeySource, ModuleKey};
 use crate::modules::{Kind, LENGTH, module_len};
@@ -84,31 +84,20 @@ impl Modules {
     }
 }
 
-/// The plan of a view.
-pub(super) struct Layout {
-    pub(super) footer: Struct,
-    pub(super) regions: Vec<Region>,
-    /// The offset of the footer in the view.
-    pub(super) end: u64,
-    pub(super) aad: FileAad,
-    pub(super) pages: Kind,
-}
-
 /// Number of bytes for each column without a key and without known place, and number of bytes between such columns and the
 /// others. Because of this gap, a reader that merges neighbouring reads does not read such columns.
 const HIDDEN: u64 = 64;
 const HIDDEN_GAP: u64 = 64 << 10;
 
-/// Plans the view of a file.
+/// Plans the view of a file: changes the footer to that of the view, and returns the regions and the offset of the footer in the view.
 pub(super) fn plan(
     engine: &Engine,
     source: &impl ReadAt,
     keys: &dyn KeySource,
-    opened: Opened,
-) -> Result<Layout> {
-    let Opened { mut footer, start, encryption, aad, key } = opened;
-    let columns = columns(&footer, keys.expected_columns())?;
-    let Encryption { algorithm, .. } = encryption;
+    opened: &mut Opened,
+) -> Result<(Vec<Region>, u64)> {
+    let Opened { footer, start, aad, key, .. } = opened;
+    let columns = columns(footer, keys.expected_columns())?;
     // arrow-rs (60.1) does not encrypt the Bloom filters of encrypted columns, against the format.
     let has_plain_filters =
         footer.binary(file::CREATED_BY).is_some_and(|writer| writer.starts_with(b"parquet-rs "));
@@ -116,16 +105,16 @@ pub(super) fn plan(
         engine,
         source,
         keys,
-        aad: &aad,
-        footer_key: key.map(Arc::new),
+        aad,
+        footer_key: key.take().map(Arc::new),
         found: BTreeMap::new(),
         ordinals: BTreeSet::new(),
         has_plain_filters,
         regions: Vec::new(),
-        limit: start,
+        limit: *start,
         hidden: 0,
     };
-    check_row_groups(&footer)?;
+    check_row_groups(footer)?;
     footer.rewrite(file::ROW_GROUPS, |index, group| planner.group(index, group, &columns))?;
     footer.remove(file::ENCRYPTION_ALGORITHM);
     footer.remove(file::FOOTER_SIGNING_KEY_METADATA);
@@ -134,8 +123,7 @@ pub(super) fn plan(
     if regions.windows(2).any(|pair| pair[0].end > pair[1].start) {
         return Err(malformed("parts of the file overlap"));
     }
-    let end = if hidden > 0 { start + 2 * HIDDEN_GAP + hidden * HIDDEN } else { start };
-    Ok(Layout { footer, regions, end, aad, pages: Kind::of_pages(algorithm) })
+    Ok((regions, if hidden > 0 { *start + 2 * HIDDEN_GAP + hidden * HIDDEN } else { *start }))
 }
 
 /// A column, and what the caller expects of it.

@@ -11,8 +11,7 @@ mod footer;
 mod layout;
 
 use std::io::Write;
-use std::sync::atomic::AtomicUsize;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use lockstep::{Engine, ReadAt};
 use zeroize::{Zeroize, Zeroizing};
@@ -71,8 +70,8 @@ pub struct PlainView<S> {
     cache: Cache,
     /// Buffers for encrypted bytes.
     buffers: Mutex<Vec<Vec<u8>>>,
-    /// The number of reads of chunks that are in progress.
-    readers: AtomicUsize,
+    /// Each read of a chunk has a clone while it is in progress, so that reads are counted.
+    readers: Arc<()>,
 }
 
 impl<S: ReadAt> PlainView<S> {
@@ -89,23 +88,23 @@ impl<S: ReadAt> PlainView<S> {
         keys: &dyn KeySource,
         options: ReadOptions<'_>,
     ) -> Result<PlainView<S>> {
-        let opened = footer::open(engine, &source, keys, options)?;
-        let layout = layout::plan(engine, &source, keys, opened)?;
-        let mut footer = layout.footer.encode();
+        let mut opened = footer::open(engine, &source, keys, options)?;
+        let (regions, footer_start) = layout::plan(engine, &source, keys, &mut opened)?;
+        let mut footer = opened.footer.encode();
         let len = u32::try_from(footer.len()).map_err(|_| malformed("the footer is too long"))?;
         footer.extend_from_slice(&len.to_le_bytes());
         footer.extend_from_slice(MAGIC);
         Ok(PlainView {
             source,
             engine: engine.clone(),
-            aad: layout.aad,
-            pages: layout.pages,
-            regions: layout.regions,
-            footer_start: layout.end,
+            aad: opened.aad,
+            pages: Kind::of_pages(opened.encryption.algorithm),
+            regions,
+            footer_start,
             footer,
             cache: Cache::default(),
             buffers: Mutex::default(),
-            readers: AtomicUsize::new(0),
+            readers: Arc::new(()),
         })
     }
 

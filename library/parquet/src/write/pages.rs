@@ -28,8 +28,10 @@ pub(super) enum Placement {
     Pages(HashMap<i64, (i64, i32)>),
 }
 
-/// Encrypted pages.
-struct Pages {
+/// The encrypted pages of a chunk so far.
+struct Pages<'a> {
+    key: &'a ModuleKey,
+    place: Place,
     by_offset: HashMap<i64, (i64, i32)>,
     /// The offsets of the dictionary page and of the first data page in the output.
     dictionary: Option<i64>,
@@ -69,7 +71,9 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
             return Ok(Placement::Moved(moved));
         };
         let begin = self.at;
-        let pages = self.encrypted_pages(key, treatment, place, start, len)?;
+        let mut pages =
+            Pages { key, place, by_offset: HashMap::new(), dictionary: None, data: None, count: 0 };
+        self.encrypted_pages(&mut pages, start, len, &treatment.column)?;
         if dictionary_offset(meta).is_some() && pages.dictionary.is_none() && len > 0 {
             let what =
                 format!("column {} without the dictionary page that its metadata state", treatment.column);
@@ -88,15 +92,7 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
         Ok(Placement::Pages(pages.by_offset))
     }
 
-    fn encrypted_pages(
-        &mut self,
-        key: &ModuleKey,
-        treatment: &Treatment,
-        place: Place,
-        start: u64,
-        len: u64,
-    ) -> Result<Pages> {
-        let mut pages = Pages { by_offset: HashMap::new(), dictionary: None, data: None, count: 0 };
+    fn encrypted_pages(&mut self, pages: &mut Pages<'_>, start: u64, len: u64, column: &str) -> Result<()> {
         let (mut at, end) = (start, start + len);
         let (mut buffer, mut sealed) = (Vec::new(), Vec::new());
         let mut window = PIECE;
@@ -106,28 +102,25 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
             let (batch, needed) = pages_in(&buffer, self.pages)?;
             let Some(last) = batch.last() else {
                 if buffer.len() as u64 == end - at {
-                    return Err(malformed(format!("a page of column {} is cut off", treatment.column)));
+                    return Err(malformed(format!("a page of column {column} is cut off")));
                 }
                 window = needed;
                 continue;
             };
-            let consumed = last.end;
-            self.seal_pages(key, place, &batch, &buffer, at, &mut pages, &mut sealed)?;
-            at += consumed as u64;
+            self.seal_pages(pages, &batch, &buffer, at, &mut sealed)?;
+            at += last.end as u64;
             window = PIECE;
         }
-        Ok(pages)
+        Ok(())
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the state of the loop above")]
+    /// Writes the pages of a buffer, which starts at an offset of the input.
     fn seal_pages(
         &mut self,
-        key: &ModuleKey,
-        place: Place,
+        pages: &mut Pages<'_>,
         batch: &[Page],
         buffer: &[u8],
         at: u64,
-        pages: &mut Pages,
         sealed: &mut Vec<u8>,
     ) -> Result<()> {
         let mut sealings = Vec::with_capacity(2 * batch.len());
@@ -136,19 +129,15 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
             if page.is_dictionary && pages.count > 0 {
                 return Err(malformed("a dictionary page is not the first page"));
             }
-            let ordinal = match page.is_dictionary {
-                true => None,
-                false => Some(i16::try_from(pages.count - usize::from(pages.dictionary.is_some())).map_err(|_| {
-                    let what =
-                        "a column chunk with more than 32768 pages: write smaller row groups or larger pages";
-                    Error::Unsupported { what: what.into() }
-                })?),
-            };
+            let number = pages.count - usize::from(pages.dictionary.is_some());
+            let what = "a column chunk with more than 32768 pages: write smaller row groups or larger pages";
+            let ordinal = i16::try_from(number).map_err(|_| Error::Unsupported { what: what.into() })?;
+            let ordinal = (!page.is_dictionary).then_some(ordinal);
             let [of_header, of_body] =
-                [true, false].map(|is_header| self.aad.page(place, ordinal, is_header));
+                [true, false].map(|is_header| self.aad.page(pages.place, ordinal, is_header));
             let body = &buffer[page.body..page.end];
-            sealings.push(Sealing { key, kind: Kind::Gcm, aad: of_header, plain: &page.header });
-            sealings.push(Sealing { key, kind: self.pages, aad: of_body, plain: body });
+            sealings.push(Sealing { key: pages.key, kind: Kind::Gcm, aad: of_header, plain: &page.header });
+            sealings.push(Sealing { key: pages.key, kind: self.pages, aad: of_body, plain: body });
             let len = page.header.len() + Kind::Gcm.overhead() + body.len() + self.pages.overhead();
             let stated = i32::try_from(len)
                 .map_err(|_| Error::Unsupported { what: "a page of 2 GiB or more".into() })?;
