@@ -15,6 +15,7 @@ pub struct Lengths {
 
 impl Lengths {
     /// True if the length is permitted.
+    #[inline]
     pub fn contains(&self, len: usize) -> bool {
         self.ranges.iter().any(|range| range.contains(&len))
     }
