@@ -14,18 +14,6 @@ use pyo3::prelude::*;
 use crate::error::from_library;
 use crate::forks::{Call, detached};
 
-/// Calls on more bytes than this release the interpreter lock. It takes about a microsecond to encrypt them.
-const RELEASES_FROM: usize = lockstep::aead::INLINE_LIMIT;
-
-/// Calls a function that processes `len` bytes, detached from the interpreter unless it is short.
-pub(crate) fn run_detached_if_long<T: Send>(
-    py: Python<'_>,
-    len: usize,
-    work: impl FnOnce() -> T + Send,
-) -> T {
-    if len <= RELEASES_FROM { work() } else { detached(py, work) }
-}
-
 /// The time between two checks for signals, and between two calls of a progress callback.
 const PERIOD: Duration = Duration::from_millis(50);
 

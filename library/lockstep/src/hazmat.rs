@@ -5,7 +5,7 @@
 //! caller is responsible for nonces, and for the plaintext of an [`Opener`](crate::aead::Opener) before its end.
 //!
 //!
-//! - **A nonce that is used twice** under one key reveals the XOR of two messages in CTR, OFB, GCM, OCB and CCM; in GCM it
+//! - **A nonce that is used twice** under one key reveals the XOR of two messages in CTR, OFB, GCM, OCB, CCM and EAX; in GCM it
 //!   also reveals the authentication key, so that anyone can forge messages. The caller must generate unique nonces.
 //! - **ECB, CBC, CFB, OFB, CTR, XTS, HCTR2 and PCBC do not authenticate.** An attacker who changes the ciphertext changes the
 //!   plaintext unnoticed, and a program that reveals whether CBC padding is valid is a decryption oracle. Add a MAC over
@@ -17,7 +17,7 @@
 //!   [`constant_time`](backend::KernelInfo::constant_time) is false.
 //!
 //! The module exists for interoperability, for protocols with their own nonces, and for study. For files and messages
-//! use [`crate::encrypt`], [`crate::seal`] and related functions. The functions in this module take the planner of
+//! use [`crate::encrypt`], [`crate::seal`] and related functions; [`crate::aead`] has the authenticated modes. The functions in this module take the planner of
 //! [`crate::Engine::planner`].
 
 pub use lockstep_cache::Cache;

@@ -1,7 +1,8 @@
 //! Authenticated encryption of many messages in one array: `lockstep.tensor.seal` and `open`.
 //!
-//! On a device GCM takes a `Table`, whose arrays describe the messages; `array_modes` has the other modes. What the host supplies (a key, nonces, offsets) is in page-locked memory,
-//! which the device reads at its address (unified addressing), so nothing waits for earlier work on the stream.
+//! On a device GCM takes a `Table`, whose arrays describe the messages; `array_modes` has the other modes. What the host supplies
+//! (a key, nonces, offsets) is in page-locked memory, which the device reads at its address (unified addressing), so nothing waits for
+//! earlier work on the stream.
 
 use std::ops::Range;
 

@@ -2,11 +2,13 @@
 
 mod array;
 
+use lockstep::aead::INLINE_LIMIT;
 use lockstep::hazmat::data::{Data, HostData};
 use lockstep::hazmat::mode::cbc_cts::{self, Variant};
 use lockstep::hazmat::mode::cmac::CmacMessage;
 use lockstep::hazmat::mode::hctr2::{Hctr2Key, run as run_hctr2};
 use lockstep::hazmat::mode::{Cipher, CipherKey, Direction, gcm, key_wrap};
+use lockstep::hazmat::planner::Planner;
 use lockstep::hazmat::shown;
 use lockstep::hazmat::{Block, Error as CoreError, Key, Result as CoreResult};
 use pyo3::exceptions::PyValueError;
@@ -16,7 +18,7 @@ use pyo3::types::{PyBytes, PyString};
 use crate::buffer::{Export, Memory, is_apart, new_bytes, overlap, slice, slice_mut};
 use crate::engine;
 use crate::error::from_core;
-use crate::task::run_detached_if_long;
+use crate::forks::detached;
 use crate::tensor::is_tensor;
 use crate::text;
 use array::{raw_array, raw_array_into};
@@ -42,6 +44,18 @@ const MODES: [(&str, Mode); 12] = [
     ("CBC-CS2", Mode::CbcCts(Variant::Cs2)),
     ("CBC-CS3", Mode::CbcCts(Variant::Cs3)),
 ];
+
+/// Calls a function that processes `len` bytes with the planner, detached from the interpreter unless it is short.
+fn run<T: Send>(
+    py: Python<'_>,
+    len: usize,
+    work: impl FnOnce(&Planner) -> CoreResult<T> + Send,
+) -> PyResult<T> {
+    let engine = engine::current(py)?;
+    let work = || work(engine.planner());
+    let outcome = if len <= INLINE_LIMIT { work() } else { detached(py, work) };
+    outcome.map_err(from_core)
+}
 
 /// A message of a raw mode, whose arguments are checked.
 struct Call<'a> {
@@ -106,10 +120,8 @@ impl<'a> Call<'a> {
     /// # Errors
     /// Those of the mode.
     fn run(mut self, py: Python<'_>, data: HostData<'_>) -> PyResult<()> {
-        let engine = engine::current(py)?;
-        let len = data.len();
-        let work = move || -> CoreResult<()> {
-            let (planner, iv) = (engine.planner(), &mut self.iv);
+        run(py, data.len(), move |planner| {
+            let iv = &mut self.iv;
             let variant = match self.mode {
                 Mode::Cipher(cipher) => {
                     let key = CipherKey::new(cipher, self.key)?;
@@ -126,8 +138,7 @@ impl<'a> Call<'a> {
                 Direction::Encrypt => cbc_cts::encrypt(planner, &key, variant, iv, data.output()),
                 Direction::Decrypt => cbc_cts::decrypt(planner, &key, variant, iv, data.output()),
             }
-        };
-        run_detached_if_long(py, len, work).map_err(from_core)
+        })
     }
 }
 
@@ -219,14 +230,12 @@ pub(crate) fn hctr2<'py>(
     let key = key_export.read(key)?;
     let tweak = tweak_export.read(tweak)?;
     let data = data_export.read(data)?;
-    let engine = engine::current(py)?;
     let direction = if encrypts { Direction::Encrypt } else { Direction::Decrypt };
     new_bytes(py, data.len(), |output| {
-        let work = || {
-            let key = Hctr2Key::new(engine.planner(), Key::new(key)?)?;
-            run_hctr2(engine.planner(), direction, &key, tweak, Data::copy(data, output)?)
-        };
-        run_detached_if_long(py, data.len(), work).map_err(from_core)
+        run(py, data.len(), |planner| {
+            let key = Hctr2Key::new(planner, Key::new(key)?)?;
+            run_hctr2(planner, direction, &key, tweak, Data::copy(data, output)?)
+        })
     })
 }
 
@@ -240,15 +249,9 @@ pub(crate) fn cmac<'py>(
     let (mut key_export, mut data_export) = (Export::new(), Export::new());
     let key = Key::new(key_export.read(key)?).map_err(from_core)?;
     let data = data_export.read(data)?;
-    let engine = engine::current(py)?;
     let mut mac = Block::default();
-    let work = || {
-        lockstep::hazmat::mode::cmac::cmac(
-            engine.planner(),
-            &mut [CmacMessage { key: &key, data, mac: &mut mac }],
-        )
-    };
-    run_detached_if_long(py, data.len(), work).map_err(from_core)?;
+    let messages = &mut [CmacMessage { key: &key, data, mac: &mut mac }];
+    run(py, data.len(), |planner| lockstep::hazmat::mode::cmac::cmac(planner, messages))?;
     Ok(PyBytes::new(py, &mac))
 }
 
@@ -264,10 +267,8 @@ pub(crate) fn gmac<'py>(
     let key = Key::new(key_export.read(key)?).map_err(from_core)?;
     let nonce = nonce_export.read(nonce)?;
     let data = data_export.read(data)?;
-    let engine = engine::current(py)?;
     let mut mac = Block::default();
-    let work = || gcm::gmac(engine.planner(), &key, nonce, data, &mut mac);
-    run_detached_if_long(py, data.len(), work).map_err(from_core)?;
+    run(py, data.len(), |planner| gcm::gmac(planner, &key, nonce, data, &mut mac))?;
     Ok(PyBytes::new(py, &mac))
 }
 
@@ -282,9 +283,8 @@ pub(crate) fn wrap<'py>(
     let (mut kek, mut key_export) = (Export::new(), Export::new());
     let kek = Key::new(kek.read(wrapping_key)?).map_err(from_core)?;
     let key = key_export.read(key)?;
-    let engine = engine::current(py)?;
     let function = if padded { key_wrap::wrap_padded } else { key_wrap::wrap };
-    let wrapped = function(engine.planner(), &kek, key).map_err(from_core)?;
+    let wrapped = run(py, 0, |planner| function(planner, &kek, key))?;
     Ok(PyBytes::new(py, &wrapped))
 }
 

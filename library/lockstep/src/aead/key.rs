@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use lockstep_core::data::{Data, HostData, check_lengths};
+use lockstep_core::data::{Data, HostData};
 use lockstep_core::work::{Status, Tag};
 use lockstep_core::{Error, Result};
 use lockstep_modes::Direction;
@@ -92,8 +92,9 @@ impl Key {
         plain: &[u8],
         sealed: &mut [u8],
     ) -> Result<()> {
-        check_lengths(plain.len() + self.tag, sealed.len())?;
-        let (body, tag) = self.mode().split_mut(sealed, self.tag).expect("the length was checked");
+        let (needed, got) = (plain.len() + self.tag, sealed.len());
+        let parts = if needed == got { self.mode().split_mut(sealed, self.tag) } else { None };
+        let (body, tag) = parts.ok_or(Error::OutputLength { needed, got })?;
         self.seal_parts(caller, nonce, aad, HostData::copy(plain, body)?, tag)
     }
 
@@ -203,6 +204,20 @@ impl Key {
                 None => {}
             }
         }
+        self.run_by_executor(caller, bytes, nonce, aad, data, tag)
+    }
+
+    /// A separate function, so that the code for small messages of GCM stays short.
+    #[inline(never)]
+    fn run_by_executor(
+        &self,
+        caller: &impl Caller,
+        bytes: usize,
+        nonce: &[u8],
+        aad: &[&[u8]],
+        data: HostData<'_>,
+        tag: Tag<'_>,
+    ) -> Result<()> {
         caller::run(caller, bytes, move |executor| {
             let direction =
                 if matches!(tag, Tag::Write(_)) { Direction::Encrypt } else { Direction::Decrypt };
