@@ -7,6 +7,8 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use lockstep_core::gcm::tags_match;
+
 use crate::kernel::boxed::{self, Shared};
 use crate::kernel::wiped::Wiped;
 use crate::kernel::{Block, Kernel, Powers, Span};
@@ -25,6 +27,8 @@ pub(super) trait Context: Send + Sync {
     fn update(&mut self, first: bool, encrypt: bool, data: Span<'_>, ctr32: Option<Ctr32<'_>>);
     /// The tag; `aad` and `data` are the lengths in bytes.
     fn tag(&mut self, aad: u64, data: u64) -> Block;
+    /// True if `tag` equals the tag or its first bytes.
+    fn verify(&mut self, aad: u64, data: u64, tag: &[u8]) -> bool;
     /// A copy of the current state that shares the key; `None` if memory cannot be allocated. Several threads may call this
     /// function at the same time.
     fn duplicate(&self) -> Option<Box<dyn Context>>;
@@ -63,7 +67,7 @@ where
 impl<K: Kernel> Keys<K> {
     /// Expands an AES key; `None` if memory cannot be allocated.
     fn new(kernel: K, key: &[u8]) -> Option<Shared<Keys<K>>> {
-        if let Some(mut keys) = Keys::zeroed()? {
+        if let Some(mut keys) = Keys::zeroed(kernel)? {
             return keys.get_mut()?.set(key).then_some(keys);
         }
         let schedule = kernel.try_expand(key)?;
@@ -72,10 +76,11 @@ impl<K: Kernel> Keys<K> {
     }
 
     /// Keys without an AES key, if keys can be written to their place; the outer `Option` is `None` if memory cannot be allocated.
-    fn zeroed() -> Option<Option<Shared<Keys<K>>>> {
+    fn zeroed(_kernel: K) -> Option<Option<Shared<Keys<K>>>> {
         const { assert!(SOME_POWERS == 0) };
         match K::IN_PLACE {
-            // SAFETY: IN_PLACE states that zeros are a kernel, a schedule and a hash key. SOME_POWERS is zero.
+            // SAFETY: IN_PLACE states that zeros are a schedule, a hash key, and the kernel, of which a token exists. SOME_POWERS is
+            // zero.
             Some(_) => Some(Some(unsafe { Shared::try_zeroed() }?)),
             None => Some(None),
         }
@@ -119,7 +124,7 @@ impl<K: Kernel> Keys<K> {
     fn separate(&self) -> Option<Shared<Keys<K>>> {
         let kernel = self.kernel;
         let h = hash_subkey(kernel, &self.schedule);
-        let copy = if let Some(mut copy) = Keys::zeroed()? {
+        let copy = if let Some(mut copy) = Keys::zeroed(kernel)? {
             let Keys { schedule, hash_key, .. } = copy.get_mut()?;
             kernel.copy_schedule(&self.schedule, schedule);
             kernel.hash_key_into(&h[0], hash_key.get_mut());
@@ -154,8 +159,9 @@ struct Gcm<K: Kernel> {
 
 /// Allocates GCM on a kernel; `None` if memory cannot be allocated.
 pub(super) fn new<K: Kernel>(kernel: K, key: &[u8]) -> Option<Box<dyn Context>> {
-    let keys = Keys::new(kernel, key)?;
-    Some(boxed::try_new(Gcm { keys, state: State::idle() })?)
+    let keys = Keys::new(kernel, key);
+    kernel.clear_registers();
+    Some(boxed::try_new(Gcm { keys: keys?, state: State::idle() })?)
 }
 
 /// True if [`new`] leaves no copy of the key on the stack.
@@ -185,22 +191,26 @@ impl<K: Kernel> Gcm<K> {
 
 impl<K: Kernel> Context for Gcm<K> {
     fn set_key(&mut self, key: &[u8]) -> bool {
-        if let Some(keys) = self.keys.get_mut() {
-            return keys.set(key);
-        }
-        let Some(keys) = Keys::new(self.keys.kernel, key) else { return false };
-        self.keys = keys;
-        true
+        let kernel = self.keys.kernel;
+        let done = match self.keys.get_mut() {
+            Some(keys) => keys.set(key),
+            None => Keys::new(kernel, key).map(|keys| self.keys = keys).is_some(),
+        };
+        kernel.clear_registers();
+        done
     }
 
     fn start(&mut self, iv: &[u8]) {
         let (key, state) = self.parts();
+        let kernel = key.kernel;
         state.start(key, iv);
+        kernel.clear_registers();
     }
 
     fn aad(&mut self, aad: &[u8]) {
         let (mut key, state) = self.parts();
         state.aad(&mut key, aad);
+        key.kernel.clear_registers();
     }
 
     fn update(&mut self, first: bool, encrypt: bool, data: Span<'_>, ctr32: Option<Ctr32<'_>>) {
@@ -209,11 +219,23 @@ impl<K: Kernel> Context for Gcm<K> {
             state.end_aad();
         }
         state.update(&mut key, encrypt, data, ctr32);
+        key.kernel.clear_registers();
     }
 
     fn tag(&mut self, aad: u64, data: u64) -> Block {
         let (mut key, state) = self.parts();
-        state.tag(&mut key, aad, data)
+        let tag = state.tag(&mut key, aad, data);
+        key.kernel.clear_registers();
+        tag
+    }
+
+    fn verify(&mut self, aad: u64, data: u64, tag: &[u8]) -> bool {
+        // The right tag of a forged message is a secret.
+        let mut computed = Wiped::<1>::zero();
+        computed[0] = self.tag(aad, data);
+        let is_right = tags_match(&computed[0], tag);
+        self.keys.kernel.clear_registers();
+        is_right
     }
 
     fn duplicate(&self) -> Option<Box<dyn Context>> {
@@ -221,6 +243,7 @@ impl<K: Kernel> Context for Gcm<K> {
         // The state is copied from heap to heap, without a copy on the stack.
         let mut copy = boxed::try_new(Gcm { keys, state: State::idle() })?;
         copy.state.copy_from(&self.state);
+        self.keys.kernel.clear_registers();
         Some(copy)
     }
 

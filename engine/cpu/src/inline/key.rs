@@ -22,7 +22,10 @@ macro_rules! modes {
             $(#[$doc])*
             #[inline]
             pub fn $name(&self, $($arg: $type),*) {
-                with_key!(&self.0, (kernel, schedule) => kernel.$call(schedule, $($arg),*))
+                with_key!(&self.0, (kernel, schedule) => {
+                    kernel.$call(schedule, $($arg),*);
+                    kernel.clear_registers();
+                })
             }
         )*
     };
@@ -36,7 +39,9 @@ impl InlineKey {
         if !is_key_length(key.len()) {
             return None;
         }
-        Some(InlineKey(with_kernel!(kernel.0, kernel => kernel.key(kernel.try_expand(key)?))))
+        let expanded = InlineKey::expanded(kernel, key);
+        kernel.clear_registers();
+        expanded
     }
 
     /// The kernel of this key.
@@ -44,9 +49,29 @@ impl InlineKey {
         InlineKernel(with_key!(&self.0, (kernel, _) => kernel.any()))
     }
 
+    /// An expanded key, written to the place of the result by a call of its own.
+    #[inline(never)]
+    fn expanded(kernel: InlineKernel, key: &[u8]) -> Option<InlineKey> {
+        Some(InlineKey(with_kernel!(kernel.0, kernel => kernel.key(kernel.try_expand(key)?))))
+    }
+
+    /// A copy of this key, written to the place of the result by a call of its own.
+    #[inline(never)]
+    fn copied(&self) -> Option<InlineKey> {
+        Some(InlineKey(with_key!(&self.0, (kernel, schedule) => kernel.key(kernel.duplicate(schedule)?))))
+    }
+
+    /// Clears the vector registers that the kernel uses.
+    #[inline]
+    pub(super) fn clear_registers(&self) {
+        with_key!(&self.0, (kernel, _) => kernel.clear_registers());
+    }
+
     /// A copy of this key; `None` if memory cannot be allocated.
     pub fn duplicate(&self) -> Option<InlineKey> {
-        Some(InlineKey(with_key!(&self.0, (kernel, schedule) => kernel.key(kernel.duplicate(schedule)?))))
+        let copy = self.copied();
+        self.clear_registers();
+        copy
     }
 
     /// XTS of the whole blocks of a data unit, from the start of the unit. `self` is the data key. Both keys have the same
@@ -68,6 +93,7 @@ impl InlineKey {
             Some(tweak_key) => kernel.xts_unit(key, tweak_key, encrypts, number, after, data),
             None => panic!("the keys belong to different kernels"),
         });
+        self.clear_registers();
     }
 
     modes! {

@@ -4,6 +4,9 @@
 //! There is no planner, thread or lock. No call on data allocates, except [`InlineKernel::run`]. A call on 16 bytes
 //! therefore costs little more than the cipher. Padding, verification and unique nonces are the caller's responsibility.
 //!
+//! On x86-64, every call ends by clearing the vector registers that the kernel uses: no round key, no power of H and no text is left
+//! in them.
+//!
 //! | type | what |
 //! |---|---|
 //! | [`InlineKernel`] | the choice of kernel |
@@ -28,6 +31,7 @@ use lockstep_core::work::Task;
 pub use crate::kernel::{Block, Span};
 
 use crate::device;
+use crate::kernel::Kernel;
 use crate::kernels::{self, AnyKernel, with_kernel};
 
 /// The kernel of inline calls.
@@ -71,6 +75,11 @@ impl InlineKernel {
     /// not in host memory.
     pub fn run(self, mut task: Task<'_, '_>) -> Result<()> {
         with_kernel!(self.0, kernel => device::run(kernel, &mut task, 1))
+    }
+
+    /// Clears the vector registers that the kernel uses.
+    fn clear_registers(self) {
+        with_kernel!(self.0, kernel => kernel.clear_registers());
     }
 
     /// True if the kernel uses AES instructions.

@@ -5,7 +5,7 @@ use zeroize::Zeroizing;
 
 use super::key::InlineKey;
 use crate::kernel::wiped::Wiped;
-use crate::kernel::{Block, OcbKey, Span};
+use crate::kernel::{Block, Kernel, OcbKey, Span};
 use crate::kernels::with_key;
 use crate::message::ocb::{MessageKey, State};
 
@@ -28,7 +28,9 @@ macro_rules! with_state {
         let InlineOcb { key, masks, state: $state, .. } = $ocb;
         with_key!(&key.0, (kernel, schedule) => {
             let $key = &MessageKey { kernel: *kernel, schedule, masks };
-            $call
+            let result = $call;
+            kernel.clear_registers();
+            result
         })
     }};
 }
@@ -40,6 +42,7 @@ impl InlineOcb {
         key.encrypt_block(&mut star);
         let mut ocb = InlineOcb { key, masks: OcbKey::zero(), state: State::default(), encrypts: true };
         ocb.masks.fill(&star);
+        ocb.key.clear_registers();
         ocb
     }
 
@@ -84,7 +87,9 @@ impl InlineOcb {
 
     /// Ends a decryption. True if `tag` has the right value. The comparison is constant-time.
     pub fn finish_open(&mut self, tag: &[u8]) -> bool {
-        tags_match(&self.tag()[0], tag)
+        let matches = tags_match(&self.tag()[0], tag);
+        self.key.clear_registers();
+        matches
     }
 
     fn tag(&mut self) -> Wiped<1> {

@@ -6,6 +6,8 @@ use super::*;
 
 mod gcm;
 mod ocb;
+#[cfg(target_arch = "x86_64")]
+mod registers;
 
 const KEY_LENGTHS: [usize; 3] = [16, 24, 32];
 

@@ -10,6 +10,7 @@
 //! | `rfc8452` | POLYVAL and the counter mode of GCM-SIV by GHASH and ECB |
 //! | `single_stream`, `interleave` | serial modes of one message; scheduling of several messages |
 //! | `counter`, `tweak` | sequences of counter blocks and of XTS tweaks |
+//! | `registers` | clearing of the vector registers |
 //! | `partial` | blocks of less than 16 bytes |
 //! | `wiped`, `boxed` | secret blocks that are wiped on drop; fallible allocation |
 
@@ -20,6 +21,8 @@ pub(crate) mod interleave;
 pub(crate) mod ocb;
 pub(crate) mod partial;
 pub(crate) mod prepared;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod registers;
 pub(crate) mod rfc8452;
 pub(crate) mod single_stream;
 pub(crate) mod tweak;
@@ -83,6 +86,9 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
 
     /// The kernel, or `None` if this processor lacks its instructions.
     fn detect() -> Option<Self>;
+
+    /// Clears the vector registers that this kernel uses, on x86-64. Public functions call it before they return.
+    fn clear_registers(self) {}
 
     // Keys.
 

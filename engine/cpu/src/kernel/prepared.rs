@@ -8,11 +8,13 @@ use super::Kernel;
 /// The GHASH key of an AES key, in the format of one kernel.
 struct HashForm<K: Kernel>(K::HashKey);
 
+#[inline]
 pub(crate) fn schedule<K: Kernel>(kernel: K, key: &Key) -> &K::Schedule {
     key.prepared(|key| kernel.expand(key.bytes()))
 }
 
 /// The hash key of an AES key with all powers.
+#[inline]
 pub(crate) fn hash_key<K: Kernel>(kernel: K, key: &Key) -> &K::HashKey {
     let form = key.prepared(|key| {
         let mut h = Zeroizing::new([[0u8; 16]]);
@@ -25,6 +27,7 @@ pub(crate) fn hash_key<K: Kernel>(kernel: K, key: &Key) -> &K::HashKey {
 /// A POLYVAL key, in the format of one kernel.
 struct PolyvalForm<K: Kernel>(K::HashKey);
 
+#[inline]
 pub(crate) fn polyval_key<K: Kernel>(kernel: K, key: &Key) -> &K::HashKey {
     let form = key.prepared(|key| {
         let h = Zeroizing::new(key.bytes().try_into().expect("checked by the caller"));
@@ -34,6 +37,7 @@ pub(crate) fn polyval_key<K: Kernel>(kernel: K, key: &Key) -> &K::HashKey {
 }
 
 /// True if the forms of [`schedule`] and [`hash_key`] have been made.
+#[inline]
 pub(crate) fn is_prepared<K: Kernel>(key: &Key) -> bool {
     key.already_prepared::<HashForm<K>>().is_some()
 }

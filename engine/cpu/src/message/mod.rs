@@ -24,16 +24,33 @@ pub(crate) fn run<K: Kernel>(
     messages: &mut [AeadMessage<'_>],
     threads: usize,
 ) -> Result<()> {
+    match fused.sealing() {
+        FusedAead::OcbSeal => run_all(kernel, FusedAead::OcbSeal, messages, threads, ocb::prepare, ocb::run),
+        FusedAead::GcmSivSeal => {
+            run_all(kernel, FusedAead::GcmSivSeal, messages, threads, gcm_siv::prepare, gcm_siv::run)
+        }
+        _ => run_all(kernel, FusedAead::GcmSeal, messages, threads, gcm::prepare, gcm::run),
+    }
+}
+
+/// Checks all messages, expands their keys with `prepare`, and processes them with `run`. It is compiled for each AEAD.
+#[inline(always)]
+fn run_all<K: Kernel>(
+    kernel: K,
+    fused: FusedAead,
+    messages: &mut [AeadMessage<'_>],
+    threads: usize,
+    prepare: impl Fn(K, &Key),
+    run: impl Fn(K, &mut [AeadMessage<'_>]) + Sync,
+) -> Result<()> {
     for message in &*messages {
         check_host(&message.data, false)?;
         fused.check_lengths(message)?;
     }
-    type Run<K> = fn(K, &mut [AeadMessage<'_>]);
-    let (prepare, run): (fn(K, &Key), Run<K>) = match fused.sealing() {
-        FusedAead::OcbSeal => (ocb::prepare, ocb::run),
-        FusedAead::GcmSivSeal => (gcm_siv::prepare, gcm_siv::run),
-        _ => (gcm::prepare, gcm::run),
-    };
+    if messages.len() == 1 {
+        run(kernel, messages);
+        return Ok(());
+    }
     // Keys of several messages are expanded before threads are started, because the threads may leave no memory for it.
     for pair in messages.windows(2).filter(|pair| std::ptr::eq(pair[0].key, pair[1].key)) {
         prepare(kernel, pair[0].key);
@@ -43,11 +60,13 @@ pub(crate) fn run<K: Kernel>(
 }
 
 /// The nonce of a message whose length has been checked.
+#[inline]
 fn nonce<'d>(message: &AeadMessage<'d>) -> &'d [u8; 12] {
     message.nonce.try_into().expect("checked")
 }
 
 /// Writes or compares the tag; zeroes the output of a message with a wrong tag.
+#[inline]
 fn finish(message: &mut AeadMessage<'_>, computed: &Block) {
     message.status = settle(&mut message.tag, computed);
     if message.status != Status::Done {

@@ -55,6 +55,8 @@ pub use ghash::HashKey;
 pub use schedule::Schedule;
 pub use width::Width;
 
+#[cfg(target_arch = "x86_64")]
+use crate::kernel::registers;
 use crate::kernel::{Block, Kernel, Lane, Span};
 use rounds::Direction::{Decrypt, Encrypt};
 use width::on_width;
@@ -105,6 +107,18 @@ impl Kernel for Soft {
     fn detect() -> Option<Self> {
         let most = Width::ALL.len().min(WIDEST.load(Ordering::Relaxed).saturating_add(1));
         Width::ALL[..most].iter().rev().find_map(|width| Soft::of_width(*width))
+    }
+
+    fn clear_registers(self) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the processor has the instructions of the kernel's width.
+        unsafe {
+            match self.width {
+                Width::Portable | Width::Ssse3 => registers::clear_xmm(),
+                Width::Avx2 => registers::clear_ymm(),
+                Width::Avx512 => registers::clear_zmm(),
+            }
+        }
     }
 
     fn expand(self, key: &[u8]) -> Schedule {

@@ -84,7 +84,7 @@ macro_rules! kernel {
         $(#[$doc:meta])*
         $module:ident::$kernel:ident = $name:literal, $vector:ident($raw:ty), base: $base:ident,
         chains: $chains:ident, $places:literal places, gcm: $gcm_vectors:literal vectors from $gcm_from:literal bytes,
-        features: $features:literal, $($feature:tt),*
+        clear: $clear:ident, features: $features:literal, $($feature:tt),*
     ) => {
         mod $module {
             use super::base::$base;
@@ -120,6 +120,7 @@ macro_rules! kernel {
                     found.then(|| $kernel { base: unsafe { $base::new() } })
                 }
 
+                entries! { $features, fn clear_registers() -> () { crate::kernel::registers::$clear() } }
                 keys!($features);
                 passes!($features);
                 gcm_methods!($features);
@@ -132,18 +133,18 @@ macro_rules! kernel {
 kernel! {
     /// AES, carry-less multiplication and SSE 4.1: every x86-64 processor since about 2010.
     aesni::AesNi = "cpu/aesni", Xmm(__m128i), base: Sse, chains: Xmm, 8 places, gcm: 6 vectors from 96 bytes,
-    features: "aes,pclmulqdq,sse2,ssse3,sse4.1", "aes", "pclmulqdq", "sse2", "ssse3", "sse4.1"
+    clear: clear_xmm, features: "aes,pclmulqdq,sse2,ssse3,sse4.1", "aes", "pclmulqdq", "sse2", "ssse3", "sse4.1"
 }
 
 kernel! {
     /// VAES on 256 bits: Zen 3, Alder Lake and later.
     vaes256::Vaes256 = "cpu/vaes256", Ymm(__m256i), base: Avx, chains: Ymm, 16 places, gcm: 6 vectors from 192 bytes,
-    features: "aes,pclmulqdq,avx2,vaes,vpclmulqdq", "aes", "pclmulqdq", "avx2", "vaes", "vpclmulqdq"
+    clear: clear_ymm, features: "aes,pclmulqdq,avx2,vaes,vpclmulqdq", "aes", "pclmulqdq", "avx2", "vaes", "vpclmulqdq"
 }
 
 kernel! {
     /// VAES on 512 bits: Ice Lake, Zen 4 and later.
     vaes512::Vaes512 = "cpu/vaes512", Zmm(__m512i), base: Avx, chains: Ymm, 16 places, gcm: 8 vectors from 2048 bytes,
-    features: "aes,pclmulqdq,avx512f,avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq",
+    clear: clear_zmm, features: "aes,pclmulqdq,avx512f,avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq",
     "aes", "pclmulqdq", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "vaes", "vpclmulqdq"
 }

@@ -1,0 +1,70 @@
+//! Clearing of vector registers, in which a kernel leaves round keys, powers of H and text.
+
+use std::arch::asm;
+
+/// Calls `asm!` with the registers 0 to 15 as clobbers, in addition to others.
+macro_rules! clear {
+    ($($line:literal),*; $($more:tt)*) => {
+        asm!(
+            $($line,)*
+            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
+            out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
+            out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+            out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+            $(out($more) _,)*
+            options(nomem, nostack, preserves_flags)
+        )
+    };
+}
+
+/// Clears the registers of SSE instructions.
+///
+/// # Safety
+/// The processor has SSE2, as every x86-64 processor does.
+#[inline]
+pub(crate) unsafe fn clear_xmm() {
+    // SAFETY: the registers are declared as written.
+    unsafe {
+        clear!(
+            "pxor xmm0, xmm0", "pxor xmm1, xmm1", "pxor xmm2, xmm2", "pxor xmm3, xmm3", "pxor xmm4, xmm4",
+            "pxor xmm5, xmm5", "pxor xmm6, xmm6", "pxor xmm7, xmm7", "pxor xmm8, xmm8", "pxor xmm9, xmm9",
+            "pxor xmm10, xmm10", "pxor xmm11, xmm11", "pxor xmm12, xmm12", "pxor xmm13, xmm13",
+            "pxor xmm14, xmm14", "pxor xmm15, xmm15";
+        );
+    }
+}
+
+/// Clears the registers of AVX instructions.
+///
+/// # Safety
+/// The processor has AVX.
+#[inline]
+#[target_feature(enable = "avx")]
+pub(crate) unsafe fn clear_ymm() {
+    // SAFETY: the processor has the instruction, and the registers are declared as written.
+    unsafe { clear!("vzeroall";) }
+}
+
+/// Clears the registers of AVX-512 instructions. `vzeroall` leaves the upper 16. An instruction with a shorter vector sets the rest
+/// of its register to zero.
+///
+/// # Safety
+/// The processor has AVX-512F and AVX-512VL.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl")]
+pub(crate) unsafe fn clear_zmm() {
+    // SAFETY: the processor has the instructions, and the registers are declared as written.
+    unsafe {
+        clear!(
+            "vzeroall",
+            "vpxord xmm16, xmm16, xmm16", "vpxord xmm17, xmm17, xmm17", "vpxord xmm18, xmm18, xmm18",
+            "vpxord xmm19, xmm19, xmm19", "vpxord xmm20, xmm20, xmm20", "vpxord xmm21, xmm21, xmm21",
+            "vpxord xmm22, xmm22, xmm22", "vpxord xmm23, xmm23, xmm23", "vpxord xmm24, xmm24, xmm24",
+            "vpxord xmm25, xmm25, xmm25", "vpxord xmm26, xmm26, xmm26", "vpxord xmm27, xmm27, xmm27",
+            "vpxord xmm28, xmm28, xmm28", "vpxord xmm29, xmm29, xmm29", "vpxord xmm30, xmm30, xmm30",
+            "vpxord xmm31, xmm31, xmm31";
+            "xmm16" "xmm17" "xmm18" "xmm19" "xmm20" "xmm21" "xmm22" "xmm23"
+            "xmm24" "xmm25" "xmm26" "xmm27" "xmm28" "xmm29" "xmm30" "xmm31"
+        );
+    }
+}
