@@ -3,7 +3,8 @@
 //! `lockstep-provider(7)` for its settings.
 //!
 //! The provider does not link to an OpenSSL library: all calls use the function tables that a provider and libcrypto
-//! exchange (provider(7)). The function tables and all `unsafe` code are in `ffi`. The other modules are safe Rust:
+//! exchange (provider(7)). A module for OpenSSL exports [`init`] as its entry point. The function tables and all `unsafe`
+//! code are in `ffi`. The other modules are safe Rust:
 //!
 //! | module | contents |
 //! |---|---|
@@ -31,3 +32,5 @@ mod reason;
 mod report;
 mod settings;
 mod trace;
+
+pub use ffi::provider::init;

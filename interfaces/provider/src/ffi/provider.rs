@@ -24,7 +24,7 @@ use crate::reason::Reason;
 /// Returns a reference to the instance behind a provider's context. The context is an `Arc` that `teardown` releases.
 ///
 /// # Safety
-/// `context` was returned by [`OSSL_provider_init`] and is not torn down.
+/// `context` was returned by [`init`] and is not torn down.
 pub(super) unsafe fn instance(context: *const c_void) -> Arc<Instance> {
     let instance: *const Instance = context.cast();
     // SAFETY: the pointer comes from `Arc::into_raw`. The incremented count belongs to the reference that is created
@@ -136,13 +136,11 @@ static GETTABLE: Table<[OsslParam; 5]> = Table([
     END,
 ]);
 
-/// The entry point of the module.
+/// Initialises the provider: modules export this function as `OSSL_provider_init`.
 ///
 /// # Safety
 /// Only OpenSSL may call this function, as described in provider(7).
-#[unsafe(no_mangle)]
-#[allow(unreachable_pub)] // The linker exports it.
-pub unsafe extern "C" fn OSSL_provider_init(
+pub unsafe fn init(
     handle: *const c_void,
     functions: *const c_void,
     out: *mut *const c_void,
