@@ -3,17 +3,18 @@
 CARGO ?= cargo
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 LOCKSTEP = $(TARGET)/release/lockstep
+LOCKSTEP_LAB = $(TARGET)/release/lockstep-lab
 PROVIDER = $(TARGET)/release/lockstep.so
 PROVIDER_LAB = $(TARGET)/release/lockstep-lab.so
 # With link-time optimisation, for installation.
 DIST = $(TARGET)/dist
-# Command and module of the test profile: checked arithmetic, less optimisation, all features.
+# Command and module of the test profile: checked arithmetic, less optimisation. The module has simulated devices.
 TESTED = $(TARGET)/debug/lockstep
 TESTED_PROVIDER = $(TARGET)/debug/lockstep.so
 PREFIX ?= /usr/local
 INSTALL ?= install
 
-.PHONY: help build provider provider-lab dist install c-library c-test deb deb-arm64 deb-check run test test-release test-packages test-packages-arm64 test-full test-wgpu test-provider test-provider-oldest test-provider-newest \
+.PHONY: help build lab provider provider-lab dist install c-library c-test deb deb-arm64 deb-check run test test-release test-packages test-packages-arm64 test-full test-wgpu test-provider test-provider-oldest test-provider-newest \
 	test-provider-releases nightly test-dist publish-check soak soak-check soak-module lint bench bench-files \
 	bench-provider bench-python wheel wheel-arm64 wheel-freethreaded python-test torch-test test-ray timing leak-test asan miri fuzz arrow-rs-test arm64-test arm64-test-all kernel-report kernel-check gpu-check gpu-rehearsal lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
 
@@ -28,9 +29,8 @@ help:
 	@echo 'All other targets:'
 	@sed -n 's/^## /  /p' Makefile | grep -vE '^  make ($(subst $() ,|,$(FIRST))) '
 
-# All crates, with the emulator and the simulators in the provider too. All tests use the same features, so that nothing is
-# compiled twice.
-WORKSPACE = --workspace --locked --features lockstep-provider/lab,lockstep-provider/opengl,lockstep-python/lab
+# All crates. All tests use the same features, so that nothing is compiled twice.
+WORKSPACE = --workspace --locked
 # Two tests run for each core, because many tests wait for programs and devices.
 export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 # The examples are not in this list, because `make lint` compiles them.
@@ -47,6 +47,10 @@ run: tools-present
 build: tools-present
 	$(CARGO) build --release --locked
 
+## make lab               the command with simulated devices, and the reproductions of papers: target/release/lockstep-lab
+lab: tools-present
+	$(CARGO) build --release --locked -p lockstep-lab
+
 ## make provider          the module for OpenSSL 3, for CPU and CUDA: target/release/lockstep.so
 provider: tools-present
 	$(CARGO) build --release --locked -p lockstep-provider
@@ -54,8 +58,8 @@ provider: tools-present
 
 ## make provider-lab      the module with the emulator, the simulators and OpenGL in software, for tests and study: target/release/lockstep-lab.so
 provider-lab: tools-present
-	$(CARGO) build --release --locked -p lockstep-provider --features lab,opengl
-	$(INSTALL) -m 755 $(TARGET)/release/liblockstep_provider.so $(PROVIDER_LAB)
+	$(CARGO) build --release --locked -p lockstep-lab-provider
+	$(INSTALL) -m 755 $(TARGET)/release/liblockstep_lab_provider.so $(PROVIDER_LAB)
 
 ## make dist              command and module for installation and packages, with link-time optimisation: target/dist
 dist: tools-present
@@ -122,7 +126,7 @@ test: tools-present
 	tools/test_binaries.py $(TESTS)
 	tools/setup.sh browser
 	tools/setup.sh programs
-	$(INSTALL) -m 755 $(TARGET)/debug/deps/liblockstep_provider.so $(TESTED_PROVIDER)
+	$(INSTALL) -m 755 $(TARGET)/debug/deps/liblockstep_lab_provider.so $(TESTED_PROVIDER)
 	tools/in_parallel.sh "$(CARGO) test $(WORKSPACE) --doc" "tools/python_test.sh $(PYTHON_EXTENSION)" \
 		"tools/interop/pyca.py $(TESTED) && tools/bench_page/check.py $(TESTED)" \
 		"tools/provider-test/all.sh $(TESTED_PROVIDER) $(TESTED) openssl device lifecycle" tools/gpu_check/self_test.py
@@ -151,7 +155,7 @@ test-packages-arm64: dist
 
 ## make test-provider     the tests of the provider, loaded by OpenSSL and used by real programs
 test-provider: build provider-lab
-	$(CARGO) test -p lockstep-provider --features lab,opengl --locked
+	$(CARGO) test -p lockstep-provider --features opengl --locked
 	tools/provider-test/all.sh $(PROVIDER_LAB) $(LOCKSTEP)
 
 ## make test-provider-oldest  the provider loaded by OpenSSL 3.0.2, which is built first (minutes, once)
@@ -181,10 +185,10 @@ soak-check: soak-module
 soak-module: tools-present
 	tools/setup.sh programs
 	$(CARGO) test $(TESTS) --no-run --quiet
-	$(INSTALL) -m 755 $(TARGET)/debug/deps/liblockstep_provider.so $(TESTED_PROVIDER)
+	$(INSTALL) -m 755 $(TARGET)/debug/deps/liblockstep_lab_provider.so $(TESTED_PROVIDER)
 
-# Built with the test programs, so that nothing is compiled twice: without development dependencies, features would differ.
-PYTHON_EXTENSION = $(TARGET)/debug/deps/liblockstep_native.so
+# With simulated devices. Built with the test programs, so that nothing is compiled twice: without development dependencies, features would differ.
+PYTHON_EXTENSION = $(TARGET)/debug/deps/liblockstep_lab_python.so
 
 ## make python-test       the tests of the Python package: types, and behaviour against pyca
 python-test: tools-present
@@ -305,10 +309,10 @@ kernel-check:
 	tools/kernel_report.py --check
 
 ## make lab-pages         write docs/papers: the papers' tables compared with Lockstep's results, with pictures
-lab-pages: build
-	$(LOCKSTEP) lab cell --page docs/papers/cell.md
-	$(LOCKSTEP) lab geforce --page docs/papers/geforce-engine.md
-	$(LOCKSTEP) lab qpu --page docs/papers/videocore.md
+lab-pages: lab
+	$(LOCKSTEP_LAB) lab cell --page docs/papers/cell.md
+	$(LOCKSTEP_LAB) lab geforce --page docs/papers/geforce-engine.md
+	$(LOCKSTEP_LAB) lab qpu --page docs/papers/videocore.md
 
 ## make mode-pictures     draw the pictures of docs/modes.md
 mode-pictures: build

@@ -49,7 +49,7 @@ copy_scripts() {
 
 # Writes FOLDER/requires: the versions and the libraries that the programs need.
 requirements() {
-    local programs=("$1"/{lockstep,device_speed,tests-cuda,tests-wgpu,tests-opengl,lockstep.so,python/lockstep/_native.abi3.so})
+    local programs=("$1"/{lockstep,lockstep-lab,device_speed,tests-cuda,tests-wgpu,tests-opengl,lockstep.so,python/lockstep/_native.abi3.so})
     {
         printf 'glibc '
         objdump -T "${programs[@]}" | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1 | sed 's/GLIBC_//'
@@ -69,13 +69,15 @@ build() {
     cd "$root"
     # Built one by one, because in a common build the provider would get the features of the command.
     "$cargo" build --release --locked -p lockstep-cli
+    # Beside the command, which starts it for `lockstep lab`.
+    "$cargo" build --release --locked -p lockstep-lab
     "$cargo" build --release --locked -p lockstep-aes --features wgpu --example device_speed
     for backend in cuda wgpu opengl; do
         install -m 755 "$(test_program $backend --release --locked -p lockstep-$backend --test $backend)" "$folder/tests-$backend"
     done
     "$cargo" build --release --locked -p lockstep-provider
     "$cargo" build --release --locked -p lockstep-python
-    install -m 755 "$target/release/lockstep" "$target/release/examples/device_speed" "$folder/"
+    install -m 755 "$target/release/lockstep" "$target/release/lockstep-lab" "$target/release/examples/device_speed" "$folder/"
     install -m 755 "$target/release/liblockstep_provider.so" "$folder/lockstep.so"
     install -m 755 "$target/release/liblockstep_native.so" "$folder/python/lockstep/_native.abi3.so"
     requirements "$folder"
@@ -91,7 +93,7 @@ build() {
 
 rehearsal() {
     local folder=$1 backend options
-    options=(--workspace --locked --features "lockstep-provider/lab,lockstep-provider/opengl,lockstep-python/lab" --lib --bins --tests)
+    options=(--workspace --locked --lib --bins --tests)
     rm -rf "$folder"
     mkdir -p "$folder/python/lockstep"
     copy_scripts "$folder"
@@ -99,10 +101,13 @@ rehearsal() {
     for backend in cuda wgpu opengl; do
         ln -s "$(test_program $backend "${options[@]}")" "$folder/tests-$backend"
     done
-    "$cargo" build --quiet "${options[@]:0:4}" --example device_speed
-    ln -s "$target/debug/lockstep" "$target/debug/examples/device_speed" "$folder/"
-    ln -s "$target/debug/deps/liblockstep_provider.so" "$folder/lockstep.so"
-    ln -s "$target/debug/deps/liblockstep_native.so" "$folder/python/lockstep/_native.abi3.so"
+    "$cargo" build --quiet "${options[@]:0:2}" --example device_speed_lab
+    # The programs with simulated devices, under the names of the others.
+    ln -s "$target/debug/lockstep-lab" "$folder/lockstep"
+    ln -s "$target/debug/lockstep-lab" "$folder/"
+    ln -s "$target/debug/examples/device_speed_lab" "$folder/device_speed"
+    ln -s "$target/debug/deps/liblockstep_lab_provider.so" "$folder/lockstep.so"
+    "$root/tools/python_package.sh" "$target/debug/deps/liblockstep_lab_python.so" "$folder/python"
     requirements "$folder"
 }
 

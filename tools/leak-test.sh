@@ -16,7 +16,7 @@ if ! command -v valgrind >/dev/null; then
 fi
 if [ $# -eq 0 ]; then
     # With the features of `make test`, so that its builds are used.
-    exec cargo test --workspace --locked --features lockstep-provider/lab,lockstep-provider/opengl,lockstep-python/lab --test cpu -- --ignored leak::
+    exec cargo test --workspace --locked --test cpu -- --ignored leak::
 fi
 export CARGO_PROFILE_RELEASE_STRIP=none CARGO_PROFILE_RELEASE_DEBUG=1
 folder=${CARGO_TARGET_DIR:-target}/leak

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests the Python package of interfaces/python: its types by mypy and pyright, and its behaviour by pytest.
 #
-#   tools/python_test.sh [--cluster] EXTENSION [ARGUMENT...]    EXTENSION: liblockstep_native.so; ARGUMENT...: for pytest
+#   tools/python_test.sh [--cluster] EXTENSION [ARGUMENT...]    EXTENSION: liblockstep_lab_python.so; ARGUMENT...: for pytest
 #
 # With --cluster, runs the tests of tests/cluster instead, which need Ray.
 #

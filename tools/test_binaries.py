@@ -18,7 +18,7 @@ CARGO = os.environ.get("CARGO", "cargo")
 
 
 def programs(arguments):
-    """Builds the test programs. Returns the name, the path and the folder of the package of each."""
+    """Builds the test programs. Returns the name, the path, the folder of the package and the main source of each."""
     command = [CARGO, "test", "--no-run", "--message-format=json-render-diagnostics", *arguments]
     built = subprocess.run(command, stdout=subprocess.PIPE, check=False)
     if built.returncode:
@@ -29,14 +29,15 @@ def programs(arguments):
         if message["reason"] == "compiler-artifact" and message["profile"]["test"] and message["executable"]:
             package = os.path.dirname(message["manifest_path"])
             name = f"{os.path.basename(package)}: {message['target']['name']}"
-            found.append((name, message["executable"], package))
+            found.append((name, message["executable"], package, message["target"]["src_path"]))
     return found
 
 
 def size(program):
     """The size of the program's sources: programs with many tests start first, so that none of them runs alone at the end."""
-    name, _, package = program
-    sources = os.path.join(package, "tests", name.split(": ")[1])
+    sources, main = os.path.split(program[3])
+    if main != "main.rs":
+        return 0
     return sum(
         os.path.getsize(os.path.join(folder, file)) for folder, _, files in os.walk(sources) for file in files
     )
@@ -44,7 +45,7 @@ def size(program):
 
 def run(program):
     """Runs a program in the folder of its package. Returns its exit status, its output and its time in seconds."""
-    _, path, package = program
+    _, path, package, _ = program
     start = time.monotonic()
     environment = os.environ | {"CARGO_MANIFEST_DIR": package}
     ended = subprocess.run(

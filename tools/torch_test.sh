@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests the Python package of interfaces/python with PyTorch and JAX on the CPU: tensors, operators, torch.compile, encrypted checkpoints.
 #
-#   tools/torch_test.sh EXTENSION [ARGUMENT...]    EXTENSION: liblockstep_native.so; ARGUMENT...: for pytest
+#   tools/torch_test.sh EXTENSION [ARGUMENT...]    EXTENSION: liblockstep_lab_python.so; ARGUMENT...: for pytest
 #
 # tools/torch_packages.py installs PyTorch and JAX. If that is not possible, this prints NOT TESTED and succeeds, or fails if the
 # environment variable CI is set.

@@ -3,7 +3,7 @@
 
     tools/provider-test/device.py LOCKSTEP_SO
 
-The devices are cuda:emu, opengl:software and qpu, which a provider with the features lab and opengl has, or the one named by
+The devices are cuda:emu, opengl:software and qpu, which the module of `make provider-lab` has, or the one named by
 LOCKSTEP_TEST_DEVICE, such as cuda:0. If LOCKSTEP_TEST_OPTIONAL is set, nginx and curl may be missing. `openssl enc` encrypts and decrypts in every
 mode on the device and, for comparison, with the default provider. With CUDA, nginx serves an object over TLS. On qpu, `openssl speed` measures
 ECB. The counters of the device in the trace prove that the device did the work, and that the CPU did not repeat it.

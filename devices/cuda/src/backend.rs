@@ -18,7 +18,12 @@ pub const EMULATOR: DeviceId = DeviceId { backend: BACKEND, unit: Unit::Named("e
 
 /// The backend of NVIDIA GPUs, `cuda:0` and so on, and of the emulator, `cuda:emu`.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct CudaBackend;
+pub struct CudaBackend {
+    /// True if the emulator is one of the devices. Default: false, because another crate of a build may have enabled the
+    /// feature.
+    #[cfg(feature = "emulator")]
+    pub has_emulator: bool,
+}
 
 impl Backend for CudaBackend {
     fn name(&self) -> &'static str {
@@ -26,13 +31,23 @@ impl Backend for CudaBackend {
     }
 
     fn discover(&self) -> Discovery {
-        let (devices, missing) = devices();
+        let (devices, missing) = gpus();
+        #[cfg(feature = "emulator")]
+        let devices = devices.into_iter().chain(self.has_emulator.then(emulator));
         Discovery { devices: devices.into_iter().map(|device| Arc::new(device) as _).collect(), missing }
     }
 }
 
-/// All devices, with the emulator last. If there is no GPU, also returns the reason.
+/// All devices that this build supports, with the emulator last. If there is no GPU, also returns the reason.
 pub fn devices() -> (Vec<Cuda>, Option<Missing>) {
+    let (devices, missing) = gpus();
+    #[cfg(feature = "emulator")]
+    let devices = devices.into_iter().chain([emulator()]).collect();
+    (devices, missing)
+}
+
+/// The GPUs, and the reason if there is none.
+fn gpus() -> (Vec<Cuda>, Option<Missing>) {
     let (machines, missing) = match driver::discover() {
         Ok(machines) => (machines, None),
         Err(missing) => (Vec::new(), Some(missing)),
@@ -43,8 +58,6 @@ pub fn devices() -> (Vec<Cuda>, Option<Missing>) {
         let missing = machine.missing();
         devices.push(Cuda::new(id, Box::new(machine), false, missing));
     }
-    #[cfg(feature = "emulator")]
-    devices.push(emulator());
     (devices, missing)
 }
 

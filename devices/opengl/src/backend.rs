@@ -33,11 +33,7 @@ impl OpenGlBackend {
         });
         let mut devices: Vec<OpenGlDevice> = numbered.collect();
         let missing = devices.is_empty().then(missing);
-        if cfg!(feature = "software") {
-            devices.extend(
-                software.into_iter().take(1).map(|place| OpenGlDevice::new(SOFTWARE, library, place)),
-            );
-        }
+        devices.extend(software.into_iter().take(1).map(|place| OpenGlDevice::new(SOFTWARE, library, place)));
         (devices, missing)
     }
 }

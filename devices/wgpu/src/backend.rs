@@ -58,9 +58,7 @@ fn found(backends: wgpu::Backends) -> Found {
         }
     }
     let missing = devices.is_empty().then(|| missing(!software.is_empty()));
-    if cfg!(feature = "software") {
-        devices.append(&mut software);
-    }
+    devices.append(&mut software);
     Found { devices, missing }
 }
 
@@ -80,7 +78,7 @@ impl Backend for WgpuBackend {
     }
 
     fn named(&self, name: &DeviceSelector) -> Option<Result<Arc<dyn Device>, Missing>> {
-        if *name != SOFTWARE_GL || !cfg!(feature = "software") {
+        if *name != SOFTWARE_GL {
             return None;
         }
         let found = self.find_by_opengl();

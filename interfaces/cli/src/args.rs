@@ -3,11 +3,12 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bench, calibrate, cipher, completions, decrypt, devices, encrypt, inspect, keygen, man, openssl_conf,
-    picture, selftest,
+    bench, calibrate, cipher, completions, decrypt, devices, encrypt, inspect, keygen, lab, man,
+    openssl_conf, picture, selftest,
 };
 
-const AFTER: &str = "\
+/// The end of the help of the program.
+pub const AFTER: &str = "\
 Exit codes: 0 success (also if the reader of the output stops early); 1 the data or the key are not authentic, or a \
 self-test failed; 2 a mistake on the command line, or input, output or memory failed; 130 or 143 stopped by a signal.
 
@@ -19,9 +20,8 @@ An output file appears complete or not at all. See `lockstep help COMMAND` for d
 #[derive(Parser)]
 #[command(name = "lockstep", version, max_term_width = 80, after_help = AFTER)]
 pub(crate) struct Cli {
-    /// With `--version`: print name, version, commit (null if unknown), os, arch and compiled-in backends as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) program: ProgramArgs,
 
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -29,6 +29,38 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    #[command(flatten)]
+    Shared(SharedCommand),
+    Lab(lab::Lab),
+}
+
+/// The options before the subcommand.
+#[derive(Args)]
+pub struct ProgramArgs {
+    /// With `--version`: print name, version, commit (null if unknown), os, arch and compiled-in backends as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl ProgramArgs {
+    /// Checks the options of a program with a subcommand.
+    ///
+    /// # Errors
+    /// For `--json`, which belongs to `--version`.
+    pub fn check(&self) -> Result<()> {
+        match self.json {
+            true => Err(failed(
+                "--json before the command requires --version; a command's own --json follows its name",
+            )),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The subcommands of `lockstep` that other programs can have too.
+#[derive(Subcommand)]
+#[allow(missing_docs, reason = "a comment on a variant would replace the help of its subcommand")]
+pub enum SharedCommand {
     Keygen(keygen::Keygen),
     Encrypt(encrypt::Encrypt),
     Decrypt(decrypt::Decrypt),
@@ -39,8 +71,6 @@ pub(crate) enum Command {
     Calibrate(calibrate::Calibrate),
     Bench(bench::Bench),
     Picture(picture::PictureArgs),
-    #[cfg(feature = "lab")]
-    Lab(crate::commands::lab::Lab),
     OpensslConf(openssl_conf::OpensslConf),
     Completions(completions::Completions),
     Man(man::Man),

@@ -3,8 +3,7 @@
 use jiff::Timestamp;
 
 /// The date, as 2026-01-31.
-#[cfg(feature = "lab")]
-pub(crate) fn today() -> String {
+pub fn today() -> String {
     date(Timestamp::now())
 }
 
@@ -13,7 +12,6 @@ pub(crate) fn now() -> String {
     date_and_time(Timestamp::now())
 }
 
-#[cfg(any(test, feature = "lab"))]
 fn date(time: Timestamp) -> String {
     time.strftime("%F").to_string()
 }

@@ -13,11 +13,12 @@ pub(crate) const NOT_AUTHENTIC: u8 = 1;
 /// Exit code: a mistake on the command line, or any other failure.
 pub(crate) const FAILED: u8 = 2;
 
-pub(crate) type Result<T> = std::result::Result<T, Error>;
+/// The result of a command.
+pub type Result<T> = std::result::Result<T, Error>;
 
 /// The reason why a command failed. The message says what happened and what to do about it.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub enum Error {
     /// An error of the library, except for [`lockstep::Error::Partial`].
     #[error("{}", with_options(.0))]
     Library(lockstep::Error),
@@ -32,6 +33,7 @@ pub(crate) enum Error {
     Partial {
         /// Bytes of plaintext that were verified and written.
         verified: u64,
+        /// The error that has ended the decryption.
         source: Box<Error>,
     },
     /// The input or the command line requires more memory than is available.
@@ -50,7 +52,7 @@ pub(crate) enum Error {
 
 impl Error {
     /// Returns a function for `map_err` that adds the operation and the path to an error.
-    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
         move |source| lockstep::Error::File { action, path: path.into(), source }.into()
     }
 
@@ -149,7 +151,7 @@ impl From<lockstep_bench::Error> for Error {
 }
 
 /// Creates an error from a message.
-pub(crate) fn failed(message: impl Into<String>) -> Error {
+pub fn failed(message: impl Into<String>) -> Error {
     Error::Failed(message.into())
 }
 

@@ -12,7 +12,7 @@ use crate::error::{Error, Result, failed};
 use crate::{signals, standard};
 
 /// An opened input.
-pub(crate) struct Input {
+pub struct Input {
     file: File,
     /// Number of bytes from the position to the end, for regular files.
     len: Option<u64>,
@@ -22,7 +22,10 @@ pub(crate) struct Input {
 
 impl Input {
     /// Opens a file; `-` is standard input.
-    pub(crate) fn open(path: &Path) -> Result<Input> {
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn open(path: &Path) -> Result<Input> {
         let mut file = if path == Path::new("-") { stdin()? } else { lockstep::file::open_input(path)? };
         let metadata = file.metadata().map_err(Error::io("look at", path))?;
         let len = if metadata.is_file() {
@@ -47,13 +50,13 @@ impl Input {
     }
 
     /// A reader that fails after a signal, and at the end of a file that has become shorter.
-    pub(crate) fn reader(&self) -> Reader<'_> {
+    pub fn reader(&self) -> Reader<'_> {
         Reader { file: &self.file, may_block: self.len.is_none(), size: self.size }
     }
 }
 
 /// Reads the input, and fails once a signal has arrived, even while it waits for data.
-pub(crate) struct Reader<'a> {
+pub struct Reader<'a> {
     file: &'a File,
     may_block: bool,
     size: Option<u64>,

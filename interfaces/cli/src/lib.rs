@@ -40,13 +40,25 @@ mod unlock;
 mod version;
 mod wrapping;
 
+/// For programs that have the subcommands of `lockstep` and others: [`run_program`] runs them.
+pub mod program {
+    pub use crate::args::{AFTER, ProgramArgs, SharedCommand};
+    pub use crate::commands::{print, print_json, run_shared};
+    pub use crate::date::today;
+    pub use crate::error::{Error, Result, failed};
+    pub use crate::input::{Input, Reader};
+    pub use crate::memory::check as check_memory;
+    pub use crate::output::GuardedFile;
+    pub use crate::progress::Note;
+    pub use crate::text::parse_size;
+}
+
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Parser;
 
-use crate::args::Cli;
 use crate::error::Error;
 
 /// Runs the command with its arguments and returns its exit code. The first argument is the name of the program. `program` is
@@ -55,13 +67,22 @@ use crate::error::Error;
 /// The function is for programs that do nothing else. It may be called once, in the main thread: it installs signal
 /// handlers, reads standard input, prints, and a signal ends the process.
 pub fn run(arguments: Vec<OsString>, program: Option<PathBuf>) -> u8 {
+    run_program(arguments, program, commands::run)
+}
+
+/// The same for a program whose command line is `C`: `run_command` runs the parsed command.
+pub fn run_program<C: Parser>(
+    arguments: Vec<OsString>,
+    program: Option<PathBuf>,
+    run_command: fn(C) -> program::Result<()>,
+) -> u8 {
     json::look_for_option(&arguments);
-    let parsed = Cli::try_parse_from(&arguments);
+    let parsed = C::try_parse_from(&arguments);
     invocation::set(arguments, program);
     let done = match parsed {
-        Ok(cli) => signals::install(terminal::restore)
+        Ok(command) => signals::install(terminal::restore)
             .map_err(|error| error::failed(format!("cannot catch signals: {error}")))
-            .and_then(|()| commands::run(cli)),
+            .and_then(|()| run_command(command)),
         Err(message) if version::is_wanted_as_json(&message) => version::print(),
         Err(message) => return usage(&message),
     };

@@ -26,7 +26,7 @@ pub(crate) fn reserve(buffer: &mut Vec<u8>, more: u64, purpose: &str) -> Result<
 }
 
 /// Returns an error if a library could not allocate this number of bytes now.
-pub(crate) fn check(bytes: u64, purpose: &str) -> Result<()> {
+pub fn check(bytes: u64, purpose: &str) -> Result<()> {
     let mut buffer = Vec::new();
     let outcome = reserve(&mut buffer, bytes, purpose);
     // The compiler could remove the allocation of a buffer that is not used.

@@ -95,14 +95,18 @@ impl Output {
 }
 
 /// An output file. After a signal the program waits until the value is dropped.
-pub(crate) struct GuardedFile {
+pub struct GuardedFile {
     // This field is dropped first, since the guard must outlive the file.
     file: OutputFile,
     _guard: Option<Guard>,
 }
 
 impl GuardedFile {
-    pub(crate) fn create(path: &Path, options: OutputOptions) -> Result<GuardedFile> {
+    /// Creates the file: see [`OutputFile::create`].
+    ///
+    /// # Errors
+    /// Those of [`OutputFile::create`].
+    pub fn create(path: &Path, options: OutputOptions) -> Result<GuardedFile> {
         let guard = Guard::creating();
         Ok(GuardedFile::new(OutputFile::create(path, options)?, Some(guard)))
     }
@@ -113,12 +117,16 @@ impl GuardedFile {
         GuardedFile { file, _guard }
     }
 
-    pub(crate) fn file(&mut self) -> &mut OutputFile {
+    /// The file.
+    pub fn file(&mut self) -> &mut OutputFile {
         &mut self.file
     }
 
     /// Ends the output: the file appears.
-    pub(crate) fn commit(self) -> Result<()> {
+    ///
+    /// # Errors
+    /// Those of [`OutputFile::commit`].
+    pub fn commit(self) -> Result<()> {
         let GuardedFile { file, _guard } = self;
         Ok(file.commit()?)
     }

@@ -153,17 +153,20 @@ fn bar(total: Option<u64>, with_files: bool) -> ProgressBar {
 }
 
 /// A line on a terminal that shows the current step, and is removed at the end.
-pub(crate) struct Note(ProgressBar);
+pub struct Note(ProgressBar);
 
 impl Note {
-    pub(crate) fn new() -> Note {
+    /// An empty line.
+    #[allow(clippy::new_without_default, reason = "it has an effect")]
+    pub fn new() -> Note {
         let style =
             ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
         let target = ProgressDrawTarget::stderr();
         Note(ProgressBar::with_draw_target(None, target).with_style(style))
     }
 
-    pub(crate) fn show(&self, what: &str) {
+    /// Shows a step.
+    pub fn show(&self, what: &str) {
         self.0.set_message(what.to_owned());
         self.0.tick();
     }

@@ -23,7 +23,7 @@ pub(crate) fn parse_hex(text: &str) -> Result<Zeroizing<Vec<u8>>, String> {
 }
 
 /// Parses a number of bytes: decimal digits, with an optional K, M, G or T for powers of 1024.
-pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+pub fn parse_size(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is not a size: give a number of bytes, or one with K, M, G or T");
     let (digits, shift) = match text.char_indices().last() {
         Some((at, unit)) if !unit.is_ascii_digit() => {

@@ -7,7 +7,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
 
-use lockstep::engine::MAX_THREADS;
+use lockstep::engine::{self, MAX_THREADS};
 use lockstep::hazmat::names::{BackendName, DeviceSelector, KernelName};
 use lockstep::hazmat::shown;
 use lockstep::hazmat::verify::Verify;
@@ -123,7 +123,9 @@ impl Settings {
     /// [`Error::Setting`] for a device or a kernel of another backend, before any device is opened; [`Error::Core`] for
     /// devices and kernels that do not exist.
     pub fn engine(&self, backends: &'static [&'static str]) -> Result<Engine> {
-        let has = |backend: &BackendName| backends.contains(&backend.as_str());
+        let has = |backend: &BackendName| {
+            backends.contains(&backend.as_str()) || engine::is_registered(backend.as_str())
+        };
         let is_device = |name: &str| name == "auto" || has(DeviceSelector::from(name).backend());
         let is_kernel = |name: &str| has(KernelName::from(name).backend());
         let refused = |name, value: &Option<String>, expected| Error::Setting {
@@ -132,8 +134,9 @@ impl Settings {
             expected,
         };
         if !self.device.as_deref().is_none_or(is_device) {
-            let expected = "give a device that the provider has, such as cpu or cuda:0, or auto";
-            return Err(refused("device", &self.device, expected));
+            let simulated = self.device.as_deref().and_then(|name| engine::simulated_elsewhere(&name.into()));
+            let other = "give a device that the provider has, such as cpu or cuda:0, or auto";
+            return Err(refused("device", &self.device, simulated.unwrap_or(other)));
         }
         if !self.kernel.as_deref().is_none_or(is_kernel) {
             let expected = "give a kernel that the provider has, such as cpu/soft, or auto";
@@ -248,9 +251,13 @@ mod tests {
             Settings { device: Some(device.into()), ..Settings::default() }.engine(PACKAGED_BACKENDS)
         };
         assert!(engine("cpu").is_ok());
-        for name in ["wgpu:0", "spu", "abacus"] {
+        for (name, expected) in [
+            ("wgpu:0", "give a device that "),
+            ("spu", "simulated devices are in lockstep-lab "),
+            ("abacus", "give a device that "),
+        ] {
             let error = engine(name).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("device is `{name}`: give a device that ")), "{error}");
+            assert!(error.starts_with(&format!("device is `{name}`: {expected}")), "{error}");
         }
         // The provider has this backend, but the device does not exist.
         assert!(engine("cpu:77").unwrap_err().to_string().contains("no device `cpu:77`"));

@@ -2,7 +2,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `provider` | `OSSL_provider_init` and the functions of the provider itself |
+//! | `provider` | the entry point and the functions of the provider itself |
 //! | `cipher` | the functions of a cipher, one set for each algorithm |
 //! | `skey` | symmetric key objects |
 //! | `guard` | panics become errors |
@@ -13,6 +13,6 @@
 
 mod cipher;
 mod guard;
-mod provider;
+pub mod provider;
 mod skey;
 mod table;

@@ -3,8 +3,8 @@
 //! `lockstep-provider(7)` for its settings.
 //!
 //! The provider does not link to an OpenSSL library: all calls use the function tables that a provider and libcrypto
-//! exchange (provider(7)). A module imports only modules that stand below it in this table. All `unsafe` code is in `ffi`,
-//! `libcrypto` and `system`; the other modules are safe Rust:
+//! exchange (provider(7)). A module for OpenSSL exports [`init`] as its entry point. A module imports only modules that stand below it
+//! in this table. All `unsafe` code is in `ffi`, `libcrypto` and `system`; the other modules are safe Rust:
 //!
 //! | module | contents |
 //! |---|---|
@@ -41,3 +41,5 @@ mod settings;
 #[allow(unsafe_code)]
 mod system;
 mod trace;
+
+pub use ffi::provider::init;

@@ -201,8 +201,8 @@ fn named(settings: &Settings) -> Result<Option<Engine>, String> {
     }
 }
 
-/// The backends that this module was built with: `make provider` uses the default features, `make provider-lab` adds
-/// the emulator and the simulators.
+/// The backends that this module was built with: `make provider` uses the default features. Registered backends are not
+/// in this list.
 const BACKENDS: &[&str] = &[
     "cpu",
     #[cfg(feature = "cuda")]
@@ -211,9 +211,7 @@ const BACKENDS: &[&str] = &[
     "wgpu",
     #[cfg(feature = "opengl")]
     "opengl",
-    #[cfg(feature = "lab")]
-    "spu",
-    #[cfg(any(feature = "qpu", feature = "lab"))]
+    #[cfg(feature = "qpu")]
     "qpu",
 ];
 

@@ -67,7 +67,7 @@ def emulator():
     try:
         selection = lockstep.use("cuda:emu")
     except ValueError:
-        pytest.skip("NOT TESTED: memory of devices, because the extension is built without the feature lab")
+        pytest.skip("NOT TESTED: memory of devices, because the extension has no simulated devices")
     with selection:
         yield "cuda:emu"
 

@@ -122,7 +122,7 @@ class TestModules:
         try:
             selection = lockstep.use("cuda:emu")
         except ValueError:
-            pytest.skip("NOT TESTED: memory of devices, because the extension is built without the feature lab")
+            pytest.skip("NOT TESTED: memory of devices, because the extension has no simulated devices")
 
         def on_device(module):
             array = tensor.DeviceArray(len(module), "cuda:emu")

@@ -34,21 +34,55 @@ pub struct BackendOptions {
     pub threads: usize,
 }
 
-/// All backends. New backends are added here. If several backends can use the same GPU, `auto` prefers the first of
-/// these backends.
+/// Makes a list of backends.
+pub type Backends = fn(&BackendOptions) -> Vec<Box<dyn Backend>>;
+
+/// The backends that a program has registered in addition to those of this crate.
+static REGISTERED: OnceLock<Backends> = OnceLock::new();
+
+/// Adds backends to those of this crate, for all engines of the process that are built afterwards. A backend replaces the
+/// one of this crate that has the same name. This function is for programs whose engines are built by other code, such as
+/// the OpenSSL provider; [`EngineBuilder::with_backends`] is for one engine.
+///
+/// Returns false, and changes nothing, if backends were registered before.
+pub fn register(more: Backends) -> bool {
+    REGISTERED.set(more).is_ok()
+}
+
+/// True if [`register`] has added a backend of this name.
+pub fn is_registered(name: &str) -> bool {
+    registered(&BackendOptions { threads: 1 }).iter().any(|backend| backend.name() == name)
+}
+
+fn registered(options: &BackendOptions) -> Vec<Box<dyn Backend>> {
+    REGISTERED.get().map_or_else(Vec::new, |more| more(options))
+}
+
+/// All backends: those of this crate, and the registered ones. If several backends can use the same GPU, `auto` prefers
+/// the first of these backends.
 pub fn backends(options: &BackendOptions) -> Vec<Box<dyn Backend>> {
+    let mut all = backends_of_crate(options);
+    for backend in registered(options) {
+        match all.iter_mut().find(|other| other.name() == backend.name()) {
+            Some(place) => *place = backend,
+            None => all.push(backend),
+        }
+    }
+    all
+}
+
+/// The backends of real devices, and their software devices. New backends are added here.
+fn backends_of_crate(options: &BackendOptions) -> Vec<Box<dyn Backend>> {
     vec![
         Box::new(CpuBackend::new(CpuOptions { threads: Some(options.threads) })),
         #[cfg(feature = "cuda")]
-        Box::new(lockstep_cuda::CudaBackend),
+        Box::new(lockstep_cuda::CudaBackend::default()),
         #[cfg(feature = "wgpu")]
         Box::new(lockstep_wgpu::WgpuBackend),
         #[cfg(feature = "opengl")]
         Box::new(lockstep_opengl::OpenGlBackend),
-        #[cfg(feature = "lab")]
-        Box::new(lockstep_spu::device::SpuBackend),
-        #[cfg(any(feature = "qpu", feature = "lab"))]
-        Box::new(lockstep_qpu::device::QpuBackend { has_simulator: cfg!(feature = "lab") }),
+        #[cfg(feature = "qpu")]
+        Box::new(lockstep_qpu::device::QpuBackend::default()),
     ]
 }
 
@@ -211,14 +245,23 @@ pub struct EngineBuilder {
     max_threads: Option<usize>,
     verify: Option<Verify>,
     backends: Option<&'static [&'static str]>,
+    make_backends: Option<Backends>,
     records_decisions: bool,
     calibrates_automatically: bool,
 }
 
 impl EngineBuilder {
-    /// Uses only the devices of these backends, by their names in [`backends`]. Default: all backends.
+    /// Uses only the devices of these backends, by their names in [`backends`], and those of registered backends. Default:
+    /// all backends.
     pub fn backends(mut self, names: &'static [&'static str]) -> Self {
         self.backends = Some(names);
+        self
+    }
+
+    /// Uses the devices of the backends of this list, which must contain the CPU's ([`lockstep_cpu::CpuBackend`]). Default:
+    /// [`backends`].
+    pub fn with_backends(mut self, make: Backends) -> Self {
+        self.make_backends = Some(make);
         self
     }
 
@@ -304,8 +347,9 @@ impl EngineBuilder {
                 expected: "say off, sample or full",
             })?,
         };
-        let mut all = backends(&BackendOptions { threads });
-        all.retain(|backend| self.backends.is_none_or(|names| names.contains(&backend.name())));
+        let mut all = self.make_backends.unwrap_or(backends)(&BackendOptions { threads });
+        let is_wanted = |name| self.backends.is_none_or(|names| names.contains(&name) || is_registered(name));
+        all.retain(|backend| is_wanted(backend.name()));
         let is_automatic = selection.is_auto() && !self.records_decisions;
         let (planner, missing) = if selection.is_auto() {
             planner_with_lazy_discovery(all)
@@ -324,17 +368,32 @@ impl EngineBuilder {
     }
 }
 
-/// Adds to the error the reason why the backend does not have the named device.
+/// Adds to the error the reason why the backend does not have the named device, and where simulated devices are.
 fn with_reason(error: lockstep_core::Error, missing: &MissingBackends) -> lockstep_core::Error {
     match error {
-        lockstep_core::Error::UnknownDevice { name, known } => {
+        lockstep_core::Error::UnknownDevice { name, mut known } => {
             let selector = DeviceSelector::from(name.as_str());
-            let reason = missing.iter().find(|(backend, _)| *selector.backend() == **backend);
-            let reason = reason.map_or(String::new(), |(backend, why)| format!("; {backend}: {why}"));
-            lockstep_core::Error::UnknownDevice { name, known: known + &reason }
+            if let Some(advice) = simulated_elsewhere(&selector) {
+                known = format!("{known}; {advice}");
+            } else if let Some((backend, why)) =
+                missing.iter().find(|(name, _)| *selector.backend() == **name)
+            {
+                known = format!("{known}; {backend}: {why}");
+            }
+            lockstep_core::Error::UnknownDevice { name, known }
         }
         error => error,
     }
+}
+
+/// If the name is that of a simulated device, which this process does not have: where simulated devices are.
+pub fn simulated_elsewhere(name: &DeviceSelector) -> Option<&'static str> {
+    let is_simulated =
+        name.backend().as_str() == "spu" || ["qpu", "cuda:emu"].contains(&name.to_string().as_str());
+    (is_simulated && !is_registered(name.backend().as_str())).then_some(
+        "simulated devices are in lockstep-lab (`make lab`: target/release/lockstep-lab) and, for OpenSSL, in \
+         lockstep-lab.so (`make provider-lab`)",
+    )
 }
 
 fn check_threads(name: &'static str, value: String) -> Result<usize> {
@@ -364,13 +423,40 @@ mod tests {
         assert!(build(Engine::builder(), &[(ENV_DEVICE, "cpu"), (ENV_KERNEL, "")]).is_ok());
     }
 
-    #[cfg(feature = "lab")]
     #[test]
-    fn devices_are_made_by_name() {
-        let engine = build(Engine::builder().device("spu:4"), &[]).unwrap();
-        assert_eq!(engine.devices()[0].description(), "Cell with 4 SPEs");
-        let error = build(Engine::builder().device("spu:17"), &[]).unwrap_err().to_string();
-        assert!(error.contains("spu:17") && error.contains("spu:1 to spu:16"), "{error}");
+    fn devices_of_the_laboratory_are_not_offered() {
+        for (name, is_simulated) in [
+            ("spu", true),
+            ("spu:4", true),
+            ("qpu", true),
+            ("cuda:emu", true),
+            ("qpu:0", false),
+            ("cuda:77", false),
+            ("abacus", false),
+        ] {
+            let error = build(Engine::builder().device(name), &[]).unwrap_err().to_string();
+            assert!(error.contains(&format!("no device `{name}`")), "{error}");
+            assert_eq!(error.contains("make lab"), is_simulated, "{error}");
+        }
+    }
+
+    #[test]
+    fn an_engine_takes_a_list_of_backends() {
+        fn with_mock(options: &BackendOptions) -> Vec<Box<dyn Backend>> {
+            vec![Box::new(CpuBackend::new(CpuOptions { threads: Some(options.threads) })), Box::new(Mock)]
+        }
+        struct Mock;
+        impl Backend for Mock {
+            fn name(&self) -> &'static str {
+                "mock"
+            }
+            fn discover(&self) -> lockstep_core::backend::Discovery {
+                let missing = Missing { reason: "no mock".into(), remedy: "buy one".into() };
+                lockstep_core::backend::Discovery { devices: Vec::new(), missing: Some(missing) }
+            }
+        }
+        let engine = build(Engine::builder().with_backends(with_mock), &[]).unwrap();
+        assert_eq!(engine.missing().iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["mock"]);
     }
 
     #[test]

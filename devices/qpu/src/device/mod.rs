@@ -24,10 +24,11 @@ use crate::sim::QPUS;
 
 /// The backend of the QPUs of VideoCore IV. The device `qpu:0` is a Raspberry Pi 1 to 3 that runs this program, and the device
 /// `qpu` is the simulator. Both are used only if they are named, because no board has been tested yet.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct QpuBackend {
-    /// True if the simulator is one of the devices.
-    pub has_simulator: bool,
+    /// Makes the simulator, [`Qpu::default`], if it is one of the devices. Without it, a program does not contain the
+    /// simulator.
+    pub simulator: Option<fn() -> Qpu>,
 }
 
 /// The backend's name.
@@ -53,7 +54,7 @@ impl Backend for QpuBackend {
             Ok(board) => (Some(Qpu::of_board(board)), None),
             Err(missing) => (None, Some(missing)),
         };
-        let simulator = self.has_simulator.then(Qpu::default);
+        let simulator = self.simulator.map(|make| make());
         let devices = board.into_iter().chain(simulator).map(|device| Arc::new(device) as Arc<dyn Device>);
         Discovery { devices: devices.collect(), missing }
     }

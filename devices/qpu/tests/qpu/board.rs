@@ -578,11 +578,11 @@ fn boards_are_recognized() {
 
 #[test]
 fn this_machine_has_no_board() {
-    let backend = QpuBackend { has_simulator: true };
+    let backend = QpuBackend { simulator: Some(Qpu::default) };
     let found = backend.discover();
     let names: Vec<String> = found.devices.iter().map(|device| device.id().to_string()).collect();
     assert!(names == ["qpu"] && found.missing.is_some(), "{names:?}");
-    assert!(QpuBackend { has_simulator: false }.discover().devices.is_empty());
+    assert!(QpuBackend::default().discover().devices.is_empty());
     let named = |name: &str| backend.named(&name.into()).map(|device| device.err().unwrap().to_string());
     assert!(named("qpu:0").unwrap().contains("no Raspberry Pi"));
     assert!(named("qpu:1").unwrap().contains("there is no device qpu:1"));

@@ -51,6 +51,10 @@ static void test_threads(const lockstep_engine *engine)
 
 int main(int argc, char **argv)
 {
+#ifdef LOCKSTEP_LAB
+    extern void lockstep_lab_register(void);
+    lockstep_lab_register();
+#endif
     lockstep_engine_options options = {sizeof options, "cpu", NULL, 2, LOCKSTEP_VERIFY_SAMPLE};
     lockstep_engine *engine;
     OK(lockstep_engine_new(&options, &engine));

@@ -17,8 +17,15 @@ static void check(bool condition, int line)
 #define CHECK(condition) check(condition, __LINE__)
 #define OK(call) CHECK((call) == LOCKSTEP_OK)
 
+#ifdef LOCKSTEP_LAB
+extern "C" void lockstep_lab_register(void);
+#endif
+
 int main(int argc, char **argv)
 {
+#ifdef LOCKSTEP_LAB
+    lockstep_lab_register();
+#endif
     const std::uint8_t bytes[16] = {1, 2, 3};
     // Type and ordinals of row group 3, column 1: a dictionary and two pages.
     const std::vector<std::vector<std::uint8_t>> places = {{5, 3, 0, 1, 0}, {3, 3, 0, 1, 0}, {4, 3, 0, 1, 0, 0, 0},

@@ -28,7 +28,7 @@ const MAX_MESSAGES: u64 = 1 << 20;
 /// In each round, the contenders run one after another on random data in host memory. The report has medians with their
 /// spread. Every timed call is verified by another CPU kernel. docs/benchmarks.md explains the results.
 #[derive(Args)]
-pub(crate) struct Bench {
+pub struct Bench {
     /// What to measure [default: peers]
     #[arg(value_name = "SUITE", value_enum)]
     suites: Vec<SuiteName>,

@@ -20,9 +20,9 @@ use crate::text;
 ///
 /// The results are stored in `$XDG_CACHE_HOME/lockstep/calibration` or `~/.cache/lockstep/calibration`. Running this command
 /// is optional, because the other commands measure an operation when there is enough work for the choice to matter. Devices
-/// for tests and study, such as `cuda:emu`, are measured only if `--device` names them.
+/// for tests and study, such as `wgpu:software`, are measured only if `--device` names them.
 #[derive(Args)]
-pub(crate) struct Calibrate {
+pub struct Calibrate {
     /// Delete all stored measurements instead
     #[arg(long, conflicts_with_all = ["json", "device", "kernel", "threads", "verify"])]
     forget: bool,

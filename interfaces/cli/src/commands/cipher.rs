@@ -35,7 +35,7 @@ of the shell. Use --key-file for secret keys.";
 /// Use a raw AES mode, for interoperability only: easy to use unsafely
 #[derive(Args)]
 #[command(before_long_help = WARNING, before_help = "WARNING: raw modes; see --help. Use `lockstep encrypt` to keep data safe.")]
-pub(crate) struct Cipher {
+pub struct Cipher {
     /// The mode; kw and kwp wrap a key (RFC 3394, RFC 5649); cmac and gmac print a MAC in hex
     #[arg(short, long, value_name = "MODE")]
     mode: Mode,

@@ -1,22 +1,22 @@
 //! `lockstep completions`
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::Shell;
 
-use crate::args::Cli;
 use crate::error::Result;
 
 /// Print completions for a shell
 ///
 /// For bash: `lockstep completions bash > ~/.local/share/bash-completion/completions/lockstep`
 #[derive(Args)]
-pub(crate) struct Completions {
+pub struct Completions {
     /// The shell
     shell: Shell,
 }
 
-pub(crate) fn run(args: &Completions) -> Result<()> {
+pub(crate) fn run(args: &Completions, line: &mut clap::Command) -> Result<()> {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "lockstep", &mut text);
+    let name = line.get_name().to_owned();
+    clap_complete::generate(args.shell, line, name, &mut text);
     super::print(&String::from_utf8_lossy(&text))
 }

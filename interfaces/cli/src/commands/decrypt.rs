@@ -42,7 +42,7 @@ const AGE_PIECE: usize = 64 << 10;
 /// be written to standard output before a damaged or missing part is detected: use that output only if the exit code is 0.
 /// With --partial the verified beginning of a damaged file is kept.
 #[derive(Args)]
-pub(crate) struct Decrypt {
+pub struct Decrypt {
     /// Decrypt with this key file; `-` is standard input
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath,
           conflicts_with_all = ["identity", "passphrase", "passphrase_file"])]

@@ -22,7 +22,7 @@ const NONE: &str = "not supported";
 
 /// List the devices, their kernels, and the kernel that is chosen for each operation
 #[derive(Args)]
-pub(crate) struct Devices {
+pub struct Devices {
     /// Print JSON
     #[arg(long)]
     json: bool,

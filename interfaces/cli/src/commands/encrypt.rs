@@ -39,7 +39,7 @@ const NO_VALUE: &str = "\0";
 /// In both cases the data are authenticated, and divided into chunks that are encrypted on all cores in parallel.
 #[derive(Args)]
 #[command(group = ArgGroup::new("whom").args(["key", "recipient", "recipients_file", "passphrase", "passphrase_file"]).multiple(true))]
-pub(crate) struct Encrypt {
+pub struct Encrypt {
     /// Encrypt with this key file (see `keygen`); `-` is standard input
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath,
           conflicts_with_all = ["recipients_file", "passphrase", "passphrase_file"])]

@@ -19,7 +19,7 @@ use crate::{text, unlock, wrapping};
 ///
 /// The output is not authenticated: anyone can have written the file. Secrets are never shown.
 #[derive(Args)]
-pub(crate) struct Inspect {
+pub struct Inspect {
     /// The file; `-` is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,

@@ -9,7 +9,6 @@ pub(crate) mod devices;
 pub(crate) mod encrypt;
 pub(crate) mod inspect;
 pub(crate) mod keygen;
-#[cfg(feature = "lab")]
 pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod openssl_conf;
@@ -19,37 +18,43 @@ pub(crate) mod selftest;
 use std::io::Write;
 use std::sync::Arc;
 
+use clap::CommandFactory;
 use lockstep::Engine;
 use lockstep::engine::{BackendOptions, Discovered};
 use lockstep::hazmat::backend::Device;
 
-use crate::args::{Cli, Command};
-use crate::error::{Result, failed};
+use crate::args::{Cli, Command, SharedCommand};
+use crate::error::Result;
 use crate::output::Stdout;
 
-/// Runs the subcommand.
+/// Runs the subcommand of `lockstep`.
 pub(crate) fn run(cli: Cli) -> Result<()> {
-    if cli.json {
-        return Err(failed(
-            "--json before the command requires --version; a command's own --json follows its name",
-        ));
-    }
+    cli.program.check()?;
     match cli.command {
-        Command::Keygen(args) => keygen::run(&args),
-        Command::Encrypt(args) => encrypt::run(&args),
-        Command::Decrypt(args) => decrypt::run(&args),
-        Command::Inspect(args) => inspect::run(&args),
-        Command::Cipher(args) => cipher::run(&args),
-        Command::Devices(args) => devices::run(&args),
-        Command::Selftest(args) => selftest::run(&args),
-        Command::Calibrate(args) => calibrate::run(&args),
-        Command::Bench(args) => bench::run(&args),
-        Command::Picture(args) => picture::run(&args),
-        #[cfg(feature = "lab")]
+        Command::Shared(shared) => run_shared(shared, &mut Cli::command()),
         Command::Lab(args) => lab::run(&args),
-        Command::OpensslConf(args) => openssl_conf::run(&args),
-        Command::Completions(args) => completions::run(&args),
-        Command::Man(args) => man::run(&args),
+    }
+}
+
+/// Runs a subcommand of `lockstep` for a program with this command line.
+///
+/// # Errors
+/// Those of the subcommand.
+pub fn run_shared(command: SharedCommand, line: &mut clap::Command) -> Result<()> {
+    match command {
+        SharedCommand::Keygen(args) => keygen::run(&args),
+        SharedCommand::Encrypt(args) => encrypt::run(&args),
+        SharedCommand::Decrypt(args) => decrypt::run(&args),
+        SharedCommand::Inspect(args) => inspect::run(&args),
+        SharedCommand::Cipher(args) => cipher::run(&args),
+        SharedCommand::Devices(args) => devices::run(&args),
+        SharedCommand::Selftest(args) => selftest::run(&args),
+        SharedCommand::Calibrate(args) => calibrate::run(&args),
+        SharedCommand::Bench(args) => bench::run(&args),
+        SharedCommand::Picture(args) => picture::run(&args),
+        SharedCommand::OpensslConf(args) => openssl_conf::run(&args),
+        SharedCommand::Completions(args) => completions::run(&args, line),
+        SharedCommand::Man(args) => man::run(&args, line),
     }
 }
 
@@ -64,11 +69,17 @@ fn discover(engine: &Engine) -> Discovered {
 }
 
 /// Prints text to standard output.
-fn print(text: &str) -> Result<()> {
+///
+/// # Errors
+/// If it cannot be written.
+pub fn print(text: &str) -> Result<()> {
     Ok(Stdout::open()?.write_all(text.as_bytes()).map_err(lockstep::Error::Write)?)
 }
 
 /// Prints one JSON value to standard output, with line breaks and indentation.
-pub(crate) fn print_json(value: &serde_json::Value) -> Result<()> {
+///
+/// # Errors
+/// If it cannot be written.
+pub fn print_json(value: &serde_json::Value) -> Result<()> {
     print(&format!("{value:#}\n"))
 }

@@ -24,7 +24,7 @@ const REPLACED: [&str; 3] = ["ORIGIN", "LIB", "PLATFORM"];
 /// PROGRAM`. Without --module, the module is searched for in the folder of the `lockstep` program, in ../lib/ossl-modules
 /// from there, and in the folder that `openssl version -m` prints. For other settings see lockstep-provider(7).
 #[derive(Args)]
-pub(crate) struct OpensslConf {
+pub struct OpensslConf {
     /// The path of lockstep.so
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     module: Option<PathBuf>,

@@ -25,7 +25,7 @@ use crate::{sources, terminal};
 /// For demonstration only: nothing is authenticated. There is no padding: ECB and CBC leave a partial last block
 /// unencrypted, and XTS leaves a last sector of less than 16 bytes unencrypted.
 #[derive(Args)]
-pub(crate) struct PictureArgs {
+pub struct PictureArgs {
     /// The mode
     #[arg(short, long, value_name = "MODE")]
     mode: Mode,

@@ -12,11 +12,11 @@ use crate::options::EngineArgs;
 
 /// Test every available kernel against known answers
 ///
-/// Devices for tests and study, such as `cuda:emu`, are tested only if `--device` names them.
+/// Devices for tests and study, such as `wgpu:software`, are tested only if `--device` names them.
 ///
 /// In all commands, each kernel is tested automatically before its first use.
 #[derive(Args)]
-pub(crate) struct Selftest {
+pub struct Selftest {
     /// Print JSON
     #[arg(long)]
     json: bool,

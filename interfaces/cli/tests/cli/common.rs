@@ -9,7 +9,9 @@ use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-pub(crate) const LOCKSTEP: &str = env!("CARGO_BIN_EXE_lockstep");
+/// The program that is tested.
+pub(crate) use crate::LOCKSTEP;
+
 /// Bytes of a chunk, of a chunk with its tag, and of the header.
 pub(crate) const CHUNK: usize = 16384;
 pub(crate) const ENCRYPTED: usize = CHUNK + 16;

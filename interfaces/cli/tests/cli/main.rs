@@ -27,3 +27,6 @@ mod text_files;
 mod tree;
 mod tree_changes;
 mod width;
+
+/// The program that is tested.
+const LOCKSTEP: &str = env!("CARGO_BIN_EXE_lockstep");

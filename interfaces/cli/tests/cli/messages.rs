@@ -25,16 +25,6 @@ fn help() {
         "selftest ",
         "bench ",
         "picture ",
-        "lab ",
-        "lab cell ",
-        "lab cell trace ",
-        "lab cell asm ",
-        "lab cuda ",
-        "lab geforce ",
-        "lab opengl ",
-        "lab qpu ",
-        "lab qpu trace ",
-        "lab qpu asm ",
         "openssl-conf ",
         "completions ",
         "man ",
@@ -55,8 +45,6 @@ fn errors() {
     folder.write("empty", "");
     folder.write("damaged", data(1000));
     folder.write("envelope", "lockstep.file/v1\n\u{1}\u{1}\u{1}\u{1}");
-    folder.write("program.s", "nop\n frob $3,$4\n");
-    folder.write("hazard.qasm", "nop\nmov ra0, 1\nmov r0, ra0\n");
     let cases = [
         "",
         "frobnicate",
@@ -86,17 +74,6 @@ fn errors() {
         "openssl-conf --module nothing.so",
         "openssl-conf --module .",
         "openssl-conf --module plain --device abacus",
-        "lab cell trace abacus",
-        "lab cell trace ctr4 --pass Ofb",
-        "lab cell trace ctr4 --bits 64",
-        "lab cell asm program.s",
-        "lab cell asm nothing.s",
-        "lab cell --page page",
-        "lab qpu trace abacus",
-        "lab qpu trace packed --mode ofb",
-        "lab qpu trace packed --bits 64",
-        "lab qpu asm program.s",
-        "lab qpu asm hazard.qasm",
     ];
     let all: String = cases.iter().map(|case| output_of(&folder, case)).collect();
     assert_data_eq!(all, file!["snapshots/errors.txt"].raw());

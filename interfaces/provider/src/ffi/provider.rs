@@ -94,13 +94,11 @@ static GETTABLE: Table<[OsslParam; 5]> = Table([
     END,
 ]);
 
-/// The entry point of the module.
+/// Initialises the provider: modules export this function as `OSSL_provider_init`.
 ///
 /// # Safety
 /// Only OpenSSL may call this function, as described in provider(7).
-#[unsafe(no_mangle)]
-#[allow(unreachable_pub)] // The linker exports it.
-pub unsafe extern "C" fn OSSL_provider_init(
+pub unsafe fn init(
     handle: *const c_void,
     functions: *const c_void,
     out: *mut *const c_void,

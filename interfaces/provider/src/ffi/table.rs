@@ -35,7 +35,7 @@ pub(super) use function;
 /// Returns a reference to the instance behind a provider's context. The context is an `Arc` that `teardown` releases.
 ///
 /// # Safety
-/// `context` was returned by [`OSSL_provider_init`](super::provider::OSSL_provider_init) and is not torn down.
+/// `context` was returned by [`init`](super::provider::init) and is not torn down.
 pub(super) unsafe fn instance(context: *const c_void) -> Arc<Instance> {
     let instance: *const Instance = context.cast();
     // SAFETY: the pointer comes from `Arc::into_raw`. The incremented count belongs to the reference that is created

@@ -247,6 +247,8 @@ fn a_configuration_file_with_a_bad_value_is_refused() {
         ("trace = trace.txt", "setting trace is `trace.txt`: give off, stderr, stdout or the absolute path"),
         ("device = cuda:77", "no device `cuda:77`"),
         ("device = wgpu:software", "device is `wgpu:software`: give a device that the provider has"),
+        ("device = spu", "device is `spu`: simulated devices are in lockstep-lab"),
+        ("device = cuda:emu", "no device `cuda:emu`: there are cpu; simulated devices are in lockstep-lab"),
         ("kernel = cpu/abacus", "no kernel `cpu/abacus`"),
     ] {
         let error = refused(line);

@@ -366,7 +366,7 @@ fn device_of(py: Python<'_>, device: DLDevice) -> PyResult<Option<DeviceId>> {
         DLDeviceType::CPU | DLDeviceType::CUDAHOST => return Ok(None),
         DLDeviceType::CUDA | DLDeviceType::CUDAMANAGED => Unit::Number(device.device_id as u16),
         // The emulator, whose memory no other library takes for that of a GPU.
-        DLDeviceType::EXTDEV if cfg!(feature = "lab") => Unit::Named("emu"),
+        DLDeviceType::EXTDEV if lockstep::engine::is_registered("cuda") => Unit::Named("emu"),
         DLDeviceType::ROCM | DLDeviceType::ROCMHOST => {
             return Err(PyValueError::new_err(
                 "arrays of ROCm are not supported: copy the array to the host or to a GPU of NVIDIA",

@@ -9,7 +9,7 @@ use lockstep_core::work::{Operation, Pass, Segment, Stream, Task};
 use lockstep_core::{Key, KeySize};
 use lockstep_testkit::suite::random_bytes;
 
-use crate::Result;
+use super::Result;
 
 /// Minimum size of the buffers in bytes.
 pub(crate) const SMALLEST: usize = 16 << 10;

@@ -10,9 +10,9 @@ use lockstep_core::{Key, KeySize};
 use lockstep_testkit::suite::random_bytes;
 use serde_json::json;
 
-use crate::Result;
-use crate::bench::{Bench, compare, fastest};
-use crate::rows::{Rows, Subject, Timing, time};
+use super::Result;
+use super::bench::{Bench, compare, fastest};
+use super::rows::{Rows, Subject, Timing, time};
 
 /// Lengths in bytes; those that the buffers have no room for are left out.
 const SIZES: [usize; 5] = [64 << 10, 1 << 20, 16 << 20, 256 << 20, 1 << 30];

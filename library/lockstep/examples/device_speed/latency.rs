@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use crate::Result;
-use crate::bench::Bench;
-use crate::message::{Message, key_sizes, parallel};
-use crate::rows::{Rows, Subject, time};
+use super::Result;
+use super::bench::Bench;
+use super::message::{Message, key_sizes, parallel};
+use super::rows::{Rows, Subject, time};
 
 const SIZES: [usize; 5] = [16, 256, 1 << 10, 4 << 10, 64 << 10];
 

@@ -93,7 +93,8 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
     Ok(rows.end())
 }
 
-fn main() -> ExitCode {
+// `lab/backends` has an example that calls this function.
+pub(crate) fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     run(&arguments).unwrap_or_else(|error| {
         eprintln!("device_speed: {error}");

@@ -6,8 +6,8 @@ use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Stat
 use lockstep_core::{Block, Key, KeySize};
 use lockstep_testkit::suite::random_bytes;
 
-use crate::Result;
-use crate::bench::{Bench, fastest};
+use super::Result;
+use super::bench::{Bench, fastest};
 
 /// An operation with its keys. Counters start at values from which they wrap, if their width allows this.
 pub(crate) struct Message {

@@ -9,10 +9,10 @@ use lockstep_core::{Block, Key, KeySize};
 use lockstep_testkit::suite::random_bytes;
 use serde_json::json;
 
-use crate::Result;
-use crate::bench::{Bench, compare, fastest};
-use crate::message::key_sizes;
-use crate::rows::{Rows, Subject, time};
+use super::Result;
+use super::bench::{Bench, compare, fastest};
+use super::message::key_sizes;
+use super::rows::{Rows, Subject, time};
 
 /// Numbers and lengths of messages. The first pair is that of the project's goals.
 const SHAPES: [(usize, usize); 9] = [

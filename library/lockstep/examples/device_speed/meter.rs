@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::Result;
+use super::Result;
 
 /// The values that are read ten times a second. The names in a row are in `FIELDS`.
 const QUERY: &str = "--query-gpu=clocks.sm,clocks.mem,power.draw,temperature.gpu";

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::Result;
+use super::Result;
 
 /// The kinds of rows, with the titles of their tables and the unit of the cells.
 const TABLES: [(&str, &str, bool); 9] = [

@@ -9,11 +9,11 @@ use lockstep_core::work::{FusedAead, Operation, Pass};
 use lockstep_cuda::{Cuda, LaunchOptions, Products};
 use serde_json::json;
 
-use crate::Result;
-use crate::bench::{Bench, is_slow};
-use crate::message::Message;
-use crate::messages::Batch;
-use crate::rows::{Rows, Subject, time};
+use super::Result;
+use super::bench::{Bench, is_slow};
+use super::message::Message;
+use super::messages::Batch;
+use super::rows::{Rows, Subject, time};
 
 const WAYS: [(Products, &str); 3] = [
     (Products::Integers, "integers"),

@@ -5,11 +5,11 @@ use lockstep_core::backend::KernelId;
 use lockstep_core::work::{Operation, Pass};
 use serde_json::json;
 
-use crate::Result;
-use crate::bench::{Bench, is_slow};
-use crate::message::{Message, key_sizes, parallel};
-use crate::messages::Batch;
-use crate::rows::{Rows, Subject, Timing, time};
+use super::Result;
+use super::bench::{Bench, is_slow};
+use super::message::{Message, key_sizes, parallel};
+use super::messages::Batch;
+use super::rows::{Rows, Subject, Timing, time};
 
 /// Bytes of a message of serial passes.
 const SERIAL: usize = 4096;

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 
-use crate::Result;
-use crate::meter::Meter;
+use super::Result;
+use super::meter::Meter;
 
 /// The subject of a row.
 #[derive(Debug, Clone)]

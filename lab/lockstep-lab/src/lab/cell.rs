@@ -1,21 +1,20 @@
-//! `lockstep lab cell`
+//! `lockstep-lab lab cell`
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
-use lockstep_lab::cell::{self, Report, Window};
+use lockstep_cli::program::{Result, print, print_json};
+use lockstep_papers::cell::{self, Report, Window};
 
-use super::{ReportForm, Source, write_page};
-use crate::commands::{print, print_json};
-use crate::error::{Error, Result, failed};
+use super::{ReportForm, Source, failure, write_page};
 
 /// Implementing AES on the CellBE (Canright and others, 2009), on a simulated SPU
 ///
 /// Prints the paper's Tables 1, 2 and 3 with the clock counts of Lockstep's kernels, and a breakdown of their cycles.
-/// The results do not depend on the machine. `lockstep cipher --device spu --kernel NAME` runs the kernels.
+/// The results do not depend on the machine. `lockstep-lab cipher --device spu --kernel NAME` runs the kernels.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct Cell {
+pub(super) struct Cell {
     #[command(flatten)]
     form: ReportForm,
 
@@ -31,7 +30,7 @@ enum More {
 
 /// Show both pipes of a kernel cycle by cycle in the steady state of its loop: dual issues, lost cycles and the reasons
 #[derive(Args)]
-pub(crate) struct Trace {
+pub(super) struct Trace {
     /// The kernel, such as `ctr4`
     #[arg(value_name = "KERNEL")]
     kernel: String,
@@ -51,7 +50,7 @@ pub(crate) struct Trace {
 
 /// Assemble a program for the SPU, in the syntax of the GNU assembler, and print a listing
 #[derive(Args)]
-pub(crate) struct Asm {
+pub(super) struct Asm {
     /// The program; `-` is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
@@ -88,32 +87,28 @@ pub(super) fn run(args: &Cell) -> Result<()> {
 
 fn report(args: &Cell) -> Result<()> {
     match &args.form.page {
-        Some(file) => write_page(file, |folder| Ok(cell::page(&Report::measure()?, folder)?)),
-        None if args.form.json => print_json(&Report::measure()?.json()),
+        Some(file) => write_page(file, |folder| {
+            cell::page(&Report::measure().map_err(failure)?, folder).map_err(failure)
+        }),
+        None if args.form.json => print_json(&Report::measure().map_err(failure)?.json()),
         // Each section is printed before the next section is measured, since a measurement takes seconds.
-        None => cell::sections().try_for_each(|section| print(&section?)),
+        None => cell::sections().try_for_each(|section| print(&section.map_err(failure)?)),
     }
 }
 
 fn trace(args: &Trace) -> Result<()> {
-    let kernel = cell::kernel(&args.kernel)?;
-    let chosen = cell::the_loop(kernel, args.pass.as_deref())?;
-    let rounds = cell::rounds(args.bits)?;
-    let window = Window::of_kernel(kernel, chosen, rounds, args.cycles.map(u64::from))?;
+    let kernel = cell::kernel(&args.kernel).map_err(failure)?;
+    let chosen = cell::the_loop(kernel, args.pass.as_deref()).map_err(failure)?;
+    let rounds = cell::rounds(args.bits).map_err(failure)?;
+    let window = Window::of_kernel(kernel, chosen, rounds, args.cycles.map(u64::from)).map_err(failure)?;
     print(&window.to_string())
 }
 
 fn asm(args: &Asm) -> Result<()> {
     let Source { name, text } = Source::read(&args.file)?;
     print(&if args.run {
-        cell::run(&name, &text, args.cycles.into(), args.budget.into())?
+        cell::run(&name, &text, args.cycles.into(), args.budget.into()).map_err(failure)?
     } else {
-        cell::listing(&name, &text)?
+        cell::listing(&name, &text).map_err(failure)?
     })
-}
-
-impl From<cell::Error> for Error {
-    fn from(error: cell::Error) -> Error {
-        failed(error.to_string())
-    }
 }

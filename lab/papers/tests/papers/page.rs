@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lockstep_lab::{Page, cell, geforce, qpu};
+use lockstep_papers::{Page, cell, geforce, qpu};
 
 /// Compares a page and its pictures with the files in `docs/papers`.
 fn check(name: &str, page: &Page) {

@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use lockstep_lab::cell::Report;
-use lockstep_lab::geforce::{Model, Sweep};
+use lockstep_papers::cell::Report;
+use lockstep_papers::geforce::{Model, Sweep};
 
 mod cell;
 mod geforce;
@@ -18,5 +18,5 @@ static MODEL: LazyLock<Model> = LazyLock::new(Model::run);
 static SWEEP: LazyLock<Sweep> = LazyLock::new(Sweep::run);
 
 /// The same for VideoCore IV.
-static QPU_REPORT: LazyLock<lockstep_lab::qpu::Report> =
-    LazyLock::new(|| lockstep_lab::qpu::Report::measure().unwrap());
+static QPU_REPORT: LazyLock<lockstep_papers::qpu::Report> =
+    LazyLock::new(|| lockstep_papers::qpu::Report::measure().unwrap());

@@ -1,6 +1,6 @@
 //! Tests of the lab for VideoCore IV.
 
-use lockstep_lab::qpu::{self, Error, Lengths, Named, Window, kernel, paper};
+use lockstep_papers::qpu::{self, Error, Lengths, Named, Window, kernel, paper};
 use lockstep_qpu::kernels::bitslice::{Blocks, Combination};
 use lockstep_qpu::launch::Launch;
 use lockstep_qpu::sim::QPUS;

@@ -1,22 +1,21 @@
-//! `lockstep lab qpu`
+//! `lockstep-lab lab qpu`
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
-use lockstep_lab::qpu::{self, Report, Window};
+use lockstep_cli::program::{Result, print, print_json};
+use lockstep_papers::qpu::{self, Report, Window};
 
-use super::{ReportForm, Source, write_page};
-use crate::commands::{print, print_json};
-use crate::error::{Error, Result, failed};
+use super::{ReportForm, Source, failure, write_page};
 
 /// AES on VideoCore IV, the GPU of the Raspberry Pi (a thesis), on simulated QPUs
 ///
 /// Prints the thesis's tables with the figures of a model: simulated clocks, an invocation, and the work of the host. Then the clocks
 /// of Lockstep's kernels, and what they are spent on. Only the times of the compiler depend on the machine.
-/// `lockstep cipher --device qpu --kernel NAME` runs the kernels.
+/// `lockstep-lab cipher --device qpu --kernel NAME` runs the kernels.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct Qpu {
+pub(super) struct Qpu {
     #[command(flatten)]
     form: ReportForm,
 
@@ -32,7 +31,7 @@ enum More {
 
 /// Show the instructions of a QPU in the steady state of a kernel: operations of both ALUs, lost clocks and the reasons
 #[derive(Args)]
-pub(crate) struct Trace {
+pub(super) struct Trace {
     /// The kernel, such as `bitslice`
     #[arg(value_name = "KERNEL")]
     kernel: String,
@@ -56,7 +55,7 @@ pub(crate) struct Trace {
 
 /// Assemble a program for QPUs, in the syntax of vc4asm, and print a listing
 #[derive(Args)]
-pub(crate) struct Asm {
+pub(super) struct Asm {
     /// The program; `-` is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
@@ -110,30 +109,27 @@ pub(super) fn run(args: &Qpu) -> Result<()> {
 
 fn report(args: &Qpu) -> Result<()> {
     match &args.form.page {
-        Some(file) => write_page(file, |folder| Ok(qpu::page(&Report::measure()?, folder)?)),
-        None if args.form.json => print_json(&Report::measure()?.json()),
+        Some(file) => write_page(file, |folder| {
+            qpu::page(&Report::measure().map_err(failure)?, folder).map_err(failure)
+        }),
+        None if args.form.json => print_json(&Report::measure().map_err(failure)?.json()),
         // Each section is printed before the next section is measured, since a measurement takes seconds.
-        None => qpu::sections().try_for_each(|section| print(&section?)),
+        None => qpu::sections().try_for_each(|section| print(&section.map_err(failure)?)),
     }
 }
 
 fn trace(args: &Trace) -> Result<()> {
-    let named = qpu::kernel(&args.kernel, args.mode.as_deref())?;
-    let window = Window::of_kernel(named, args.bits, args.qpus, args.clocks.map(u64::from))?;
+    let named = qpu::kernel(&args.kernel, args.mode.as_deref()).map_err(failure)?;
+    let window =
+        Window::of_kernel(named, args.bits, args.qpus, args.clocks.map(u64::from)).map_err(failure)?;
     print(&window.to_string())
 }
 
 fn asm(args: &Asm) -> Result<()> {
     let Source { name, text } = Source::read(&args.file)?;
     print(&if args.run {
-        qpu::run(&name, &text, args.qpus, args.instructions as usize, args.budget.into())?
+        qpu::run(&name, &text, args.qpus, args.instructions as usize, args.budget.into()).map_err(failure)?
     } else {
-        qpu::listing(&name, &text)?
+        qpu::listing(&name, &text).map_err(failure)?
     })
-}
-
-impl From<qpu::Error> for Error {
-    fn from(error: qpu::Error) -> Error {
-        failed(error.to_string())
-    }
 }

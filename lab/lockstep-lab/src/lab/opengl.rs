@@ -1,4 +1,4 @@
-//! `lockstep lab opengl`
+//! `lockstep-lab lab opengl`
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,13 @@ use lockstep::hazmat::Key;
 use lockstep::hazmat::backend::Device;
 use lockstep::hazmat::mode::{Cipher, CipherKey};
 use lockstep_bench::OpenSsl;
-use lockstep_lab::opengl::{self, Conditions, EDGE, Report, paper};
+use lockstep_cli::program::{
+    Error, GuardedFile, Note, Result, check_memory, failed, parse_size, print, print_json, today,
+};
 use lockstep_opengl::{OpenGlBackend, OpenGlDevice};
+use lockstep_papers::opengl::{self, Conditions, EDGE, Report, paper};
 
 use super::cuda;
-use crate::commands::{print, print_json};
-use crate::date;
-use crate::error::{Error, Result, failed};
-use crate::memory;
-use crate::output::GuardedFile;
-use crate::progress::Note;
-use crate::text::parse_size;
 
 /// AES Encryption and Decryption on the GPU (Yamanouchi, GPU Gems 3, chapter 36, 2007), by OpenGL
 ///
@@ -28,7 +24,7 @@ use crate::text::parse_size;
 /// for comparison, `openssl speed`, and a CUDA GPU if there is one.
 #[derive(Args)]
 #[command(group = ArgGroup::new("output").args(["plot", "pictures"]))]
-pub(crate) struct OpenGl {
+pub(super) struct OpenGl {
     /// Measure this device, such as `opengl:software` [default: the first GPU]
     #[arg(long, value_name = "NAME")]
     device: Option<String>,
@@ -75,7 +71,7 @@ pub(super) fn run(args: &OpenGl) -> Result<()> {
     let total = args.total.unwrap_or(if is_slow { SOFTWARE_TOTAL } else { conditions.total as u64 });
     let fits = usize::try_from(total).ok().filter(|_| (MIN_SIZE..=MAX_SIZE).contains(&total));
     conditions.total = fits.ok_or_else(|| failed("--total: give a size from 4K to 1G"))?;
-    memory::check(4 * total, "to measure a plaintext of this size; --total gives a smaller one")?;
+    check_memory(4 * total, "to measure a plaintext of this size; --total gives a smaller one")?;
     // The output file is created before the measurement, which takes minutes, so that an error appears at once.
     let options = OutputOptions { force: args.force, ..Default::default() };
     let mut file = args.plot.as_deref().map(|path| GuardedFile::create(path, options)).transpose()?;
@@ -94,7 +90,7 @@ pub(super) fn run(args: &OpenGl) -> Result<()> {
     )
     .map_err(|error| failed(error.to_string()))?;
     drop(note);
-    let report = Report { measured, date: date::today() };
+    let report = Report { measured, date: today() };
     // The report is printed before the plot is written, so that a failure of the write does not lose the measurements.
     if args.json { print_json(&report.json()) } else { print(&report.text()) }?;
     if let (Some(mut file), Some(path)) = (file.take(), &args.plot) {

@@ -1,7 +1,7 @@
 //! Tests of the lab for the Cell.
 
 use lockstep_core::work::Pass;
-use lockstep_lab::cell::{self, Error, Lost, Window, paper};
+use lockstep_papers::cell::{self, Error, Lost, Window, paper};
 use lockstep_spu::kernels::Way;
 use lockstep_spu::sim::{Chip, Transfer, clocks};
 

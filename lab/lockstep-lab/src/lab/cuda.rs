@@ -1,4 +1,4 @@
-//! `lockstep lab cuda`
+//! `lockstep-lab lab cuda`
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -6,15 +6,10 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use lockstep::OutputOptions;
 use lockstep::hazmat::backend::Device;
-use lockstep_lab::cuda::{self as lab, Report, Worth};
-
-use crate::commands::{print, print_json};
-use crate::date;
-use crate::error::{Error, Result, failed};
-use crate::memory;
-use crate::output::GuardedFile;
-use crate::progress::Note;
-use crate::text::parse_size;
+use lockstep_cli::program::{
+    Error, GuardedFile, Note, Result, check_memory, failed, parse_size, print, print_json, today,
+};
+use lockstep_papers::cuda::{self as lab, Report, Worth};
 
 /// Design of a Parallel AES for Graphics Hardware using the CUDA framework (Di Biagio and others, 2009), on a current
 /// GPU
@@ -22,7 +17,7 @@ use crate::text::parse_size;
 /// Measures the paper's four kernels and Lockstep's: throughput by size, by threads per block, and from host to host as
 /// in its Table 1. On the emulator (`--device cuda:emu`) it tests correctness; the speeds are meaningless.
 #[derive(Args)]
-pub(crate) struct Cuda {
+pub(super) struct Cuda {
     /// Measure this device [default: the first GPU]
     #[arg(long, value_name = "NAME")]
     device: Option<String>,
@@ -65,7 +60,7 @@ pub(super) fn run(args: &Cuda) -> Result<()> {
     let largest = args.largest.unwrap_or(if device.properties().slow { 64 << 10 } else { 256 << 20 });
     let most = usize::try_from(largest).ok().filter(|_| (MIN_SIZE..=1 << 32).contains(&largest));
     let most = most.ok_or_else(|| failed("--largest: give a size from 4K to 4G"))?;
-    memory::check(3 * most as u64, "to measure plaintexts of this size; --largest gives a smaller one")?;
+    check_memory(3 * most as u64, "to measure plaintexts of this size; --largest gives a smaller one")?;
     // The output file is created before the measurement, which takes minutes, so that an error appears at once.
     let options = OutputOptions { force: args.force, ..Default::default() };
     let mut page = args.html.as_deref().map(|path| GuardedFile::create(path, options)).transpose()?;
@@ -74,7 +69,7 @@ pub(super) fn run(args: &Cuda) -> Result<()> {
         lab::measure(&device, most, |step| note.show(&step)).map_err(|error| failed(error.to_string()))?;
     drop(note);
     let worth = Worth { dollars: args.dollars, watts: args.watts };
-    let report = Report { measured, date: date::today(), worth };
+    let report = Report { measured, date: today(), worth };
     // The measurements took some time. They are printed before the page is written, so that a failure of the write does
     // not lose them.
     if args.json { print_json(&report.json()) } else { print(&report.text()) }?;

@@ -1,26 +1,23 @@
-//! `lockstep lab geforce`
+//! `lockstep-lab lab geforce`
 
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use lockstep::hazmat::backend::Device;
-use lockstep_lab::geforce::engine::{self, Conditions, EDGES, Report};
-use lockstep_lab::geforce::{self, Model, Sweep};
+use lockstep_cli::program::{Note, Result, failed, print, print_json, today};
+use lockstep_papers::geforce::engine::{self, Conditions, EDGES, Report};
+use lockstep_papers::geforce::{self, Model, Sweep};
 
 use super::{ReportForm, cuda, opengl, write_page};
-use crate::commands::{print, print_json};
-use crate::date;
-use crate::error::{Result, failed};
-use crate::progress::Note;
 
 /// AES on a GeForce 6800 and 8800 in an OpenSSL engine (a thesis of 2007): a model of the 6800's texture cache
 ///
 /// Prints the thesis's times, and those of a model of the texture cache on the lookups of the shader: which times fix its
 /// parameters, which ones it predicts, and which experiments would refute it. The results do not depend on the machine.
-/// `lockstep lab geforce measure` runs the thesis's kernels on this machine.
+/// `lockstep-lab lab geforce measure` runs the thesis's kernels on this machine.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct Geforce {
+pub(super) struct Geforce {
     #[command(flatten)]
     form: ReportForm,
 
@@ -39,7 +36,7 @@ enum More {
 /// encryption; the kernel of the GeForce 8800 by its configuration, if there is a GPU with CUDA; and encrypts a file on a
 /// device with injected errors, once for each kind of `--verify`. Every encryption by a device is compared with the CPU's.
 #[derive(Args)]
-pub(crate) struct Measure {
+pub(super) struct Measure {
     /// Measure this OpenGL device, such as `opengl:software` [default: the first GPU]
     #[arg(long, value_name = "NAME")]
     device: Option<String>,
@@ -106,6 +103,6 @@ fn measure(args: &Measure) -> Result<()> {
     let opengl: Arc<dyn Device> = Arc::new(opengl);
     let hot_card = engine::hot_card(&opengl, scale).map_err(|error| failed(error.to_string()))?;
     drop(note);
-    let report = Report { measured, hot_card, date: date::today() };
+    let report = Report { measured, hot_card, date: today() };
     if args.json { print_json(&report.json()) } else { print(&report.text()) }
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use lockstep_core::backend::Device;
-use lockstep_lab::geforce::engine::hot_card;
-use lockstep_lab::geforce::fit::{measured, measured_by_means};
-use lockstep_lab::geforce::predict::{Basis, REPEATED};
-use lockstep_lab::geforce::{Model, json, text};
+use lockstep_papers::geforce::engine::hot_card;
+use lockstep_papers::geforce::fit::{measured, measured_by_means};
+use lockstep_papers::geforce::predict::{Basis, REPEATED};
+use lockstep_papers::geforce::{Model, json, text};
 
 use crate::{MODEL, SWEEP};
 
@@ -43,7 +43,7 @@ fn the_parameters_are_those_of_the_hardware_notes() {
     assert!((90..=100).contains(&fit.machine.quads), "{fit:?}");
     assert!(quads.0 < fit.machine.quads && fit.machine.quads < quads.1, "{quads:?}");
     // The memory of the card can supply the lines.
-    assert!(fit.line_throughput() < lockstep_lab::geforce::paper::MEMORY);
+    assert!(fit.line_throughput() < lockstep_papers::geforce::paper::MEMORY);
 }
 
 #[test]

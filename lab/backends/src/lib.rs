@@ -1,0 +1,42 @@
+//! The backends of the laboratory, for tests and study: the simulated Cell (`spu`) and VideoCore (`qpu`), and the emulator of
+//! CUDA (`cuda:emu`). Their devices are used only if they are named.
+#![forbid(unsafe_code)]
+
+use lockstep::engine::BackendOptions;
+use lockstep::hazmat::backend::Backend;
+use lockstep_cuda::CudaBackend;
+use lockstep_qpu::device::{Qpu, QpuBackend};
+use lockstep_spu::device::SpuBackend;
+
+/// The backends of the laboratory. Those of CUDA and of the QPUs also have the real devices.
+pub fn backends(_: &BackendOptions) -> Vec<Box<dyn Backend>> {
+    vec![
+        Box::new(CudaBackend { has_emulator: true }),
+        Box::new(SpuBackend),
+        Box::new(QpuBackend { simulator: Some(Qpu::default) }),
+    ]
+}
+
+/// Registers these backends for all engines of the process. Further calls have no effect.
+pub fn register() {
+    // False if they are registered already.
+    lockstep::engine::register(backends);
+}
+
+#[cfg(test)]
+mod tests {
+    use lockstep::Engine;
+
+    #[test]
+    fn simulated_devices_are_made_by_name() {
+        super::register();
+        let engine = Engine::builder().device("spu:4").build().unwrap();
+        assert_eq!(engine.devices()[0].description(), "Cell with 4 SPEs");
+        let error = Engine::builder().device("spu:17").build().unwrap_err().to_string();
+        assert!(error.contains("spu:17") && error.contains("spu:1 to spu:16"), "{error}");
+        for name in ["cuda:emu", "qpu"] {
+            let engine = Engine::builder().device(name).build().unwrap();
+            assert_eq!(engine.devices()[0].id().to_string(), name);
+        }
+    }
+}

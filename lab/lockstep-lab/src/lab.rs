@@ -1,0 +1,101 @@
+//! `lockstep-lab lab`
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand, ValueHint};
+use lockstep::quoted;
+use lockstep_cli::program::{Error, Input, Result, failed};
+use lockstep_papers::Page;
+
+mod cell;
+mod cuda;
+mod geforce;
+mod opengl;
+mod qpu;
+
+/// Reproduce published papers: their tables compared with Lockstep's results
+#[derive(Args)]
+pub(crate) struct Lab {
+    #[command(subcommand)]
+    paper: Paper,
+}
+
+#[derive(Subcommand)]
+enum Paper {
+    Cell(cell::Cell),
+    Cuda(cuda::Cuda),
+    Geforce(geforce::Geforce),
+    #[command(name = "opengl")]
+    OpenGl(opengl::OpenGl),
+    Qpu(qpu::Qpu),
+}
+
+/// How a report is written: as text unless one of these is given.
+#[derive(Args)]
+struct ReportForm {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Write the documentation page to this file instead, and its pictures to the folder of the same name without `.md`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "json")]
+    page: Option<PathBuf>,
+}
+
+/// Maximum length of the source of a program in bytes: 64 times the size of the local store of an SPE.
+const MAX_LEN: u64 = 16 << 20;
+
+pub(crate) fn run(args: &Lab) -> Result<()> {
+    match &args.paper {
+        Paper::Cell(args) => cell::run(args),
+        Paper::Cuda(args) => cuda::run(args),
+        Paper::Geforce(args) => geforce::run(args),
+        Paper::OpenGl(args) => opengl::run(args),
+        Paper::Qpu(args) => qpu::run(args),
+    }
+}
+
+/// Writes a page, and its pictures to the folder of the same name. `make` gets the name of the folder.
+fn write_page(file: &Path, make: impl FnOnce(&str) -> Result<Page>) -> Result<()> {
+    let folder = file.with_extension("");
+    let name = folder.file_name().and_then(|name| name.to_str());
+    let (Some(name), true) = (name, folder != file) else {
+        return Err(failed(format!("{}: name a file that ends in .md", quoted(file))));
+    };
+    // The folder is created before the page is made, because making the page takes seconds.
+    fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+    let page = make(name)?;
+    let pictures = page.pictures.iter().map(|(name, picture)| (folder.join(name), picture));
+    for (path, content) in pictures.chain([(file.to_owned(), &page.markdown)]) {
+        fs::write(&path, content).map_err(Error::io("write", &path))?;
+    }
+    Ok(())
+}
+
+/// The error of a paper's program.
+fn failure(error: impl std::fmt::Display) -> Error {
+    failed(error.to_string())
+}
+
+/// The source of a program, with the name for messages.
+struct Source {
+    name: String,
+    text: String,
+}
+
+impl Source {
+    /// Reads a file, or standard input if it is `-`.
+    fn read(file: &Path) -> Result<Source> {
+        let mut source = Vec::new();
+        let input = Input::open(file)?;
+        input.reader().take(MAX_LEN + 1).read_to_end(&mut source).map_err(lockstep::Error::Read)?;
+        let name = if file == Path::new("-") { "standard input".into() } else { file.display().to_string() };
+        if source.len() as u64 > MAX_LEN {
+            return Err(failed(format!("{name} has more than 16 MiB: this is no program")));
+        }
+        let text = String::from_utf8(source).map_err(|_| failed(format!("{name} is not UTF-8")))?;
+        Ok(Source { name, text })
+    }
+}

@@ -1,0 +1,131 @@
+//! Simulated devices with the subcommands of `lockstep`.
+
+use crate::common::*;
+
+#[test]
+fn the_spu_and_the_cpu_give_equal_results() {
+    let folder = Folder::new();
+    folder.write("raw", [7; 32]);
+    folder.write("data", data(50_000));
+    let cipher = |mode: &str, more: &[&str]| {
+        let mut args = vec!["cipher", "--mode", mode, "--key-file", "raw"];
+        if mode != "ecb" {
+            args.extend(["--iv-hex", "000102030405060708090a0bfffffffe"]);
+        }
+        args.extend(more);
+        args.push("data");
+        folder.run(args)
+    };
+    let spu = ["--device", "spu", "--verify", "off"];
+    for (mode, kernels) in
+        [("ctr", &["ctr0", "ctr4", "tab2", "ctr-vperm"][..]), ("cbc", &["cbc2"]), ("ecb", &["ecb4"])]
+    {
+        let expected = cipher(mode, &["--device", "cpu"]).succeeded().stdout;
+        assert!(cipher(mode, &spu).succeeded().stdout == expected, "{mode}");
+        for kernel in kernels {
+            let kernel = format!("spu/{kernel}");
+            let got = cipher(mode, &[&spu[..], &["--kernel", &kernel]].concat()).succeeded().stdout;
+            assert!(got == expected, "{kernel}");
+        }
+    }
+    cipher("ofb", &["--device", "spu", "--kernel", "spu/ctr4"]).failed(2, "spu/ctr4");
+    // Modes of several passes, with the chosen kernels, and Cells of other sizes.
+    for (mode, iv) in [("gcm", true), ("ccm", true), ("cmac", false)] {
+        let run = |device: &str, more: &[&str]| {
+            let mut args =
+                vec!["cipher", "--mode", mode, "--key-file", "raw", "--device", device, "--verify", "off"];
+            if iv {
+                args.extend(["--iv-hex", "000102030405060708090a0b"]);
+            }
+            args.extend(more);
+            args.push("data");
+            folder.run(args).succeeded().stdout
+        };
+        let expected = run("cpu", &[]);
+        assert!(run("spu", &[]) == expected && run("spu:3", &[]) == expected, "{mode}");
+        if mode == "gcm" {
+            assert!(run("spu:16", &["--kernel", "spu/gcm"]) == expected);
+        }
+    }
+    folder.run(["devices", "--device", "spu:17"]).failed(2, "spu:1 to spu:16");
+    let report = folder.run(["devices", "--device", "spu:4"]).succeeded().text().to_string();
+    assert!(report.contains("\nspu:4: Cell with 4 SPEs (simulated"), "{report}");
+    folder.run(["selftest", "--device", "spu:1", "--kernel", "spu/cbc2"]).succeeded();
+    // The device is used only if it is named.
+    let report = folder.run(["devices", "--json"]).succeeded().json();
+    let chosen = report["chosen"].to_string();
+    assert!(!chosen.contains("spu"), "{chosen}");
+    let devices = report["devices"].as_array().unwrap();
+    assert!(devices.iter().any(|device| device["name"] == "spu" && device["simulated"] == true));
+}
+
+#[test]
+fn the_qpus_as_a_device() {
+    let folder = Folder::new();
+    folder.write("raw", [7; 16]);
+    folder.write("data", data(20_000));
+    let cipher = |mode: &str, more: &[&str]| {
+        let mut args = vec!["cipher", "--mode", mode, "--key-file", "raw"];
+        if mode != "ecb" {
+            args.extend(["--iv-hex", "000102030405060708090a0bfffffffe"]);
+        }
+        args.extend(more);
+        args.push("data");
+        folder.run(args).succeeded().stdout
+    };
+    let qpu = ["--device", "qpu", "--verify", "off"];
+    let decrypt = &["-d"][..];
+    for (mode, more) in [
+        ("ctr", &[][..]),
+        ("ecb", &[]),
+        ("ecb", decrypt),
+        ("cbc", &[]),
+        ("cbc", decrypt),
+        ("cfb", &[]),
+        ("cfb", decrypt),
+        ("ofb", &[]),
+    ] {
+        let more: Vec<&str> =
+            more.iter().copied().chain((mode == "ecb" || mode == "cbc").then_some("--no-padding")).collect();
+        assert!(cipher(mode, &[&qpu[..], &more].concat()) == cipher(mode, &more), "{mode}");
+    }
+    folder.run(["selftest", "--device", "qpu"]).succeeded();
+    let report = folder.run(["devices", "--device", "qpu"]).succeeded().text().to_string();
+    assert!(report.contains("\nqpu: VideoCore IV with 12 QPUs (simulated"), "{report}");
+    folder
+        .run(["devices", "--device", "qpu:0"])
+        .failed(2, "no Raspberry Pi 1 to 3 with Linux: use another device");
+}
+
+#[test]
+fn simulated_devices_are_measured_if_they_are_named() {
+    let folder = Folder::new();
+    let crossover = |devices: &[&str]| {
+        let args = ["bench", "crossover", "--quick", "--json", "--dir", ".", "-s", "256", "-s", "1K"];
+        let report = folder.run([&args[..], devices].concat()).succeeded().json();
+        report["suites"]["crossover"].clone()
+    };
+    let suite = crossover(&["--device", "cpu", "--device", "spu", "--verify", "off"]);
+    let sizes = suite["results"][0]["sizes"].as_array().unwrap();
+    assert_eq!(sizes.len(), 2);
+    assert!(sizes[1]["bytes_per_second"].as_object().unwrap().keys().eq(["cpu", "spu"]));
+    let findings = suite["findings"].to_string();
+    assert!(findings.contains("cpu is the fastest device from 256 B to 1 KiB"), "{findings}");
+    let findings = crossover(&[])["findings"].to_string();
+    assert!(!findings.contains("spu"), "{findings}");
+}
+
+#[test]
+fn pictures_by_the_spu() {
+    let folder = Folder::new();
+    folder.write("raw", [7; 16]);
+    let penguin = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/modes/penguin.png");
+    for mode in ["ecb", "cbc", "ctr"] {
+        let picture = |device: &str, output: &str| {
+            let args = ["picture", "--mode", mode, "--key-file", "raw", "--force", "--verify", "off"];
+            folder.run([&args[..], &["--device", device, penguin, output]].concat()).succeeded();
+            folder.read(output)
+        };
+        assert!(picture("cpu", "cpu.png") == picture("spu", "spu.png"), "{mode}");
+    }
+}

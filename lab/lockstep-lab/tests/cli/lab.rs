@@ -1,0 +1,262 @@
+//! `lockstep-lab lab`.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
+use std::time::Duration;
+
+use crate::common::*;
+use crate::width::fits;
+
+#[test]
+fn unknown_processors_are_refused() {
+    let folder = Folder::new();
+    folder.run(["lab"]).failed_silently(2);
+    folder.run(["lab", "abacus"]).failed_usage("abacus");
+}
+
+// The tests of the lab compute the JSON of the Cell, which takes seconds.
+#[test]
+fn sections_are_written_as_they_are_measured() {
+    let folder = Folder::new();
+    // A datagram is the data of one write: this shows how the text is divided, at any speed.
+    let (here, there) = UnixDatagram::pair().unwrap();
+    here.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
+    let mut child = folder.command(["lab", "cell"]).stdout(OwnedFd::from(there)).spawn().unwrap();
+    let next = || {
+        let mut buffer = vec![0; 1 << 16];
+        let length = here.recv(&mut buffer).unwrap();
+        String::from_utf8(buffer[..length].to_vec()).unwrap()
+    };
+    let (first, second, third) = (next(), next(), next());
+    assert!(first.starts_with("AES on one SPE") && !first.contains("Table 1"), "{first}");
+    assert!(second.contains("Table 1") && !second.contains("Table 2"), "{second}");
+    assert!(third.contains("Table 2") && !third.contains("Table 3"), "{third}");
+    assert!(third.contains("CTR0") && third.contains("824"), "{third}");
+    let mut text = first + &second + &third;
+    // The last row of the last table.
+    while !text.contains("loads take 7") {
+        text += &next();
+    }
+    assert!(child.wait().unwrap().success());
+    fits("lab cell", &text);
+}
+
+#[test]
+fn both_pipes_are_shown() {
+    let folder = Folder::new();
+    let text = folder.run(["lab", "cell", "trace", "ctr0", "--cycles", "100"]).succeeded();
+    assert!(text.text().contains("shufb $") && text.text().contains(".  branch"), "{}", text.text());
+    let named = folder.run(["lab", "cell", "trace", "spu/ctr0", "--cycles", "100"]).succeeded();
+    assert_eq!(text.stdout, named.stdout);
+    folder.run(["lab", "cell", "trace", "vperm", "--pass", "CbcDecrypt", "--bits", "256"]).succeeded();
+    let error = folder.run(["lab", "cell", "trace", "abacus"]).failed(2, "spu/ctr-vperm");
+    assert!(error.stdout.is_empty());
+    folder.run(["lab", "cell", "trace", "ctr0", "--cycles", "0"]).failed_usage("--cycles");
+    folder.run(["lab", "cell", "--json", "trace", "ctr0"]).failed_as_json(2, "trace");
+}
+
+#[test]
+fn the_tables_of_videocore() {
+    let folder = Folder::new();
+    let text = folder.run(["lab", "qpu"]).succeeded();
+    fits("lab qpu", text.text());
+    for title in ["Table 5.1", "Table 5.2", "500 MHz", "Section 5.3", "Table 7.1", "Table 7.4", "Chains"] {
+        assert!(text.text().contains(title), "{title}");
+    }
+    // The tests of the lab compute the JSON and the page, which take seconds.
+    folder.run(["lab", "qpu", "--page", "page"]).failed(2, ".md");
+    folder.run(["lab", "qpu", "--json", "--page", "page.md"]).failed_as_json(2, "--page");
+    folder.run(["lab", "qpu", "--json", "trace", "packed"]).failed_as_json(2, "trace");
+}
+
+#[test]
+fn instructions_of_qpus_are_shown() {
+    let folder = Folder::new();
+    let text = folder.run(["lab", "qpu", "trace", "packed"]).succeeded();
+    assert!(text.text().contains("add t0s, ") && text.text().contains("clocks lost: texture unit"));
+    let named =
+        folder.run(["lab", "qpu", "trace", "qpu/packed", "--mode", "ECB", "--qpus", "12"]).succeeded();
+    assert_eq!(text.stdout, named.stdout);
+    folder.run(["lab", "qpu", "trace", "packed", "--mode", "ecb-decrypt", "--bits", "256"]).succeeded();
+    folder.run(["lab", "qpu", "trace", "packed", "--qpus", "13"]).failed_usage("--qpus");
+    folder.run(["lab", "qpu", "trace", "packed", "--clocks", "0"]).failed_usage("--clocks");
+}
+
+#[test]
+fn programs_for_qpus_are_assembled_and_run() {
+    let folder = Folder::new();
+    let source = "mov r0, elem_num\n:again\nsub.setf r0, r0, 1\nbrr.anynn -, :again\nnop\nnop\nnop\n\
+                  nop; nop; thrend\nnop\nnop\n";
+    let listed = folder.pipe(["lab", "qpu", "asm", "-"], source.as_bytes()).succeeded();
+    assert!(listed.text().contains("brr.anynn -, 0x8\n"), "{}", listed.text());
+    folder.write("loop.qasm", source);
+    let ran = folder.run(["lab", "qpu", "asm", "--run", "loop.qasm", "--qpus", "3"]).succeeded();
+    assert!(ran.text().contains("instructions of all QPUs"), "{}", ran.text());
+    fits("lab qpu asm --run", ran.text());
+    let few = folder.run(["lab", "qpu", "asm", "--run", "loop.qasm", "--instructions", "5"]).succeeded();
+    assert!(few.text().contains("\n5 instructions in 20 clocks"), "{}", few.text());
+    let budget = ["lab", "qpu", "asm", "--run", "loop.qasm", "--budget", "40"];
+    folder.run(budget).failed(2, "still running after 40 clocks");
+    // The message contains a name, a line, and the rule or the fault.
+    for (name, source, expected) in [
+        ("name.qasm", "nop\nfrob r0\n", "name.qasm:2: "),
+        ("label.qasm", "brr -, :nowhere\n", "label.qasm:1: unknown label `nowhere`"),
+        (
+            "hazard.qasm",
+            "mov ra0, 1\nmov r0, ra0\n",
+            "hazard.qasm:2: the instruction has an undefined result: it reads ra0",
+        ),
+        ("end.qasm", "nop\n", "end.qasm: QPU 0 at 0x0008: the program ran or branched outside"),
+        ("wait.qasm", "sacq -, 1\n", "wait.qasm:1: QPU 0 at 0x0000: it waits for a semaphore"),
+    ] {
+        folder.write(name, source);
+        folder.run(["lab", "qpu", "asm", "--run", name]).failed(2, expected);
+    }
+    folder.write("binary.qasm", [0xff; 4]);
+    folder.run(["lab", "qpu", "asm", "binary.qasm"]).failed(2, "UTF-8");
+    std::fs::File::create(folder.path("huge.qasm")).unwrap().set_len((16 << 20) + 1).unwrap();
+    folder.run(["lab", "qpu", "asm", "huge.qasm"]).failed(2, "more than 16 MiB");
+    folder.run(["lab", "qpu", "asm", "--qpus", "2", "loop.qasm"]).failed_usage("--run");
+    folder
+        .run(["lab", "qpu", "asm", "--run", "--instructions", "100001", "loop.qasm"])
+        .failed_usage("--instructions");
+}
+
+#[test]
+fn the_page_is_written() {
+    let folder = Folder::new();
+    folder.run(["lab", "cell", "--page", "nowhere/page.md"]).succeeded();
+    assert!(folder.has("nowhere/page/ctr4.svg"));
+    let page = String::from_utf8(folder.read("nowhere/page.md")).unwrap();
+    assert!(page.contains("](page/ctr4.svg)") && !page.contains("{{"));
+    folder.run(["lab", "cell", "--page", "nowhere/page.md/page.md"]).failed(2, "page.md");
+}
+
+#[test]
+fn the_model_of_the_geforce_6800() {
+    let folder = Folder::new();
+    let text = folder.run(["lab", "geforce"]).succeeded();
+    assert!(text.text().contains("Seconds of the model and of the thesis"), "{}", text.text());
+    fits("lab geforce", text.text());
+    let report = folder.run(["lab", "geforce", "--json"]).succeeded().json();
+    assert_eq!(report["model"]["rows"][0]["basis"], "fitted");
+    // The tests of the lab compute the page, which takes seconds.
+    folder.run(["lab", "geforce", "--page", "page"]).failed(2, ".md");
+    folder.run(["lab", "geforce", "--json", "--page", "page.md"]).failed_as_json(2, "--page");
+}
+
+#[test]
+fn the_files_of_the_geforce_thesis() {
+    let folder = Folder::new();
+    if !has_software_opengl(&folder) {
+        return;
+    }
+    let small = ["lab", "geforce", "measure", "--scale", "65536", "--runs", "1", "--edges", "8,16"];
+    let devices = ["--device", "opengl:software", "--cuda", "cuda:emu"];
+    let report = folder.run([&small[..], &devices, &["--json"]].concat()).succeeded().json();
+    // Eight files by edge; four for Table A7; three configurations of the 8800.
+    let rows = |name: &str| report[name].as_array().unwrap().len();
+    assert_eq!(["cpu", "geforce_6800", "overhead", "geforce_8800"].map(rows), [8, 16, 4, 24]);
+    assert_eq!(report["geforce_6800"][0]["whole"]["bytes"], 884_736_000 / 65536 / 16 * 16);
+    let verify = ["off", "sample", "full"].map(serde_json::Value::from);
+    let hot_card = report["hot_card"].as_array().unwrap();
+    assert!(hot_card.iter().map(|outcome| &outcome["verify"]).eq(&verify));
+    assert!(hot_card[0]["wrong_blocks"].as_u64() > Some(0) && hot_card[0]["incident"].is_null());
+    assert!(hot_card[2]["wrong_blocks"] == 0 && hot_card[2]["incident"].is_string());
+    let text = folder.run([&small[..], &devices].concat()).succeeded();
+    fits("lab geforce measure", text.text());
+    folder.run([&small[..], &["--device", "opengl:7"]].concat()).failed(2, "no device `opengl:7`: there are");
+    folder.run([&small[..], &devices[..2], &["--cuda", "cuda:7"]].concat()).failed(2, "no device `cuda:7`");
+    folder.run(["lab", "geforce", "measure", "--edges", "0"]).failed_usage("--edges");
+    folder.run(["lab", "geforce", "measure", "--scale", "0"]).failed_usage("--scale");
+    folder.run(["lab", "geforce", "--page", "a.md", "measure"]).failed_usage("measure");
+}
+
+#[test]
+fn programs_are_assembled_and_run() {
+    let folder = Folder::new();
+    let listed = folder.pipe(["lab", "cell", "asm", "-"], b"il $3,5\n stop 7\n").succeeded();
+    assert!(listed.text().contains("40800283  il $3,5"), "{}", listed.text());
+    folder.write("loop.s", "again: br again\n");
+    folder.run(["lab", "cell", "asm", "--run", "loop.s"]).failed(2, "still running after");
+    folder.write("far.s", "brz $3,elsewhere\n");
+    folder.run(["lab", "cell", "asm", "far.s"]).failed(2, "far.s:1");
+    // The message contains a name and a line for each mistake, and the expected text.
+    for (name, source, expected) in [
+        ("mnemonic.s", "nop\nfrob $3\n", "mnemonic.s:2: unknown instruction `frob`: expected"),
+        ("register.s", "nop\nxor $3,$4,$200\n", "register.s:2: `$200` is no register: expected $0 to $127"),
+        ("label.s", "br nowhere\n", "label.s:1: unknown symbol `nowhere`: expected a label"),
+        ("range.s", "nop\nil $3,40000\n", "range.s:2: `il`: 40000 is out of range, expected -32768 to 32767"),
+        ("large.s", "nop\n.data\n.space 262140\n", "large.s:3: .data ends at 262156"),
+        ("open.s", "nop\n/* never\n", "open.s:2: a comment is not closed"),
+    ] {
+        folder.write(name, source);
+        folder.run(["lab", "cell", "asm", name]).failed(2, expected);
+    }
+    // The message contains a name and an address for run-time errors.
+    for (name, source, expected) in [
+        ("self.s", "nop\nstqa $3,0\nstop 0\n", "self.s: 0x00004: a store to 0x00000 overwrites code"),
+        (
+            "later.s",
+            "nop\nstqa $3,16\n.align 4\nstop 0\n",
+            "later.s: 0x00004: a store to 0x00010 overwrites code",
+        ),
+        ("out.s", "il $3,-16\nbi $3\n", "out.s: 0x3fff0: the program ran or branched outside"),
+        ("empty.s", "", "empty.s: 0x00000: the program ran or branched outside"),
+        ("word.s", ".long 0xffffffff\n", "word.s: 0x00000: 0xffffffff is no instruction"),
+    ] {
+        folder.write(name, source);
+        folder.run(["lab", "cell", "asm", "--run", name]).failed(2, expected);
+    }
+    folder.write("binary.s", [0xff; 4]);
+    folder.run(["lab", "cell", "asm", "binary.s"]).failed(2, "UTF-8");
+    folder.run(["lab", "cell", "asm", "--cycles", "5", "loop.s"]).failed_usage("--run");
+    // The cycles that are shown are kept in memory, so their number is limited.
+    folder.run(["lab", "cell", "asm", "--run", "--cycles", "1000001", "loop.s"]).failed_usage("--cycles");
+    folder.run(["lab", "cell", "trace", "ctr0", "--cycles", "1000001"]).failed_usage("--cycles");
+}
+
+#[test]
+fn the_cuda_paper() {
+    let folder = Folder::new();
+    let args = ["lab", "cuda", "--device", "cuda:emu", "--largest", "32K"];
+    let report = folder.run([&args[..], &["--json", "--html", "page.html", "--dollars", "100"]].concat());
+    let report = report.succeeded().json();
+    // Four kernels of the paper and two of Lockstep, at 4, 8, 16 and 32 KiB.
+    assert_eq!(report["on_device"].as_array().unwrap().len(), 24);
+    assert_eq!(report["threads"].as_array().unwrap().len(), 28);
+    assert_eq!(report["host_to_host"].as_array().unwrap().len(), 7);
+    let page = std::fs::read_to_string(folder.path("page.html")).unwrap();
+    assert!(page.contains("NVIDIA 8800 GT") && page.matches("<svg").count() == 3);
+    folder.run([&args[..], &["--html", "page.html"]].concat()).failed(2, "page.html");
+    folder.run(["lab", "cuda", "--device", "cuda:77"]).failed(2, "no device `cuda:77`: there are");
+    folder.run([&args[..], &["--html", "nowhere/page.html"]].concat()).failed(2, "nowhere/page.html");
+    folder.run(["lab", "cuda", "--largest", "4095"]).failed(2, "");
+    folder.run(["lab", "cuda", "--dollars", "0"]).failed_usage("--dollars");
+}
+
+#[test]
+fn opengl_is_measured_by_batch_size() {
+    let folder = Folder::new();
+    folder.run(["lab", "opengl", "--device", "opengl:abacus"]).failed(2, "opengl");
+    if !has_software_opengl(&folder) {
+        return;
+    }
+    let lab = ["lab", "opengl", "--device", "opengl:software"];
+    let with = |more: &[&str]| folder.run([&lab, more].concat());
+    let report = with(&["--total", "20K", "--no-openssl", "--json", "--plot", "plot.svg"]).succeeded().json();
+    let points = report["points"].as_array().unwrap();
+    assert!(points.iter().any(|point| point["name"] == "opengl/fixslice" && point["batch_bytes"] == 16384));
+    assert!(
+        points.iter().all(|point| point["batch_bytes"].as_u64() < Some(20_480) && point["name"] != "openssl")
+    );
+    assert!(String::from_utf8(folder.read("plot.svg")).unwrap().contains("Figure 36-9"));
+    with(&["--total", "20K", "--plot", "plot.svg"]).failed(2, "plot.svg");
+    with(&["--total", "20"]).failed(2, "--total");
+    with(&["--pictures", "pictures"]).succeeded();
+    assert!(folder.read("pictures/ecb.png").len() < folder.read("pictures/cbc.png").len() / 10);
+    with(&["--pictures", "pictures"]).failed(2, "plain.png");
+    with(&["--pictures", "pictures", "--force"]).succeeded();
+    with(&["--pictures", "pictures/ecb.png"]).failed(2, "ecb.png");
+    with(&["--pictures", "pictures", "--no-openssl"]).failed_usage("--no-openssl");
+}

@@ -1,0 +1,50 @@
+//! Lines for terminals have at most 80 characters, on a pipe as well.
+
+use crate::common::*;
+
+/// Panics if a line is longer. Reports that take long are checked by the tests that run them anyway.
+#[track_caller]
+pub(crate) fn fits(what: &str, text: &str) {
+    assert!(!text.is_empty(), "{what} prints nothing");
+    for line in text.lines() {
+        assert!(line.chars().count() <= 80, "{what}: {} characters: {line}", line.chars().count());
+    }
+}
+
+#[test]
+fn reports_fit() {
+    let folder = Folder::new();
+    for args in [
+        "devices --device spu:3",
+        "lab cell trace ctr4",
+        "lab qpu trace bitslice --mode cbc-decrypt --clocks 20000",
+        "lab cuda --device cuda:emu --largest 16K",
+    ] {
+        let mut command = folder.command(args.split(' '));
+        command.env("XDG_CACHE_HOME", folder.path("cache"));
+        fits(args, Ended::from(command.output().unwrap()).succeeded().text());
+    }
+}
+
+#[test]
+fn help_fits() {
+    let folder = Folder::new();
+    for name in [
+        "",
+        "lab ",
+        "lab cell ",
+        "lab cell trace ",
+        "lab cell asm ",
+        "lab cuda ",
+        "lab geforce ",
+        "lab geforce measure ",
+        "lab qpu ",
+        "lab qpu trace ",
+        "lab qpu asm ",
+    ] {
+        for form in ["-h", "--help"] {
+            let line = format!("{name}{form}");
+            fits(&line, folder.run(line.split(' ')).succeeded().text());
+        }
+    }
+}
