@@ -17,8 +17,8 @@
 //!   [`constant_time`](backend::KernelInfo::constant_time) is false.
 //!
 //! The module exists for interoperability, for protocols with their own nonces, and for study. For files and messages
-//! use [`crate::encrypt`], [`crate::seal`] and related functions; [`crate::aead`] has the authenticated modes. The functions in this module take the planner of
-//! [`crate::Engine::planner`].
+//! use [`crate::encrypt`], [`crate::seal`] and related functions; [`crate::aead`] has the authenticated modes. The functions in
+//! this module take the planner of [`crate::Engine::planner`].
 
 pub use lockstep_cache::Cache;
 pub use lockstep_core::{Block, Error, Key, KeySize, Result};

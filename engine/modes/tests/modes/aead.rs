@@ -33,6 +33,22 @@ fn message<'d>(key: &'d AeadKey, nonce: &'d [u8], data: &'d mut [u8], tag: Tag<'
 }
 
 #[test]
+fn each_mode_has_its_row_and_one_layout() {
+    for mode in Aead::ALL {
+        assert_eq!(mode.row().mode, mode);
+        let mut sealed: Vec<u8> = (0..21).collect();
+        let (body, tag) = mode.split(&sealed, 16).unwrap();
+        assert_eq!((body.len(), tag.len()), (5, 16), "{mode}");
+        assert_eq!(mode.in_order(body, tag).concat(), sealed, "{mode}");
+        let copies = (body.to_vec(), tag.to_vec());
+        let (body, tag) = mode.split_mut(&mut sealed, 16).unwrap();
+        assert_eq!((body.to_vec(), tag.to_vec()), copies, "{mode}");
+        assert_eq!(tag[0] == 0, mode == Aead::Siv, "only SIV has the tag first (RFC 5297, section 2.6)");
+        assert!(mode.split(&sealed[..15], 16).is_none() && mode.split_mut(&mut sealed[..15], 16).is_none());
+    }
+}
+
+#[test]
 fn each_mode_is_the_oracles_and_a_forged_message_fails_alone() {
     let planner = planner();
     for mode in Aead::ALL {
