@@ -11,7 +11,8 @@ const UNKNOWN: u8 = 0;
 const PASSED: u8 = 1;
 const FAILED: u8 = 2;
 
-/// True if the kernel has passed its self-test: the first known-answer test of every operation. The first call runs the self-test.
+/// True if the kernel has passed its self-test: the first known-answer test of every operation. The first call runs the self-test,
+/// which takes 0.5 ms, or 2 ms for the portable kernel.
 #[inline]
 pub fn is_proven(kernel: InlineKernel) -> bool {
     // There is no lock, because a fork during a self-test could leave a lock held. Running a self-test twice is harmless.

@@ -62,6 +62,10 @@ impl Drop for GcmCounter {
 }
 
 /// The state of a message that [`Kernel::gcm_short`] uses.
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, reason = "only the kernels of x86-64 have the function")
+)]
 pub struct Progress<'m> {
     /// If a mask is given, `counter` is J0, and J0 is encrypted into the mask first.
     pub(crate) mask: Option<&'m mut Block>,

@@ -65,6 +65,10 @@ pub struct InPlace<K>(PhantomData<K>);
 impl<K: Kernel> InPlace<K> {
     /// # Safety
     /// The statement of the type holds.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        allow(dead_code, reason = "only the kernels of x86-64 write keys to their place")
+    )]
     pub(crate) const unsafe fn new() -> Self {
         InPlace(PhantomData)
     }
