@@ -1,11 +1,12 @@
 //! The definition of the command line, for parsing, help, completions and man pages.
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
     bench, calibrate, cipher, completions, decrypt, devices, encrypt, inspect, keygen, lab, man,
     openssl_conf, picture, selftest,
 };
+use crate::error::{Result, failed};
 
 /// The end of the help of the program.
 pub const AFTER: &str = "\

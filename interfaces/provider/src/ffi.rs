@@ -13,6 +13,6 @@
 
 mod cipher;
 mod guard;
-pub mod provider;
+pub(crate) mod provider;
 mod skey;
 mod table;
