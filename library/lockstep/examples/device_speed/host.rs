@@ -33,7 +33,7 @@ pub(crate) fn measure(bench: &mut Bench, rows: &mut Rows) -> Result<()> {
         {
             let key = Key::new(&random_bytes(size.bytes()))?;
             prepare(bench, pass, &key, len)?;
-            // Only the first two kernels are measured. `lockstep lab cuda` measures the kernels of the papers.
+            // Only the first two kernels are measured. `lockstep-lab lab cuda` measures the kernels of the papers.
             for (kernel, name) in bench.kernels().into_iter().take(2) {
                 if bench.device.cost(kernel, Operation::Pass(pass), size).is_some() {
                     passes(bench, rows, (kernel, name), pass, &key, len)?;
