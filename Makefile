@@ -97,7 +97,7 @@ c-library: tools-present
 
 ## make c-test            the tests of the C interface
 c-test: tools-present
-	$(CARGO) test $(WORKSPACE) --test capi
+	$(CARGO) test $(WORKSPACE) --test capi --test devices
 
 ## make deb               the Debian package of command, provider and C library: dist/lockstep_VERSION_ARCHITECTURE.deb
 deb: dist c-library
@@ -155,7 +155,7 @@ test-packages-arm64: dist
 
 ## make test-provider     the tests of the provider, loaded by OpenSSL and used by real programs
 test-provider: build provider-lab
-	$(CARGO) test -p lockstep-provider --features opengl --locked
+	$(CARGO) test -p lockstep-provider -p lockstep-provider-library -p lockstep-provider-settings --features lockstep-provider/opengl --locked
 	tools/provider-test/all.sh $(PROVIDER_LAB) $(LOCKSTEP)
 
 ## make test-provider-oldest  the provider loaded by OpenSSL 3.0.2, which is built first (minutes, once)

@@ -28,7 +28,7 @@ def programs(arguments):
         message = json.loads(line)
         if message["reason"] == "compiler-artifact" and message["profile"]["test"] and message["executable"]:
             package = os.path.dirname(message["manifest_path"])
-            name = f"{os.path.basename(package)}: {message['target']['name']}"
+            name = f"{os.path.relpath(package, os.getcwd())}: {message['target']['name']}"
             found.append((name, message["executable"], package, message["target"]["src_path"]))
     return found
 

@@ -12,7 +12,7 @@ RULES = {
     "devices": ("engine", "devices"),
     "library": ("engine", "devices", "library"),
     "interfaces": ("engine", "devices", "library", "interfaces"),
-    "lab": ("engine", "devices", "library", "interfaces", "lab", "dev"),
+    "lab": ("engine", "devices", "library", "interfaces", "lab"),
     "dev": ("engine", "devices", "library", "interfaces", "lab", "dev"),
 }
 

@@ -51,7 +51,7 @@ pub struct Row {
     pub tags: Lengths,
     /// True if the tag stands before the ciphertext when both are one string. Otherwise it follows the ciphertext.
     pub has_tag_first: bool,
-    /// True if a message can be processed in pieces whose total length is not known at its start.
+    /// True if [`AeadStream`](crate::stream::AeadStream) processes a message in pieces. CCM needs the lengths at its start.
     pub streams: bool,
     /// The maximum number of strings of associated data of a message. In SIV, a nonce is one of them.
     pub max_strings: usize,
@@ -121,7 +121,6 @@ static TABLE: [Row; Aead::ALL.len()] = [
         name: "OCB3",
         nonces: Lengths { ranges: &[1..=15], words: "1 to 15" },
         tags: Lengths { ranges: &[1..=16], words: "1 to 16" },
-        streams: true,
         max_data: ocb::MAX_DATA,
         fused: Some([FusedAead::OcbSeal, FusedAead::OcbOpen]),
         passes: [&[Pass::EcbEncrypt], &[Pass::EcbEncrypt, Pass::EcbDecrypt]],
@@ -147,6 +146,7 @@ static TABLE: [Row; Aead::ALL.len()] = [
         name: "CCM",
         nonces: ccm::NONCES,
         tags: ccm::TAGS,
+        streams: true,
         passes: [&[Pass::Ctr, Pass::CbcMac]; 2],
         run: Run::OneKey([ccm::seal, ccm::open]),
         ..USUAL
@@ -157,9 +157,7 @@ static TABLE: [Row; Aead::ALL.len()] = [
         key_lengths: &[32],
         key_words: "a key of 32 bytes",
         nonces: xaes::NONCES,
-        streams: true,
         max_data: gcm::MAX_DATA,
-        fused: Some(gcm::FUSED),
         passes: [&[Pass::EcbEncrypt, Pass::Ctr32, Pass::Ghash]; 2],
         run: Run::OneKey([xaes::seal, xaes::open]),
         ..USUAL
@@ -169,7 +167,6 @@ static TABLE: [Row; Aead::ALL.len()] = [
         name: "EAX",
         nonces: ANY_NONCES,
         tags: eax::TAGS,
-        streams: true,
         passes: [&[Pass::Ctr, Pass::CbcMac]; 2],
         run: Run::OneKey([eax::seal, eax::open]),
         ..USUAL
@@ -229,7 +226,7 @@ impl Aead {
     }
 
     /// True if the mode can run, by its fused AEAD or by its passes, on an executor that supports the operations for which
-    /// `supports` returns true. `size` is the size of the AES key.
+    /// `supports` returns true. `size` is the size of the AES key. For GCM this assumes nonces of 12 bytes.
     pub fn is_supported(
         self,
         direction: Direction,

@@ -60,6 +60,9 @@ fn run_mode(
     // A device can report success without having processed a message. Its output must not look like a result.
     for message in messages.iter_mut().filter(|message| message.status == Status::Pending) {
         let _ = transfer::zero_output(executor, &mut message.data);
+        if let Tag::Write(tag) = &mut message.tag {
+            tag.fill(0);
+        }
     }
     Err(match direction {
         Direction::Encrypt => Error::NotSealed,

@@ -24,6 +24,12 @@ impl<'p> OnStream<'p> {
         Ok(OnStream { planner, memory: StreamMemory { device, stream, inner: planner.memory(device)? } })
     }
 
+    /// The stream for work on the memory of the device. Work on host memory may run on another device, where the handle of the
+    /// stream has no meaning.
+    fn stream(&self, is_on_device: bool) -> Stream {
+        if is_on_device { self.memory.stream } else { Stream::default() }
+    }
+
     /// The memory of the device. Its copies run on the stream.
     pub fn stream_memory(&self) -> &dyn DeviceMemory {
         &self.memory
@@ -61,11 +67,13 @@ impl DeviceMemory for StreamMemory<'_> {
 
 impl Executor for OnStream<'_> {
     fn run_pass(&self, pass: Pass, segments: &mut [Segment<'_>]) -> Result<()> {
-        self.planner.run_pass_on(self.memory.stream, pass, segments)
+        let is_on_device = segments.first().is_some_and(|segment| segment.data.device().is_some());
+        self.planner.run_pass_on(self.stream(is_on_device), pass, segments)
     }
 
     fn run_fused(&self, fused: FusedAead, messages: &mut [AeadMessage<'_>]) -> Result<bool> {
-        self.planner.run_fused_on(self.memory.stream, fused, messages)
+        let is_on_device = messages.first().is_some_and(|message| message.data.device().is_some());
+        self.planner.run_fused_on(self.stream(is_on_device), fused, messages)
     }
 
     fn memory(&self, device: DeviceId) -> Result<&dyn DeviceMemory> {

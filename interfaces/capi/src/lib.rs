@@ -81,7 +81,9 @@ mod tests {
             (aead::LOCKSTEP_AEAD_SIV, Aead::Siv),
             (aead::LOCKSTEP_AEAD_CCM, Aead::Ccm),
             (aead::LOCKSTEP_AEAD_XAES_256_GCM, Aead::Xaes),
+            (aead::LOCKSTEP_AEAD_EAX, Aead::Eax),
         ];
+        assert_eq!(aeads.len(), Aead::ALL.len());
         for (number, mode) in aeads {
             assert_eq!(aead::mode(number).unwrap(), mode);
         }

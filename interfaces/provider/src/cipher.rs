@@ -48,6 +48,11 @@ pub(crate) type Ocb = aead::AeadContext<ocb::OcbState>;
 pub(crate) type GcmSiv = aead::AeadContext<siv::SyntheticIvState<Key>>;
 pub(crate) type Siv = aead::AeadContext<siv::SyntheticIvState<SivKey>>;
 
+/// Panics for a mode that has a type of context of its own.
+fn no_cipher() -> mode::Cipher {
+    panic!("a context of another type")
+}
+
 /// The modes without authentication, as the incremental engine names them.
 fn cipher_of(mode: Mode) -> mode::Cipher {
     match mode {
@@ -57,7 +62,11 @@ fn cipher_of(mode: Mode) -> mode::Cipher {
         Mode::Cfb128 => mode::Cipher::Cfb128,
         Mode::Cfb8 => mode::Cipher::Cfb8,
         Mode::Cfb1 => mode::Cipher::Cfb1,
-        _ => mode::Cipher::Cbc,
+        Mode::Cbc | Mode::CbcCts => mode::Cipher::Cbc,
+        Mode::Xts | Mode::Gcm | Mode::Ccm | Mode::Ocb | Mode::GcmSiv | Mode::Siv | Mode::CbcCts => {
+            no_cipher()
+        }
+        Mode::Wrap | Mode::WrapPad | Mode::WrapInv | Mode::WrapPadInv => no_cipher(),
     }
 }
 

@@ -2,15 +2,14 @@
 //!
 //! Outside of this module and of [`crate::aead`] Lockstep generates its own salts, never reuses a nonce, releases no plaintext
 //! before it is verified, and detects changed files. In this module **the caller is responsible for all of that**. In `aead` the
-//! caller is responsible for nonces, and for the plaintext of an [`Opener`](crate::aead::Opener) before its end.
-//!
+//! caller is responsible for nonces.
 //!
 //! - **A nonce that is used twice** under one key reveals the XOR of two messages in CTR, OFB, GCM, OCB, CCM and EAX; in GCM it
 //!   also reveals the authentication key, so that anyone can forge messages. The caller must generate unique nonces.
 //! - **ECB, CBC, CFB, OFB, CTR, XTS, HCTR2 and PCBC do not authenticate.** An attacker who changes the ciphertext changes the
 //!   plaintext unnoticed, and a program that reveals whether CBC padding is valid is a decryption oracle. Add a MAC over
 //!   the ciphertext.
-//! - **Incremental decryption of GCM and CCM** returns plaintext before the tag is checked. Do not use the plaintext
+//! - **Incremental decryption of GCM and CCM** ([`Opener`], [`stream`]) returns plaintext before the tag is checked. Do not use the plaintext
 //!   until `finish` has succeeded.
 //! - **ECB reveals equal blocks.** XTS is for disk sectors.
 //! - **Some kernels leak keys by timing.** These kernels are used only if they are selected by name. Their
@@ -20,6 +19,7 @@
 //! use [`crate::encrypt`], [`crate::seal`] and related functions; [`crate::aead`] has the authenticated modes. The functions in
 //! this module take the planner of [`crate::Engine::planner`].
 
+pub use crate::aead::incremental::{Opener, Pieces};
 pub use lockstep_cache::Cache;
 pub use lockstep_core::{Block, Error, Key, KeySize, Result};
 pub use lockstep_core::{backend, chaining, data, key, names, share, work};

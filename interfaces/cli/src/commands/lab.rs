@@ -1,9 +1,9 @@
 //! `lockstep lab`, which is a program of its own
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
+use std::fs;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
 
 use clap::Args;
@@ -26,15 +26,18 @@ const PROGRAM: &str = "lockstep-lab";
 /// Replaces this process by the program that stands beside this one, or on PATH.
 pub(crate) fn run(args: &Lab) -> Result<()> {
     let beside = invocation::program().map(|program| program.with_file_name(PROGRAM));
-    let beside = beside.filter(|path| path.is_file());
-    let program = beside.as_deref().unwrap_or(Path::new(PROGRAM));
-    // `exec` returns only if it fails.
-    let error = Command::new(program).arg("lab").args(&args.arguments).exec();
-    Err(match error.kind() {
-        ErrorKind::NotFound => failed(
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let on_path = std::env::split_paths(&path).map(|folder| folder.join(PROGRAM));
+    // A link to this program would run itself without end.
+    let own = std::env::current_exe().and_then(fs::canonicalize).ok();
+    let is_other = |path: &PathBuf| path.is_file() && fs::canonicalize(path).ok() != own;
+    let Some(program) = beside.into_iter().chain(on_path).find(is_other) else {
+        return Err(failed(
             "lockstep-lab, the program with the papers, is neither beside lockstep nor on PATH: `make lab` builds \
              target/release/lockstep-lab",
-        ),
-        _ => Error::io("run", program)(error),
-    })
+        ));
+    };
+    // `exec` returns only if it fails.
+    let error = Command::new(&program).arg("lab").args(&args.arguments).exec();
+    Err(Error::io("run", &program)(error))
 }

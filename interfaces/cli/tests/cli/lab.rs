@@ -13,6 +13,9 @@ fn the_program_beside_the_command_runs() {
     };
     lab("lab cell").failed(2, "`make lab` builds target/release/lockstep-lab");
     lab("lab").failed(2, "neither beside lockstep nor on PATH");
+    std::os::unix::fs::symlink("lockstep", folder.path("bin/lockstep-lab")).unwrap();
+    lab("lab").failed(2, "neither beside lockstep nor on PATH");
+    std::fs::remove_file(folder.path("bin/lockstep-lab")).unwrap();
     for place in ["on_path", "bin"] {
         // The script is written by a shell, because children of other tests inherit files that this process has open.
         let write = format!(

@@ -26,7 +26,7 @@ pub(super) const TLS_EXPLICIT_IV: usize = 8;
 /// Bytes of the IV that are not sent.
 pub(super) const TLS_FIXED_IV: usize = 4;
 
-/// The state of an IV. No IV is used for two messages, unless the caller sets it again.
+/// The state of an IV. Except in GCM-SIV, no IV is used for two messages, unless the caller sets it again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IvState {
     /// Not set. Encryption by GCM then generates a random IV.
@@ -178,17 +178,17 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
     }
 
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
-        if self.encrypts != encrypts && self.iv_state == IvState::InUse {
-            // A message cannot change direction.
-            self.iv_state = IvState::Used;
-        }
-        self.encrypts = encrypts;
         let iv = iv.filter(|_| M::RULES.iv_lengths.is_some());
         if let (Some(iv), Some(lengths)) = (iv, M::RULES.iv_lengths)
             && (!lengths.contains(iv.len()) || M::RULES.iv_len_comes_first && iv.len() != self.iv_len)
         {
             return Err(Reason::IvLength);
         }
+        if self.encrypts != encrypts && self.iv_state == IvState::InUse {
+            // A message cannot change direction.
+            self.iv_state = IvState::Used;
+        }
+        self.encrypts = encrypts;
         if let Some(key) = key {
             self.mode.set_key(&self.instance, key)?;
             if self.iv_state == IvState::InUse {

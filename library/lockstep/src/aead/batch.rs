@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use lockstep_core::data::{Data, HostData};
+use lockstep_core::stack;
 use lockstep_core::work::{Status, Tag};
 use lockstep_core::{Error, Result};
 use lockstep_cpu::inline::{InlineGcm, InlineKernel};
@@ -43,14 +44,19 @@ pub fn open(caller: &impl Caller, messages: &mut [Message<'_>]) -> Result<()> {
 pub fn run(caller: &impl Caller, direction: Direction, messages: &mut [Message<'_>]) -> Result<()> {
     let Some(mode) = messages.first().map(|message| message.key.mode()) else { return Ok(()) };
     let engine = caller.engine()?;
-    let bytes: usize = messages.iter().map(|message| message.data.len()).sum();
-    let is_short = bytes / messages.len() <= caller.batch_limit();
+    let bytes: usize = messages.iter().map(bytes_of).sum();
+    let is_short = caller.batch_limit() > 0 && bytes / messages.len() <= caller.batch_limit();
     let kernel = if is_short { caller.inline_kernel() } else { None };
     let kernel = kernel.filter(|_| messages.iter().all(|message| is_inline(message, direction)));
     caller.run_long(|| match kernel {
         Some(kernel) => run_inline(kernel, engine.threads(), messages),
         None => mode.run(engine.planner(), direction, messages),
     })
+}
+
+/// The bytes of data and associated data of a message.
+fn bytes_of(message: &Message<'_>) -> usize {
+    message.data.len() + message.aad.iter().map(|aad| aad.len()).sum::<usize>()
 }
 
 /// True for a message that [`small::run`] processes.
@@ -68,18 +74,25 @@ fn is_inline(message: &Message<'_>, direction: Direction) -> bool {
 /// Runs GCM on threads of the CPU. Each has one context, and sets the key of each message.
 fn run_inline(kernel: InlineKernel, threads: usize, messages: &mut [Message<'_>]) -> Result<()> {
     messages.iter_mut().for_each(|message| message.status = Status::Pending);
-    let size: usize = messages.iter().map(|message| message.data.len() + PREPARATION).sum();
+    let size: usize = messages.iter().map(|message| bytes_of(message) + PREPARATION).sum();
     let threads = threads.min(size / THREAD).max(1);
     let pieces = Mutex::new(messages.chunks_mut(TAKE));
     let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
     let work = || -> Result<()> {
         let mut context: Option<(Box<InlineGcm>, &AeadKey)> = None;
-        while let Some(piece) = next() {
-            for message in piece {
-                small::run_message(keyed(&mut context, kernel, message.key)?, message)?;
+        let mut run_pieces = || -> Result<()> {
+            while let Some(piece) = next() {
+                for message in piece {
+                    small::run_message(keyed(&mut context, kernel, message.key)?, message)?;
+                }
             }
+            Ok(())
+        };
+        let outcome = run_pieces();
+        if !kernel.expands_in_place() {
+            stack::wipe_below();
         }
-        Ok(())
+        outcome
     };
     std::thread::scope(|scope| {
         let others: Vec<_> =

@@ -12,7 +12,8 @@ use crate::Engine;
 ///
 /// ```
 /// use lockstep::Engine;
-/// use lockstep::aead::{Aead, Key, Opener, Sealer};
+/// use lockstep::aead::{Aead, Key, Sealer};
+/// use lockstep::hazmat::Opener;
 ///
 /// # fn main() -> lockstep::aead::Result<()> {
 /// # let engine = Engine::new().unwrap();
@@ -39,7 +40,7 @@ pub type Sealer = Pieces<true>;
 /// if `finish` fails: an attacker may have chosen it.
 pub type Opener = Pieces<false>;
 
-/// A message in pieces: [`Sealer`] or [`Opener`].
+/// A message in pieces: [`Sealer`](crate::aead::Sealer) or [`Opener`].
 pub struct Pieces<const SEALS: bool>(AeadStream<Aead>);
 
 impl<const SEALS: bool> Pieces<SEALS> {

@@ -23,7 +23,8 @@ const TAG: usize = 16;
 /// The errors of all calls are:
 /// [`Error::IvLength`], [`Error::TooLong`] and [`Error::Order`] for arguments that the mode does not allow;
 /// [`Error::OutputLength`] for an output of a wrong length; [`Error::TagLength`]; [`Error::NotSealed`] and errors of devices.
-/// Opening also returns [`Error::AuthenticationFailed`] if the message is not authentic; the output of a failed `open` is zeroed.
+/// Opening also returns [`Error::AuthenticationFailed`] if the message is not authentic. The output of a failed `open` is zeroed, unless
+/// the error is `IvLength`, `TagLength`, `OutputLength` or `Order`: then the arguments are wrong, and the output is unchanged.
 pub struct Key {
     key: AeadKey,
     /// Bytes of a tag in a string of ciphertext and tag.
@@ -175,7 +176,9 @@ impl Key {
         tag: &[u8],
     ) -> Result<()> {
         let outcome = self.run(caller, nonce, aad, data.reborrow(), Tag::Expect(tag));
-        if outcome.is_err() {
+        if let Err(error) = &outcome
+            && !is_about_arguments(error)
+        {
             data.output().zeroize();
         }
         outcome
@@ -226,6 +229,12 @@ impl Key {
             self.mode().run(executor, direction, &mut messages)
         })
     }
+}
+
+/// True for errors that a call returns before it processes any data.
+fn is_about_arguments(error: &Error) -> bool {
+    use Error::{IvLength, Order, OutputLength, TagLength};
+    matches!(error, IvLength { .. } | TagLength { .. } | OutputLength { .. } | Order { .. })
 }
 
 impl From<AeadKey> for Key {

@@ -50,9 +50,9 @@
 //! ```
 //!
 //! **Where the work runs.** A [`Caller`] supplies the engine, and decides between the calling thread and the planner: a message
-//! up to [`Caller::inline_limit`] is computed on the calling thread, in GCM without any allocation. Longer messages, and all
-//! messages if the user has chosen a device or a kernel, are passed to the planner by [`Caller::run_long`]. An [`Engine`]
-//! is a caller with the default rules.
+//! up to [`Caller::inline_limit`] is computed on the calling thread. In GCM this takes no allocation after the key's first message,
+//! unless several threads use the key at the same time. The planner gets longer messages, by [`Caller::run_long`], and all messages if
+//! the user has chosen a device or a kernel. An [`Engine`] is a caller with the default rules.
 //!
 //! **Errors.** No plaintext of a message whose tag is wrong is left in an output: it is zeroed. Sealing reports
 //! [`Error::NotSealed`], and zeroes the output, if a device has left a message unprocessed.
@@ -61,13 +61,13 @@
 
 mod batch;
 mod caller;
-mod incremental;
+pub(crate) mod incremental;
 mod key;
 mod small;
 
 pub use batch::{open, run, seal};
 pub use caller::{Caller, CallingThread, INLINE_LIMIT};
-pub use incremental::{Opener, Pieces, Sealer};
+pub use incremental::Sealer;
 pub use key::Key;
 pub use lockstep_core::data::{Data, HostData};
 pub use lockstep_core::work::{Status, Tag};

@@ -11,15 +11,15 @@ use lockstep_modes::aead::{Aead, Message};
 use zeroize::Zeroize;
 
 /// The context of a key, made at first use.
-pub(super) struct Context(Mutex<Option<Box<InlineGcm>>>);
+pub(super) struct Context(Mutex<Option<(InlineKernel, Box<InlineGcm>)>>);
 
 impl Context {
     pub(super) const fn new() -> Context {
         Context(Mutex::new(None))
     }
 
-    /// Runs a message with the context of the key. `None` if another thread is using the context, or if memory cannot be
-    /// allocated.
+    /// Runs a message with the context of the key. `None` if another thread is using the context, if it belongs to another
+    /// kernel, or if memory cannot be allocated.
     #[inline]
     pub(super) fn run<T>(
         &self,
@@ -33,12 +33,13 @@ impl Context {
             Err(TryLockError::WouldBlock) => return None,
         };
         if context.is_none() {
-            *context = Some(new_in_own_frame(kernel, key)?);
+            *context = Some((kernel, new_in_own_frame(kernel, key)?));
             if !kernel.expands_in_place() {
                 stack::wipe_below();
             }
         }
-        message(context.as_mut()?)
+        let (kernel_of_context, gcm) = context.as_mut()?;
+        if *kernel_of_context == kernel { message(gcm) } else { None }
     }
 }
 

@@ -123,6 +123,12 @@ impl Destination {
         self.trial().map(drop)
     }
 
+    /// Device and inode number of the folder.
+    pub(super) fn folder_id(&self) -> Result<(u64, u64)> {
+        let stat = self.folder.stat().map_err(self.failed("create"))?;
+        Ok((stat.st_dev, stat.st_ino))
+    }
+
     /// Tests with an empty file how the new file can be created and named.
     pub(super) fn trial(&self) -> Result<Outcome> {
         temporary::trial(&self.folder, self.existing).map_err(|error| self.trial_failed(error))

@@ -58,12 +58,13 @@ pub(crate) enum OnExisting {
 /// The results of trials in several folders. All files of a folder need only one trial: if the file system does not support
 /// an operation any more, the commit fails.
 #[derive(Debug, Default)]
-pub(crate) struct Trials(Mutex<HashMap<(PathBuf, OnExisting), Outcome>>);
+pub(crate) struct Trials(Mutex<HashMap<((u64, u64), OnExisting), Outcome>>);
 
 impl Trials {
-    fn get(&self, destination: &Destination, path: &Path) -> Result<Outcome> {
+    fn get(&self, destination: &Destination) -> Result<Outcome> {
         let known = || self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let key = (path.parent().unwrap_or(path).to_owned(), destination.existing);
+        // The folder itself and not its path: another process may replace the folder.
+        let key = (destination.folder_id()?, destination.existing);
         let found = known().get(&key).copied();
         if let Some(outcome) = found {
             return Ok(outcome);
@@ -163,7 +164,7 @@ impl OutputFile {
         trials: &Trials,
     ) -> Result<OutputFile> {
         let destination = Destination::find_in(folder, path, options, existing)?;
-        OutputFile::start(&destination, path, || trials.get(&destination, path))
+        OutputFile::start(&destination, path, || trials.get(&destination))
     }
 
     fn start(

@@ -196,6 +196,67 @@ fn errors_name_the_wrong_lengths() {
 }
 
 #[test]
+fn wrong_arguments_leave_data_in_place_unchanged() {
+    let engine = Engine::new().unwrap();
+    for mode in Aead::ALL {
+        let row = mode.row();
+        let key = Key::new(mode, &vec![7; row.key_lengths[0]]).unwrap();
+        let mut data = *b"the only copy of a message";
+        let nonce = nonce(mode, 1);
+        let tag_error = key.open_in_place(&engine, &nonce, &[], &mut data, &[0; 17]).unwrap_err();
+        assert!(matches!(tag_error, Error::TagLength { .. }), "{mode}: {tag_error}");
+        assert_eq!(&data, b"the only copy of a message", "{mode}");
+        if !row.nonces.contains(0) {
+            key.open_in_place(&engine, &[], &[], &mut data, &[0; 16]).unwrap_err();
+            assert_eq!(&data, b"the only copy of a message", "{mode}");
+        }
+        key.open_in_place(&engine, &nonce, &[], &mut data, &[0; 16]).unwrap_err();
+        assert_eq!(data, [0; 26], "{mode}");
+    }
+}
+
+#[test]
+fn a_batch_limit_of_zero_passes_batches_to_the_planner() {
+    struct Planned(Engine);
+
+    impl Caller for Planned {
+        fn inline_kernel(&self) -> Option<InlineKernel> {
+            panic!("a batch asked for the kernel of the calling thread")
+        }
+
+        fn engine(&self) -> Result<Engine> {
+            Ok(self.0.clone())
+        }
+    }
+
+    let caller = Planned(Engine::builder().device("cpu").threads(1).build().unwrap());
+    let key = Key::new(Aead::Gcm, &[7; 16]).unwrap();
+    let (aad, mut tag) = (vec![1; 100_000], [0; 16]);
+    let (data, tag) = (Data::in_place(&mut []), Tag::Write(&mut tag));
+    let message = Message { key: &key, nonce: &[1; 12], aad: &[&aad], data, tag, status: Status::Pending };
+    aead::seal(&caller, &mut [message]).unwrap();
+}
+
+#[test]
+fn a_key_serves_callers_with_different_kernels() {
+    struct Named(&'static str);
+
+    impl Caller for Named {
+        fn inline_kernel(&self) -> Option<InlineKernel> {
+            InlineKernel::by_name(self.0)
+        }
+
+        fn engine(&self) -> Result<Engine> {
+            panic!("the message is short")
+        }
+    }
+
+    let key = Key::new(Aead::Gcm, &[7; 16]).unwrap();
+    let best = key.seal(&Named(InlineKernel::best().name()), &[1; 12], &[], b"text").unwrap();
+    assert_eq!(key.seal(&Named("cpu/soft"), &[1; 12], &[], b"text").unwrap(), best);
+}
+
+#[test]
 fn tags_of_other_lengths_are_split_off() {
     let [caller, _] = callers();
     for mode in Aead::ALL {

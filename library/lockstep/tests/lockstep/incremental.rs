@@ -1,7 +1,8 @@
 //! Messages in pieces.
 
 use lockstep::Engine;
-use lockstep::aead::{Aead, Error, Key, MessageLengths, Opener, Sealer};
+use lockstep::aead::{Aead, Error, Key, MessageLengths, Sealer};
+use lockstep::hazmat::Opener;
 
 const AAD: &[u8] = b"additional data";
 const NONCE: &[u8] = &[3; 12];
@@ -14,6 +15,18 @@ fn plain() -> Vec<u8> {
 fn cases() -> [(Aead, Option<MessageLengths>); 2] {
     let lengths = MessageLengths { aad: AAD.len() as u64, data: 1000, tag: 16 };
     [(Aead::Gcm, None), (Aead::Ccm, Some(lengths))]
+}
+
+#[test]
+fn the_table_states_which_modes_take_pieces() {
+    let engine = Engine::new().unwrap();
+    for mode in Aead::ALL {
+        let row = mode.row();
+        let key = Key::new(mode, &vec![7; row.key_lengths[0]]).unwrap();
+        let nonce = vec![1; *row.nonces.ranges[0].start()];
+        let lengths = Some(MessageLengths { aad: 0, data: 0, tag: 16 });
+        assert_eq!(Sealer::new(&engine, &key, &nonce, lengths).is_ok(), row.streams, "{mode}");
+    }
 }
 
 #[test]

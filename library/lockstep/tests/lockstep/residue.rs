@@ -8,7 +8,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
 
+use lockstep::aead;
 use lockstep::hazmat::Key;
+use lockstep::hazmat::inline::InlineKernel;
 use lockstep::hazmat::mode::{Aead, AeadKey, Cipher, CipherKey, hctr2::Hctr2Key};
 use lockstep::hazmat::work::{Status, Tag};
 use lockstep::hazmat::{data::Data, mode::aead::Message};
@@ -34,6 +36,23 @@ const STEPS: [Step; 11] = [
     ("files", files),
 ];
 
+/// Messages and batches without the planner, as far as possible.
+struct OnCallingThread(Engine);
+
+impl aead::Caller for OnCallingThread {
+    fn inline_kernel(&self) -> Option<InlineKernel> {
+        Some(InlineKernel::best())
+    }
+
+    fn batch_limit(&self) -> usize {
+        usize::MAX
+    }
+
+    fn engine(&self) -> lockstep::aead::Result<Engine> {
+        Ok(self.0.clone())
+    }
+}
+
 fn one_mode(engine: &Engine, mode: Aead, nonce: usize, key: &[u8]) {
     let key = AeadKey::new(mode, key).unwrap();
     let copy = key.clone();
@@ -58,6 +77,18 @@ fn one_mode(engine: &Engine, mode: Aead, nonce: usize, key: &[u8]) {
         }];
         mode.open(engine.planner(), &mut opened).unwrap();
     }
+    let key = aead::Key::from(key);
+    let caller = OnCallingThread(engine.clone());
+    let nonce = vec![1; nonce];
+    for len in [40, 5_000, 300_000] {
+        let (mut data, mut tag) = (vec![5; len], [0; 16]);
+        key.seal_in_place(&caller, &nonce, &[b"aad"], &mut data, &mut tag).unwrap();
+        key.clone().open_in_place(&caller, &nonce, &[b"aad"], &mut data, &tag).unwrap();
+    }
+    let (mut data, mut tag) = ([5; 500], [0; 16]);
+    let (data, tag) = (Data::in_place(&mut data), Tag::Write(&mut tag));
+    let message = Message { key: &key, nonce: &nonce, aad: &[], data, tag, status: Status::Pending };
+    aead::seal(&caller, &mut [message]).unwrap();
 }
 
 fn raw_keys(engine: &Engine, key: &[u8]) {

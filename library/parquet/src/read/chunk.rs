@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lockstep::ReadAt;
 use lockstep::hazmat::share::at_once;
+use zeroize::{Zeroize, Zeroizing};
 
 use super::PlainView;
 use super::layout::Region;
@@ -285,7 +286,12 @@ impl<S: ReadAt> PlainView<S> {
             wholes.push(whole);
             parts.push(part);
         }
-        self.decrypt_pages(chunk, pages, bytes, &mut wholes)?;
+        let decrypted = self.decrypt_pages(chunk, pages, bytes, &mut wholes);
+        if decrypted.is_err() {
+            // Other pages may have been decrypted. The caller zeroes its own memory.
+            edges.zeroize();
+        }
+        decrypted?;
         for ((page, edge), part) in pages.iter().zip(edges).zip(parts) {
             if let Some((part, start)) = part {
                 part.copy_from_slice(&edge[start..start + part.len()]);
@@ -303,7 +309,7 @@ impl<S: ReadAt> PlainView<S> {
         bytes: &[u8],
         wholes: &mut [&mut [u8]],
     ) -> Result<()> {
-        let mut headers = Vec::with_capacity(pages.len());
+        let mut headers = Zeroizing::new(Vec::with_capacity(pages.len()));
         let mut aads = Vec::with_capacity(2 * pages.len());
         for page in pages {
             let header = page.header.checked_sub(Kind::Gcm.overhead());
@@ -318,7 +324,7 @@ impl<S: ReadAt> PlainView<S> {
         }
         let start = pages.first().map_or(0, |first| first.start);
         let mut modules = Vec::with_capacity(aads.len());
-        let outputs = wholes.iter_mut().zip(&mut headers).zip(aads.chunks(2));
+        let outputs = wholes.iter_mut().zip(headers.iter_mut()).zip(aads.chunks(2));
         for (page, ((whole, header), aads)) in pages.iter().zip(outputs) {
             let at = (page.start - start) as usize;
             let (first, second) = bytes[at..at + page.len()].split_at(page.header);
@@ -333,8 +339,8 @@ impl<S: ReadAt> PlainView<S> {
             return Err(Error::NotAuthentic { module });
         }
         drop(modules);
-        let all = pages.iter().zip(headers).zip(wholes);
-        all.into_iter().try_for_each(|((page, header), whole)| self.write_header(chunk, page, &header, whole))
+        let all = pages.iter().zip(headers.iter()).zip(wholes);
+        all.into_iter().try_for_each(|((page, header), whole)| self.write_header(chunk, page, header, whole))
     }
 
     /// Writes the plain header in front of the page.
