@@ -238,6 +238,7 @@ lint: tools-present
 	tools/bench/harness.py --self-test
 	tools/bench_page/check.py --self-test
 	tools/guides/check.py --self-test
+	tools/guides/check.py --no-compile
 	tools/architecture/check.py
 	tools/scale_model.py --self-test
 	tools/scale_model.py --check
@@ -246,8 +247,9 @@ lint: tools-present
 	tools/key_generators.py
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(WORKSPACE) --all-targets -- -D warnings
-	$(CARGO) clippy -p lockstep-aes -p lockstep-cli --no-default-features --locked -- -D warnings
-	$(CARGO) clippy -p lockstep-provider --locked -- -D warnings
+	$(CARGO) clippy -p lockstep-aes --no-default-features --locked -- -D warnings
+	$(CARGO) clippy -p lockstep-cli --no-default-features --locked -- -D warnings
+	$(CARGO) clippy -p lockstep-provider -p lockstep-provider-library --locked -- -D warnings
 	tools/cross_check.sh
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet --document-private-items
 

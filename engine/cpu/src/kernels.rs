@@ -120,6 +120,7 @@ kernels! { $
     Soft: "bitsliced, for any processor", lacks "", 0.8, 0.05, 0.33;
 }
 
+#[allow(clippy::single_component_path_imports, reason = "the macros get paths")]
 pub(crate) use {with_kernel, with_key};
 
 impl AnyKernel {

@@ -64,11 +64,14 @@ pub struct Row {
     run: Run,
 }
 
+/// A function that seals or opens messages.
+type RunMessages = fn(&dyn Executor, &mut [AeadMessage<'_>]) -> Result<()>;
+
 /// The functions of a mode.
 #[derive(Debug)]
 enum Run {
     /// Sealing and opening, in a mode with one AES key.
-    OneKey([fn(&dyn Executor, &mut [AeadMessage<'_>]) -> Result<()>; 2]),
+    OneKey([RunMessages; 2]),
     /// SIV, which has two AES keys.
     Siv,
 }

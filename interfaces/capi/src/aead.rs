@@ -270,7 +270,8 @@ pub(crate) unsafe fn with_statuses<T: HasStatus>(
         let array = ffi::output(messages, count, T::ARRAY)?;
         array.iter_mut().for_each(|message| *message.status() = LOCKSTEP_STATUS_PENDING);
         let mut outcomes = Vec::new();
-        let outcome = work(&array.to_vec(), &mut outcomes);
+        let copy = array.to_vec();
+        let outcome = work(&copy, &mut outcomes);
         let array = ffi::output(messages, outcomes.len(), T::ARRAY)?;
         array.iter_mut().zip(outcomes).for_each(|(message, outcome)| *message.status() = outcome as c_int);
         outcome

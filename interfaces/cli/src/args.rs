@@ -29,6 +29,7 @@ pub(crate) struct Cli {
 }
 
 #[derive(Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "a process has one value")]
 pub(crate) enum Command {
     #[command(flatten)]
     Shared(SharedCommand),

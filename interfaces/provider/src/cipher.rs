@@ -63,9 +63,7 @@ fn cipher_of(mode: Mode) -> mode::Cipher {
         Mode::Cfb8 => mode::Cipher::Cfb8,
         Mode::Cfb1 => mode::Cipher::Cfb1,
         Mode::Cbc | Mode::CbcCts => mode::Cipher::Cbc,
-        Mode::Xts | Mode::Gcm | Mode::Ccm | Mode::Ocb | Mode::GcmSiv | Mode::Siv | Mode::CbcCts => {
-            no_cipher()
-        }
+        Mode::Xts | Mode::Gcm | Mode::Ccm | Mode::Ocb | Mode::GcmSiv | Mode::Siv => no_cipher(),
         Mode::Wrap | Mode::WrapPad | Mode::WrapInv | Mode::WrapPadInv => no_cipher(),
     }
 }

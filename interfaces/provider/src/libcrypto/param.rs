@@ -59,7 +59,7 @@ impl Parameters {
     }
 }
 
-/// A list of parameters of [`name`].
+/// A list of parameters of [`name()`].
 macro_rules! list {
     ($($name:ident)*) => {
         $crate::libcrypto::param::Parameters::new(&[

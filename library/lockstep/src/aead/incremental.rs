@@ -17,14 +17,17 @@ use crate::Engine;
 ///
 /// # fn main() -> lockstep::aead::Result<()> {
 /// # let engine = Engine::new().unwrap();
-/// let key = Key::new(Aead::Gcm, &[7; 16])?;
+/// let (mut secret, mut random) = ([0; 32], [0; 12]);
+/// getrandom::fill(&mut secret).unwrap();
+/// getrandom::fill(&mut random).unwrap();
+/// let key = Key::new(Aead::Gcm, &secret)?;
 /// let (mut sealed, mut plain, mut tag) = ([0; 5], [0; 5], [0; 16]);
-/// let mut sealer = Sealer::new(&engine, &key, &[1; 12], None)?;
+/// let mut sealer = Sealer::new(&engine, &key, &random, None)?;
 /// sealer.aad(b"header")?;
 /// sealer.update(b"he", &mut sealed[..2])?;
 /// sealer.update(b"llo", &mut sealed[2..])?;
 /// sealer.finish(&mut tag)?;
-/// let mut opener = Opener::new(&engine, &key, &[1; 12], None)?;
+/// let mut opener = Opener::new(&engine, &key, &random, None)?;
 /// opener.aad(b"header")?;
 /// opener.update(&sealed, &mut plain)?;
 /// opener.finish(&tag)?;

@@ -11,15 +11,19 @@
 //!
 //! # fn main() -> lockstep::aead::Result<()> {
 //! # let engine = Engine::new().unwrap();
-//! let key = Key::new(Aead::GcmSiv, &[7; 32])?;
-//! let sealed = key.seal(&engine, &[1; 12], &[b"header"], b"hello")?;
+//! let (mut secret, mut random) = ([0; 32], [0; 12]);
+//! getrandom::fill(&mut secret).unwrap();
+//! let key = Key::new(Aead::GcmSiv, &secret)?;
+//! getrandom::fill(&mut random).unwrap();
+//! let sealed = key.seal(&engine, &random, &[b"header"], b"hello")?;
 //! assert_eq!(sealed.len(), 5 + 16);
-//! assert_eq!(key.open(&engine, &[1; 12], &[b"header"], &sealed)?, b"hello");
+//! assert_eq!(key.open(&engine, &random, &[b"header"], &sealed)?, b"hello");
 //!
 //! // In place, with the tag in separate memory.
 //! let (mut data, mut tag) = (*b"hello", [0; 16]);
-//! key.seal_in_place(&engine, &[2; 12], &[], &mut data, &mut tag)?;
-//! key.open_in_place(&engine, &[2; 12], &[], &mut data, &tag)?;
+//! getrandom::fill(&mut random).unwrap();
+//! key.seal_in_place(&engine, &random, &[], &mut data, &mut tag)?;
+//! key.open_in_place(&engine, &random, &[], &mut data, &tag)?;
 //! assert_eq!(&data, b"hello");
 //! # Ok(())
 //! # }
@@ -33,12 +37,16 @@
 //!
 //! # fn main() -> lockstep::aead::Result<()> {
 //! # let engine = Engine::new().unwrap();
-//! let keys = [Key::new(Aead::Gcm, &[1; 16])?, Key::new(Aead::Gcm, &[2; 16])?];
+//! let mut secrets = [[0; 16]; 2];
+//! getrandom::fill(secrets.as_flattened_mut()).unwrap();
+//! let keys = [Key::new(Aead::Gcm, &secrets[0])?, Key::new(Aead::Gcm, &secrets[1])?];
+//! // The first message of each key.
+//! let counter = [0; 12];
 //! let mut data = [[0; 100]; 2];
 //! let mut tags = [[0; 16]; 2];
 //! let messages = keys.iter().zip(&mut data).zip(&mut tags).map(|((key, data), tag)| Message {
 //!     key,
-//!     nonce: &[3; 12],
+//!     nonce: &counter,
 //!     aad: &[],
 //!     data: Data::in_place(data),
 //!     tag: Tag::Write(tag),

@@ -58,7 +58,10 @@ pub(crate) enum OnExisting {
 /// The results of trials in several folders. All files of a folder need only one trial: if the file system does not support
 /// an operation any more, the commit fails.
 #[derive(Debug, Default)]
-pub(crate) struct Trials(Mutex<HashMap<((u64, u64), OnExisting), Outcome>>);
+pub(crate) struct Trials(Mutex<HashMap<(FolderId, OnExisting), Outcome>>);
+
+/// Device and inode number.
+type FolderId = (u64, u64);
 
 impl Trials {
     fn get(&self, destination: &Destination) -> Result<Outcome> {
