@@ -27,7 +27,7 @@ fn tag(aes: &Aes, n: Block, header: &[u8], ciphertext: &[u8]) -> Block {
     xor(xor(n, omac(aes, 2, ciphertext)), omac(aes, 1, header))
 }
 
-/// OMAC^t_K(M) = OMAC_K([t]_n || M) (section 3).
+/// `OMAC^t_K(M) = OMAC_K([t]_n || M)` (section 3).
 fn omac(aes: &Aes, t: u8, m: &[u8]) -> Block {
     cmac(aes, &[&u128::from(t).to_be_bytes(), m].concat())
 }
