@@ -24,7 +24,7 @@ pub(crate) fn span(data: HostData<'_>) -> Span<'_> {
 
 /// Runs a task on at most this number of threads. This is a call of its own for each kernel, so that the caller has a small frame.
 #[inline(never)]
-pub(crate) fn run<K: Kernel>(kernel: K, task: &mut Task<'_, '_>, threads: usize) -> Result<()> {
+pub(super) fn run<K: Kernel>(kernel: K, task: &mut Task<'_, '_>, threads: usize) -> Result<()> {
     let outcome = run_uncleared(kernel, task, threads);
     kernel.clear_registers();
     outcome
