@@ -36,7 +36,10 @@ pub(super) fn run(task: &mut Task<'_, '_>, threads: usize) -> Result<()> {
     if !fused.is_gcm() {
         return Err(operation.unsupported_by(AWS_LC));
     }
-    messages.iter().try_for_each(|message| check_host(&message.data, false))?;
+    for message in &**messages {
+        check_host(&message.data, false)?;
+        fused.check_lengths(message)?;
+    }
     if let [message] = &mut **messages {
         run_one(message.key.prepared(Context::full_tags), message);
         return Ok(());

@@ -9,12 +9,11 @@ use std::sync::Arc;
 
 use lockstep_core::backend::{Backend, Completion, Cost, Device, DeviceId, Discovery, KernelId, KernelInfo};
 use lockstep_core::stack;
-use lockstep_core::work::{Operation, Pass, Work};
+use lockstep_core::work::{Operation, Pass, Task, Work};
 use lockstep_core::{KeySize, Result};
 
 pub use crate::host::CPU;
 use crate::kernels::{self, AnyKernel, with_kernel};
-pub(crate) use passes::run;
 
 /// The name of the kernel that is not in the list of kernels: AWS-LC supplies only GCM of whole messages.
 pub(crate) const AWS_LC: &str = "cpu/aws-lc";
@@ -127,17 +126,26 @@ impl Device for Cpu {
             let name = self.infos.get(usize::from(kernel.0)).map_or("this processor", |info| info.name);
             return Err(work.task.operation().unsupported_by(name));
         };
-        let operation = work.task.operation();
         // The task is passed by reference, because a copy that follows the stores of its fields has to wait for them.
         let (task, threads) = (&mut work.task, self.threads);
-        let outcome = match runner {
-            Runner::Kernel(kernel) => with_kernel!(kernel, kernel => run(kernel, task, threads)),
+        match runner {
+            Runner::Kernel(kernel) => run(kernel, task, threads)?,
             #[cfg(feature = "aws-lc")]
-            Runner::AwsLc => aws_lc::run(task, threads),
-        };
-        wipe_stack_of(operation);
-        outcome.map(|()| Completion::Done)
+            Runner::AwsLc => {
+                let outcome = aws_lc::run(task, threads);
+                wipe_stack_of(task.operation());
+                outcome?;
+            }
+        }
+        Ok(Completion::Done)
     }
+}
+
+/// Runs a task on at most this number of threads, and wipes the stack that the kernel has used.
+pub(crate) fn run(kernel: AnyKernel, task: &mut Task<'_, '_>, threads: usize) -> Result<()> {
+    let outcome = with_kernel!(kernel, kernel => passes::run(kernel, task, threads));
+    wipe_stack_of(task.operation());
+    outcome
 }
 
 /// Overwrites the stack that a kernel has used: loops with many vectors leave the first and the last round key there. In the compiled

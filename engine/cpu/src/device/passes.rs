@@ -24,7 +24,7 @@ pub(crate) fn span(data: HostData<'_>) -> Span<'_> {
 
 /// Runs a task on at most this number of threads. This is a call of its own for each kernel, so that the caller has a small frame.
 #[inline(never)]
-pub(crate) fn run<K: Kernel>(kernel: K, task: &mut Task<'_, '_>, threads: usize) -> Result<()> {
+pub(super) fn run<K: Kernel>(kernel: K, task: &mut Task<'_, '_>, threads: usize) -> Result<()> {
     let outcome = run_uncleared(kernel, task, threads);
     kernel.clear_registers();
     outcome
@@ -59,12 +59,12 @@ pub(super) fn cost(row: Row, operation: Operation, key: KeySize) -> Option<Cost>
         Operation::Pass(pass) if !pass.takes_key(key) => None,
         Operation::Pass(pass) if pass.is_serial() => scaled(20.0, row.serial / steps(pass)),
         Operation::Pass(_) => scaled(20.0, row.parallel),
-        Operation::Fused(fused) => match fused.sealing() {
+        Operation::Fused(fused) => match fused {
+            FusedAead::GcmSeal | FusedAead::GcmOpen => scaled(100.0, row.gcm),
             // One AES step for each block, as in ECB.
-            FusedAead::OcbSeal => scaled(20.0, row.parallel),
+            FusedAead::OcbSeal | FusedAead::OcbOpen => scaled(20.0, row.parallel),
             // GCM-SIV prepares two keys for each message.
-            FusedAead::GcmSivSeal => scaled(300.0, row.gcm),
-            _ => scaled(100.0, row.gcm),
+            FusedAead::GcmSivSeal | FusedAead::GcmSivOpen => scaled(300.0, row.gcm),
         },
     }
 }

@@ -68,13 +68,14 @@ impl InlineKernel {
         self.0.name()
     }
 
-    /// Runs a task of the backend interface on the calling thread. It prepares the keys of the task, which allocates memory.
+    /// Runs a task of the backend interface on the calling thread. It prepares the keys of the task, which allocates memory. No round
+    /// key is left on the stack.
     ///
     /// # Errors
     /// [`lockstep_core::Error::Unsupported`] for tables; errors of lengths; [`lockstep_core::Error::OutOfReach`] if the data are
     /// not in host memory.
     pub fn run(self, mut task: Task<'_, '_>) -> Result<()> {
-        with_kernel!(self.0, kernel => device::run(kernel, &mut task, 1))
+        device::run(self.0, &mut task, 1)
     }
 
     /// Clears the vector registers that the kernel uses.

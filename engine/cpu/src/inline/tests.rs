@@ -8,6 +8,8 @@ mod gcm;
 mod ocb;
 #[cfg(target_arch = "x86_64")]
 mod registers;
+#[cfg(target_arch = "x86_64")]
+mod stack;
 
 const KEY_LENGTHS: [usize; 3] = [16, 24, 32];
 

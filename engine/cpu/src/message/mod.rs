@@ -24,12 +24,16 @@ pub(crate) fn run<K: Kernel>(
     messages: &mut [AeadMessage<'_>],
     threads: usize,
 ) -> Result<()> {
-    match fused.sealing() {
-        FusedAead::OcbSeal => run_all(kernel, FusedAead::OcbSeal, messages, threads, ocb::prepare, ocb::run),
-        FusedAead::GcmSivSeal => {
+    match fused {
+        FusedAead::GcmSeal | FusedAead::GcmOpen => {
+            run_all(kernel, FusedAead::GcmSeal, messages, threads, gcm::prepare, gcm::run)
+        }
+        FusedAead::OcbSeal | FusedAead::OcbOpen => {
+            run_all(kernel, FusedAead::OcbSeal, messages, threads, ocb::prepare, ocb::run)
+        }
+        FusedAead::GcmSivSeal | FusedAead::GcmSivOpen => {
             run_all(kernel, FusedAead::GcmSivSeal, messages, threads, gcm_siv::prepare, gcm_siv::run)
         }
-        _ => run_all(kernel, FusedAead::GcmSeal, messages, threads, gcm::prepare, gcm::run),
     }
 }
 

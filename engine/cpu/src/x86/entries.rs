@@ -176,6 +176,10 @@ macro_rules! keys {
 
         entries! { $features,
             fn hash_key(h: &Block) -> Hash { ghash::hash_key::<V>(h) }
+            fn hash_key_into(h: &Block, place: &mut Hash) -> bool {
+                ghash::hash_key_into::<V>(h, place);
+                true
+            }
             fn hash_keys_into(h: &[Block], places: &mut [Hash]) -> () {
                 for (h, place) in h.iter().zip(places) {
                     ghash::hash_key_into::<V>(h, place);

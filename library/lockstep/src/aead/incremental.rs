@@ -43,7 +43,7 @@ pub type Sealer = Pieces<true>;
 /// if `finish` fails: an attacker may have chosen it.
 pub type Opener = Pieces<false>;
 
-/// A message in pieces: [`Sealer`](crate::aead::Sealer) or [`Opener`].
+/// A message in pieces: [`Sealer`] or [`Opener`].
 pub struct Pieces<const SEALS: bool>(AeadStream<Aead>);
 
 impl<const SEALS: bool> Pieces<SEALS> {

@@ -8,10 +8,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
 
-use lockstep::aead;
+use lockstep::aead::{self, Caller, CallingThread, Error};
 use lockstep::hazmat::Key;
 use lockstep::hazmat::inline::InlineKernel;
-use lockstep::hazmat::mode::{Aead, AeadKey, Cipher, CipherKey, hctr2::Hctr2Key};
+use lockstep::hazmat::mode::{Aead, AeadKey, Cipher, CipherKey, Executor, hctr2::Hctr2Key};
 use lockstep::hazmat::work::{Status, Tag};
 use lockstep::hazmat::{data::Data, mode::aead::Message};
 use lockstep::{DecryptReader, EncryptWriter, Engine, FileKey, Options, Reader, keyfile};
@@ -22,41 +22,43 @@ const FOLDER: &str = "LOCKSTEP_TEST_RESIDUE";
 
 type Step = (&'static str, fn(&Engine, &[u8]));
 
-const STEPS: [Step; 11] = [
-    ("GCM", |engine, key| one_mode(engine, Aead::Gcm, 12, key)),
-    ("GCM-SIV", |engine, key| one_mode(engine, Aead::GcmSiv, 12, key)),
-    ("OCB", |engine, key| one_mode(engine, Aead::Ocb, 12, key)),
-    ("SIV", |engine, key| one_mode(engine, Aead::Siv, 0, key)),
-    ("CCM", |engine, key| one_mode(engine, Aead::Ccm, 12, key)),
-    ("XAES", |engine, key| one_mode(engine, Aead::Xaes, 24, key)),
-    ("EAX", |engine, key| one_mode(engine, Aead::Eax, 16, key)),
+const STEPS: [Step; 19] = [
+    ("GCM", |engine, key| by_planner(engine, Aead::Gcm, 12, key)),
+    ("GCM-SIV", |engine, key| by_planner(engine, Aead::GcmSiv, 12, key)),
+    ("OCB", |engine, key| by_planner(engine, Aead::Ocb, 12, key)),
+    ("SIV", |engine, key| by_planner(engine, Aead::Siv, 0, key)),
+    ("CCM", |engine, key| by_planner(engine, Aead::Ccm, 12, key)),
+    ("XAES", |engine, key| by_planner(engine, Aead::Xaes, 24, key)),
+    ("EAX", |engine, key| by_planner(engine, Aead::Eax, 16, key)),
+    ("inline GCM", |_, key| inline(Aead::Gcm, 12, key)),
+    ("inline GCM-SIV", |_, key| inline(Aead::GcmSiv, 12, key)),
+    ("inline OCB", |_, key| inline(Aead::Ocb, 12, key)),
+    ("inline SIV", |_, key| inline(Aead::Siv, 0, key)),
+    ("inline CCM", |_, key| inline(Aead::Ccm, 12, key)),
+    ("inline XAES", |_, key| inline(Aead::Xaes, 24, key)),
+    ("inline EAX", |_, key| inline(Aead::Eax, 16, key)),
+    ("small GCM", small_gcm),
     ("raw keys", raw_keys),
     ("messages", messages),
     ("streams", streams),
     ("files", files),
 ];
 
-/// Messages and batches without the planner, as far as possible.
-struct OnCallingThread(Engine);
+fn by_planner(engine: &Engine, mode: Aead, nonce: usize, key: &[u8]) {
+    one_mode(engine.planner(), &[40, 300_000], mode, nonce, key);
+}
 
-impl aead::Caller for OnCallingThread {
-    fn inline_kernel(&self) -> Option<InlineKernel> {
-        Some(InlineKernel::best())
-    }
-
-    fn batch_limit(&self) -> usize {
-        usize::MAX
-    }
-
-    fn engine(&self) -> lockstep::aead::Result<Engine> {
-        Ok(self.0.clone())
+/// Messages on the calling thread, with each kernel.
+fn inline(mode: Aead, nonce: usize, key: &[u8]) {
+    for kernel in InlineKernel::all() {
+        one_mode(&CallingThread(kernel), &[40, 5_000], mode, nonce, key);
     }
 }
 
-fn one_mode(engine: &Engine, mode: Aead, nonce: usize, key: &[u8]) {
+fn one_mode(executor: &dyn Executor, lengths: &[usize], mode: Aead, nonce: usize, key: &[u8]) {
     let key = AeadKey::new(mode, key).unwrap();
     let copy = key.clone();
-    for len in [40, 300_000] {
+    for &len in lengths {
         let (nonce, mut data, mut tag) = (vec![1; nonce], vec![5; len], [0; 16]);
         let mut sealed = [Message {
             key: &key,
@@ -66,7 +68,7 @@ fn one_mode(engine: &Engine, mode: Aead, nonce: usize, key: &[u8]) {
             tag: Tag::Write(&mut tag),
             status: Status::Pending,
         }];
-        mode.seal(engine.planner(), &mut sealed).unwrap();
+        mode.seal(executor, &mut sealed).unwrap();
         let mut opened = [Message {
             key: &copy,
             nonce: &nonce,
@@ -75,20 +77,39 @@ fn one_mode(engine: &Engine, mode: Aead, nonce: usize, key: &[u8]) {
             tag: Tag::Expect(&tag),
             status: Status::Pending,
         }];
-        mode.open(engine.planner(), &mut opened).unwrap();
+        mode.open(executor, &mut opened).unwrap();
     }
-    let key = aead::Key::from(key);
-    let caller = OnCallingThread(engine.clone());
-    let nonce = vec![1; nonce];
-    for len in [40, 5_000, 300_000] {
-        let (mut data, mut tag) = (vec![5; len], [0; 16]);
-        key.seal_in_place(&caller, &nonce, &[b"aad"], &mut data, &mut tag).unwrap();
-        key.clone().open_in_place(&caller, &nonce, &[b"aad"], &mut data, &tag).unwrap();
+}
+
+/// A caller whose messages and batches all run without the planner.
+struct Inline(InlineKernel, Engine);
+
+impl Caller for Inline {
+    fn inline_kernel(&self) -> Option<InlineKernel> {
+        Some(self.0)
     }
-    let (mut data, mut tag) = ([5; 500], [0; 16]);
-    let (data, tag) = (Data::in_place(&mut data), Tag::Write(&mut tag));
-    let message = Message { key: &key, nonce: &nonce, aad: &[], data, tag, status: Status::Pending };
-    aead::seal(&caller, &mut [message]).unwrap();
+
+    fn batch_limit(&self) -> usize {
+        usize::MAX
+    }
+
+    fn engine(&self) -> Result<Engine, Error> {
+        Ok(self.1.clone())
+    }
+}
+
+fn small_gcm(engine: &Engine, key: &[u8]) {
+    for kernel in InlineKernel::all() {
+        let (key, caller) = (aead::Key::new(Aead::Gcm, key).unwrap(), Inline(kernel, engine.clone()));
+        for len in [40, 5_000] {
+            let sealed = key.seal(&caller, &[1; 12], &[b"aad"], &vec![5; len]).unwrap();
+            key.open(&caller, &[1; 12], &[b"aad"], &sealed).unwrap();
+        }
+        let (mut data, mut tag) = ([5; 500], [0; 16]);
+        let (data, tag) = (Data::in_place(&mut data), Tag::Write(&mut tag));
+        let message = Message { key: &key, nonce: &[2; 12], aad: &[], data, tag, status: Status::Pending };
+        aead::seal(&caller, &mut [message]).unwrap();
+    }
 }
 
 fn raw_keys(engine: &Engine, key: &[u8]) {
