@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
 
-use lockstep::aead::{self, Caller, CallingThread, Error};
+use lockstep::aead::{self, Caller, CallingThread};
 use lockstep::hazmat::Key;
 use lockstep::hazmat::inline::InlineKernel;
 use lockstep::hazmat::mode::{Aead, AeadKey, Cipher, CipherKey, Executor, hctr2::Hctr2Key};
@@ -22,7 +22,7 @@ const FOLDER: &str = "LOCKSTEP_TEST_RESIDUE";
 
 type Step = (&'static str, fn(&Engine, &[u8]));
 
-const STEPS: [Step; 19] = [
+const STEPS: [Step; 20] = [
     ("GCM", |engine, key| by_planner(engine, Aead::Gcm, 12, key)),
     ("GCM-SIV", |engine, key| by_planner(engine, Aead::GcmSiv, 12, key)),
     ("OCB", |engine, key| by_planner(engine, Aead::Ocb, 12, key)),
@@ -30,29 +30,63 @@ const STEPS: [Step; 19] = [
     ("CCM", |engine, key| by_planner(engine, Aead::Ccm, 12, key)),
     ("XAES", |engine, key| by_planner(engine, Aead::Xaes, 24, key)),
     ("EAX", |engine, key| by_planner(engine, Aead::Eax, 16, key)),
-    ("inline GCM", |_, key| inline(Aead::Gcm, 12, key)),
-    ("inline GCM-SIV", |_, key| inline(Aead::GcmSiv, 12, key)),
-    ("inline OCB", |_, key| inline(Aead::Ocb, 12, key)),
-    ("inline SIV", |_, key| inline(Aead::Siv, 0, key)),
-    ("inline CCM", |_, key| inline(Aead::Ccm, 12, key)),
-    ("inline XAES", |_, key| inline(Aead::Xaes, 24, key)),
-    ("inline EAX", |_, key| inline(Aead::Eax, 16, key)),
-    ("small GCM", small_gcm),
+    ("GCM on the calling thread", |engine, key| on_calling_thread(engine, Aead::Gcm, 12, key)),
+    ("GCM-SIV on the calling thread", |engine, key| on_calling_thread(engine, Aead::GcmSiv, 12, key)),
+    ("OCB on the calling thread", |engine, key| on_calling_thread(engine, Aead::Ocb, 12, key)),
+    ("SIV on the calling thread", |engine, key| on_calling_thread(engine, Aead::Siv, 0, key)),
+    ("CCM on the calling thread", |engine, key| on_calling_thread(engine, Aead::Ccm, 12, key)),
+    ("XAES on the calling thread", |engine, key| on_calling_thread(engine, Aead::Xaes, 24, key)),
+    ("EAX on the calling thread", |engine, key| on_calling_thread(engine, Aead::Eax, 16, key)),
+    // With one part of associated data, GCM on the calling thread uses a context instead of tasks.
+    ("tasks of GCM", |_, key| {
+        one_mode(&CallingThread(InlineKernel::best()), &[40, 5_000], Aead::Gcm, 12, key)
+    }),
+    ("a batch", batch),
     ("raw keys", raw_keys),
     ("messages", messages),
     ("streams", streams),
     ("files", files),
 ];
 
+/// Messages and batches without the planner, as far as possible.
+struct OnCallingThread(Engine);
+
+impl Caller for OnCallingThread {
+    fn inline_kernel(&self) -> Option<InlineKernel> {
+        Some(InlineKernel::best())
+    }
+
+    fn batch_limit(&self) -> usize {
+        usize::MAX
+    }
+
+    fn engine(&self) -> aead::Result<Engine> {
+        Ok(self.0.clone())
+    }
+}
+
 fn by_planner(engine: &Engine, mode: Aead, nonce: usize, key: &[u8]) {
     one_mode(engine.planner(), &[40, 300_000], mode, nonce, key);
 }
 
-/// Messages on the calling thread, with each kernel.
-fn inline(mode: Aead, nonce: usize, key: &[u8]) {
-    for kernel in InlineKernel::all() {
-        one_mode(&CallingThread(kernel), &[40, 5_000], mode, nonce, key);
+/// Short messages come last, because the planner would wipe what they leave.
+fn on_calling_thread(engine: &Engine, mode: Aead, nonce: usize, key: &[u8]) {
+    let caller = OnCallingThread(engine.clone());
+    let aead_key = aead::Key::new(mode, key).unwrap();
+    let iv = vec![1; nonce];
+    for len in [300_000, 40, 5_000] {
+        let (mut data, mut tag) = (vec![5; len], [0; 16]);
+        aead_key.seal_in_place(&caller, &iv, &[b"aad"], &mut data, &mut tag).unwrap();
+        aead_key.clone().open_in_place(&caller, &iv, &[b"aad"], &mut data, &tag).unwrap();
     }
+}
+
+fn batch(engine: &Engine, key: &[u8]) {
+    let key = AeadKey::new(Aead::Gcm, key).unwrap();
+    let (mut data, mut tag) = ([5; 500], [0; 16]);
+    let (data, tag) = (Data::in_place(&mut data), Tag::Write(&mut tag));
+    let message = Message { key: &key, nonce: &[1; 12], aad: &[], data, tag, status: Status::Pending };
+    aead::seal(&OnCallingThread(engine.clone()), &mut [message]).unwrap();
 }
 
 fn one_mode(executor: &dyn Executor, lengths: &[usize], mode: Aead, nonce: usize, key: &[u8]) {
@@ -78,37 +112,6 @@ fn one_mode(executor: &dyn Executor, lengths: &[usize], mode: Aead, nonce: usize
             status: Status::Pending,
         }];
         mode.open(executor, &mut opened).unwrap();
-    }
-}
-
-/// A caller whose messages and batches all run without the planner.
-struct Inline(InlineKernel, Engine);
-
-impl Caller for Inline {
-    fn inline_kernel(&self) -> Option<InlineKernel> {
-        Some(self.0)
-    }
-
-    fn batch_limit(&self) -> usize {
-        usize::MAX
-    }
-
-    fn engine(&self) -> Result<Engine, Error> {
-        Ok(self.1.clone())
-    }
-}
-
-fn small_gcm(engine: &Engine, key: &[u8]) {
-    for kernel in InlineKernel::all() {
-        let (key, caller) = (aead::Key::new(Aead::Gcm, key).unwrap(), Inline(kernel, engine.clone()));
-        for len in [40, 5_000] {
-            let sealed = key.seal(&caller, &[1; 12], &[b"aad"], &vec![5; len]).unwrap();
-            key.open(&caller, &[1; 12], &[b"aad"], &sealed).unwrap();
-        }
-        let (mut data, mut tag) = ([5; 500], [0; 16]);
-        let (data, tag) = (Data::in_place(&mut data), Tag::Write(&mut tag));
-        let message = Message { key: &key, nonce: &[2; 12], aad: &[], data, tag, status: Status::Pending };
-        aead::seal(&caller, &mut [message]).unwrap();
     }
 }
 
