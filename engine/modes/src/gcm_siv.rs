@@ -22,7 +22,7 @@ pub use lockstep_core::gcm::MAX_GCM_SIV as MAX_DATA;
 /// 12 bytes, and tags have 16 bytes.
 ///
 /// # Errors
-/// [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`] before anything is done; [`Error::NotSealed`]; errors of
+/// [`Error::TagLength`](lockstep_core::Error::TagLength), [`Error::IvLength`](lockstep_core::Error::IvLength), [`Error::TooLong`](lockstep_core::Error::TooLong) before anything is done; [`Error::NotSealed`](lockstep_core::Error::NotSealed); errors of
 /// devices.
 ///
 #[doc = include_str!("after_error.md")]
@@ -44,7 +44,7 @@ pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
 /// other outputs are valid. The field `status` of each message has its result.
 ///
 /// # Errors
-/// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise the errors of [`seal`].
+/// [`Error::AuthenticationFailed`](lockstep_core::Error::AuthenticationFailed) if any tag was wrong; otherwise the errors of [`seal`].
 ///
 #[doc = include_str!("after_error.md")]
 pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {

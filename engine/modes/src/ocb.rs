@@ -18,7 +18,7 @@ use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment};
 /// part of the input: a tag is not the beginning of a longer tag.
 ///
 /// # Errors
-/// [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`] before anything is done; [`Error::NotSealed`]; errors of
+/// [`Error::TagLength`](lockstep_core::Error::TagLength), [`Error::IvLength`](lockstep_core::Error::IvLength), [`Error::TooLong`](lockstep_core::Error::TooLong) before anything is done; [`Error::NotSealed`](lockstep_core::Error::NotSealed); errors of
 /// devices.
 ///
 #[doc = include_str!("after_error.md")]
@@ -30,7 +30,7 @@ pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result
 /// other outputs are valid. The field `status` of each message has its result.
 ///
 /// # Errors
-/// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise the errors of [`seal`].
+/// [`Error::AuthenticationFailed`](lockstep_core::Error::AuthenticationFailed) if any tag was wrong; otherwise the errors of [`seal`].
 ///
 #[doc = include_str!("after_error.md")]
 pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
