@@ -193,8 +193,8 @@ fn run_fused(run: Run<'_>, fused: FusedAead, size: KeySize) -> Result<u64> {
     let mut data = lengths(Operation::Fused(fused)).map(|len| bytes(10 + len as u8, len));
     let mut tags = [[0; 16]; 3];
     if fused.opens() {
-        // The kernel makes the ciphertexts and the tags, of which the digest is known. The tag of the last message is wrong, which
-        // must be detected.
+        // The kernel makes the ciphertexts and the tags, whose digest is known. The tag of the last message is then changed, and the
+        // kernel must detect this.
         submit_fused(run, fused.sealing(), &keys, &aad, &mut data, &mut tags)?;
         tags[2][15] ^= 1;
     }

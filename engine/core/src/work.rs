@@ -174,8 +174,8 @@ impl FusedAead {
         matches!(self, FusedAead::GcmSeal | FusedAead::GcmOpen)
     }
 
-    /// Checks the lengths of nonce, tag, data and associated data. Whoever processes a message without a mode, such as a device,
-    /// calls this function first.
+    /// Checks the lengths of nonce, tag, data and associated data. A device that gets a message without a
+    /// mode calls this function first.
     ///
     /// # Errors
     /// [`Error::IvLength`], [`Error::TagLength`], [`Error::TooLong`].

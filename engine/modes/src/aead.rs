@@ -59,7 +59,7 @@ pub struct Row {
     pub max_data: u64,
     /// The fused AEADs that a device may have for the mode: sealing and opening.
     fused: Option<[FusedAead; 2]>,
-    /// The passes of which the mode is composed, and those of opening if they differ.
+    /// The passes that compose the mode: for sealing and for opening.
     passes: [&'static [Pass]; 2],
     run: Run,
 }

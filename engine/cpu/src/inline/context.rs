@@ -79,8 +79,8 @@ impl<K: Kernel> Keys<K> {
     fn zeroed(_kernel: K) -> Option<Option<Shared<Keys<K>>>> {
         const { assert!(SOME_POWERS == 0) };
         match K::IN_PLACE {
-            // SAFETY: IN_PLACE states that zeros are a schedule, a hash key, and the kernel, of which a token exists. SOME_POWERS is
-            // zero.
+            // SAFETY: IN_PLACE states that zeros are a valid schedule and a valid hash key. The token of the kernel has no bytes, and
+            // the caller has one. SOME_POWERS is zero.
             Some(_) => Some(Some(unsafe { Shared::try_zeroed() }?)),
             None => Some(None),
         }

@@ -15,7 +15,7 @@ const DEPTH: usize = 12 << 10;
 
 /// Copies bytes by an instruction, because the compiler does not allow reads of padding and of the stack below a function.
 fn copy(from: *const u8, to: &mut [u8]) {
-    // SAFETY: the caller passes an address of so many mapped bytes. The direction flag is clear at function boundaries.
+    // SAFETY: the callers pass `to.len()` mapped bytes. The direction flag is clear at function boundaries.
     unsafe {
         asm!(
             "rep movsb",
