@@ -10,13 +10,14 @@ const FOLDER: &str = "LOCKSTEP_CUDA_KERNELS";
 /// Writes kernels.rs to OUT_DIR; `sources` are paths below the folder kernels.
 pub(crate) fn embed(sources: &[std::path::PathBuf]) {
     println!("cargo::rerun-if-env-changed={FOLDER}");
-    let here = env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
     let mut text = String::from("pub(crate) static SOURCES: &[(&str, &str)] = &[\n");
     let mut modules = Vec::new();
     for path in sources {
         let name = path.strip_prefix("kernels").expect("below kernels").display().to_string();
-        let full = Path::new(&here).join(path);
-        let _ = writeln!(text, "    ({name:?}, include_str!({full:?})),");
+        // The compiler resolves the folder, so that a checkout can be moved together with its target folder.
+        let below = format!("/kernels/{name}");
+        let _ =
+            writeln!(text, "    ({name:?}, include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), {below:?}))),");
         if path.extension().is_some_and(|ending| ending == "cu") {
             modules.push(path.file_stem().expect("a file").to_string_lossy().into_owned());
         }
