@@ -27,17 +27,18 @@ class Family:
     """The shape of a launch: see src/kernel.rs. `marginal`: a thread block processes one tile after the other, and only the
     instructions that a further tile adds are counted, without those that run once."""
 
-    def __init__(self, tile, threads, shared=0, marginal=False, option=0, default=False, table=False, block_tiles=1):
+    def __init__(self, tile, threads, shared=0, marginal=False, option=0, default=False, table=False, block_tiles=1, any_size=False):
         self.tile, self.threads, self.shared, self.marginal, self.option = tile, threads, shared, marginal, option
         self.block_tiles = block_tiles  # bytes that a thread block processes at once
+        self.any_size = any_size  # one entry point of a pass is for all key sizes, and the option is the number of rounds
         self.default = default  # constant time and without spills, or the check fails
         self.table = table  # has lookups by secrets, which the taint analysis must find
 
 
 # The papers' kernels, with 64 threads in a block. The number of threads determines the tile.
 FAMILIES = {
-    "bitslice": Family(16384, 32, default=True),
-    "bitslice_lane": Family(512, 32, default=True, block_tiles=32),
+    "bitslice": Family(16384, 32, default=True, any_size=True),
+    "bitslice_lane": Family(512, 32, default=True, block_tiles=32, any_size=True),
     # One of 16 warps is run: they share only the tables.
     "table": Family(8192, 32, 128 * 1024, marginal=True, table=True),
     "table_small": Family(8192, 32, 32 * 1024, marginal=True, table=True),
@@ -63,8 +64,8 @@ STRUCTURES = {"segments": (SEGMENT_BYTES, [(0, 16)], [(48, 80)]), "extras": (64,
 LAUNCH = {0: "segments", 8: "public", 16: "secret", 24: "secret"}
 PARAMETERS = [
     (re.compile(r"\w+_expand_\d+$"), {0: "secret", 8: "secret"}),
-    (re.compile(r"\w+_ocb_(encrypt|decrypt)_\d+$"), LAUNCH | {48: "secret"}),
-    (PASS, LAUNCH),
+    (re.compile(r"\w+_ocb_(encrypt|decrypt)(_\d+)?$"), LAUNCH | {48: "secret"}),
+    (re.compile(rf"\w+?_({PASSES})(_\d+)?$"), LAUNCH),
     (re.compile(r"edges$|chain_(keys|encrypt|decrypt)$"), LAUNCH),
     (re.compile(r"set_states$"), {0: "segments", 8: "public"}),
     (re.compile(r"table_segments$"), {o: "public" for o in (0, 8, 16, 72, 80, 96)} | {64: "segments", 88: "segments"}),
@@ -84,7 +85,7 @@ PARAMETERS = [
     (re.compile(r"gather$"), {0: "addresses", 8: "public", 16: "public", 24: "secret"}),
 ]
 # In these kernels Segment.state and Segment.next are IVs, counters and ciphertext. In other kernels they are an encrypted tweak or a hash.
-PUBLIC_REGISTERS = re.compile(r"\w+_(ecb_encrypt|ecb_decrypt|ctr|ctr32|ctr_little32|cbc_decrypt|cfb_decrypt)_\d+$|edges$|set_states$|table_")
+PUBLIC_REGISTERS = re.compile(r"\w+_(ecb_encrypt|ecb_decrypt|ctr|ctr32|ctr_little32|cbc_decrypt|cfb_decrypt)(_\d+)?$|edges$|set_states$|table_")
 # Kernels whose shared memory is an array with a structure of this many bytes for each thread. The structures contain pointers too.
 SHARED_STRUCTURES = {"chain_encrypt": 40, "chain_decrypt": 40}
 
@@ -116,6 +117,18 @@ def family_of(name):
     raise Problem(f"{name}: inputs.py does not say how it is launched")
 
 
+def labels_of(function):
+    """The names under which the report lists a function: one for each key size."""
+    match = PASS.match(function + "_128")
+    is_any_size = match and match["family"] in FAMILIES and FAMILIES[match["family"]].any_size
+    return [f"{function}_{bits}" for bits in (128, 192, 256)] if is_any_size else [function]
+
+
+def function_of(label, functions):
+    """The function that is listed under this name."""
+    return label if label in functions else label.rsplit("_", 1)[0]
+
+
 class Measured:
     """Counts for `units` (bytes, or keys). `seen`: the offsets in a Segment from which each instruction loaded. `moved`: bytes read and written
     for each byte of data."""
@@ -125,6 +138,7 @@ class Measured:
 
 
 def program_of(name, functions, image):
+    name = function_of(name, functions)
     program = Program(functions[name], image.banks(name))
     program.parameters, _ = image.parameters(name)
     program.static_shared = image.static_shared(name)
@@ -198,7 +212,8 @@ def run_pass(name, program, image, match, family, tiles, only_block=None):
     edges = [before] + [data[family.tile * i - 16 : family.tile * i] for i in range(1, tiles)]
     memory[SCRATCH] = bytearray(b"".join(edges))
     places = [number << REGION for number in (SEGMENTS, FIRST_TILE, SCHEDULES, SCRATCH)]
-    parameters = struct.pack("<QQQQQII", *places, tiles, len(units), family.option)
+    option = bits // 32 + 6 if family.any_size else family.option
+    parameters = struct.pack("<QQQQQII", *places, tiles, len(units), option)
     if what.startswith("ocb"):
         memory[MASKS] = bytearray(b"".join(aes.ocb_masks(key)))
         parameters += struct.pack("<Q", MASKS << REGION)

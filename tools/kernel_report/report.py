@@ -96,11 +96,12 @@ def entry_points(compiled, arch, keep, say, problems):
     resources, image = toolkit.resources(compiled.resources), Image(compiled.cubin)
     result, functions = {}, functions_of(compiled, image)
     text = [i.text for code in functions.values() for i in code]
-    for name in functions:
-        if name not in resources:
-            raise Problem(f"{name} is no entry point: kernels are to be inlined as a whole")
-        code = text if name in inputs.SERIAL else [i.text for i in functions[name]]
-        stamp = hashlib.sha256(pickle.dumps([name, arch, code, image.banks(name), bytes(image.variables), own_source()]))
+    for function in functions:
+        if function not in resources:
+            raise Problem(f"{function} is no entry point: kernels are to be inlined as a whole")
+    for function, name in ((function, label) for function in functions for label in inputs.labels_of(function)):
+        code = text if name in inputs.SERIAL else [i.text for i in functions[function]]
+        stamp = hashlib.sha256(pickle.dumps([name, arch, code, image.banks(function), bytes(image.variables), own_source()]))
         place = os.path.join(keep, f"{name}.entry-{arch}-{stamp.hexdigest()[:20]}.json")
         if not os.path.exists(place):
             say(f"  {name}")
@@ -115,7 +116,7 @@ def entry_points(compiled, arch, keep, say, problems):
                 json.dump(facts, file)
             os.rename(place + ".part", place)
         with open(place, encoding="utf-8") as file:
-            result[name] = {**resources[name], **json.load(file)}
+            result[name] = {**resources[function], **json.load(file)}
     return result
 
 
@@ -139,12 +140,13 @@ def own_source():
 
 def examined(name, functions, image, arch):
     """The facts of one entry point, from its execution and its analysis."""
-    code = functions[name]
+    function = inputs.function_of(name, functions)
+    code = functions[function]
     facts = {"instructions": len(code), "local": sum(one.op in ("LDL", "STL") for one in code)}
     facts["generic"] = sum(one.op in ("LD", "ST") for one in code)
     if arch != ARCH:
         return facts  # analysis and interpreter support one instruction set
-    findings, analysis = taint.analyse(name, code, image)
+    findings, analysis = taint.analyse(function, code, image)
     facts["by_secret"] = {what: len(where) for what, where in findings.items()}
     measured = inputs.measure(name, functions, image)
     if measured is None:

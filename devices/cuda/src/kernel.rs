@@ -54,27 +54,47 @@ impl Part {
     }
 }
 
-/// Names of functions, by [`Part`] and key size.
-type Names = [[&'static str; 3]; 11];
+/// Entry points, by [`Part`] and key size.
+type Entries = [[Entry; 3]; 11];
 
-macro_rules! names {
-    ($family:literal) => {
+/// The entry points of a module that has one for each part and key size.
+macro_rules! entries {
+    ($module:literal, $family:literal) => {
+        entries!(by_size, $module, $family)
+    };
+    // The row of each part is made by the macro `$row`.
+    ($row:ident, $module:literal, $family:literal) => {
         &[
-            names!($family, "_ecb_encrypt_"),
-            names!($family, "_ecb_decrypt_"),
-            names!($family, "_ctr_"),
-            names!($family, "_ctr32_"),
-            names!($family, "_ctr_little32_"),
-            names!($family, "_cbc_decrypt_"),
-            names!($family, "_cfb_decrypt_"),
-            names!($family, "_xts_encrypt_"),
-            names!($family, "_xts_decrypt_"),
-            names!($family, "_ocb_encrypt_"),
-            names!($family, "_ocb_decrypt_"),
+            $row!($module, $family, "_ecb_encrypt"),
+            $row!($module, $family, "_ecb_decrypt"),
+            $row!($module, $family, "_ctr"),
+            $row!($module, $family, "_ctr32"),
+            $row!($module, $family, "_ctr_little32"),
+            $row!($module, $family, "_cbc_decrypt"),
+            $row!($module, $family, "_cfb_decrypt"),
+            $row!($module, $family, "_xts_encrypt"),
+            $row!($module, $family, "_xts_decrypt"),
+            $row!($module, $family, "_ocb_encrypt"),
+            $row!($module, $family, "_ocb_decrypt"),
         ]
     };
-    ($family:literal, $part:literal) => {
-        [concat!($family, $part, "128"), concat!($family, $part, "192"), concat!($family, $part, "256")]
+}
+
+/// A function for each key size.
+macro_rules! by_size {
+    ($module:literal, $family:literal, $part:literal) => {
+        [
+            Entry { module: $module, name: concat!($family, $part, "_128") },
+            Entry { module: $module, name: concat!($family, $part, "_192") },
+            Entry { module: $module, name: concat!($family, $part, "_256") },
+        ]
+    };
+}
+
+/// One function for all key sizes, and a module for each part.
+macro_rules! by_part {
+    ($module:literal, $family:literal, $part:literal) => {
+        [Entry { module: concat!($module, $part), name: concat!($family, $part) }; 3]
     };
 }
 
@@ -89,8 +109,7 @@ pub(crate) struct Family {
     /// True if the family has kernels for the whole blocks of OCB3.
     has_ocb: bool,
     /// Key expansion for both directions, by key size.
-    expand: [&'static str; 3],
-    expand_module: &'static str,
+    expand: [Entry; 3],
     /// The tilings of the work (see [`Tiling`]), the best one first. The last tiling runs on every GPU.
     tilings: fn(&LaunchOptions) -> Tilings,
     /// GB/s on an H100, for the planner. This is an estimate: no rate of a GPU has been measured. For the kernels with tables and
@@ -134,9 +153,7 @@ pub enum Products {
 /// the part of a segment that a group of threads processes at once.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tiling {
-    /// The source file.
-    module: &'static str,
-    names: &'static Names,
+    entries: &'static Entries,
     /// Bytes of a tile.
     pub(crate) tile: usize,
     /// Threads of a group.
@@ -150,8 +167,15 @@ pub(crate) struct Tiling {
     /// True if the tiling is for short segments. In a tiling with larger tiles, short segments leave most of a tile
     /// empty.
     narrow: bool,
-    /// `Launch::option`.
-    pub(crate) option: u32,
+    option: KernelOption,
+}
+
+/// `Launch::option`.
+#[derive(Debug, Clone, Copy)]
+enum KernelOption {
+    Number(u32),
+    /// The number of rounds of the key size.
+    Rounds,
 }
 
 /// The limit of thread blocks of a launch.
@@ -204,8 +228,7 @@ pub(crate) static FAMILIES: [Family; 7] = [
         constant_time: true,
         passes: BITSLICE_PASSES,
         has_ocb: true,
-        expand: names!("bitslice", "_expand_"),
-        expand_module: "bitslice",
+        expand: by_size!("bitslice_expand", "bitslice", "_expand"),
         tilings: |options| [Some(BITSLICE), (!options.always_wide).then_some(BITSLICE_LANE)],
         gb_per_s: 350.0,
     },
@@ -215,28 +238,27 @@ pub(crate) static FAMILIES: [Family; 7] = [
         constant_time: false,
         passes: TABLE_PASSES,
         has_ocb: false,
-        expand: names!("table", "_expand_"),
-        expand_module: "expand",
+        expand: by_size!("expand", "table", "_expand"),
         tilings: |_| [Some(TABLE), Some(TABLE_SMALL)],
         gb_per_s: 400.0,
     },
     Family {
-        tilings: |options| paper("cuda_ctr", names!("fine_shared"), 4, 8, TBOXES, options),
+        tilings: |options| paper(entries!("cuda_ctr", "fine_shared"), 4, 8, TBOXES, options),
         ..of_a_paper("cuda/fine-shared", "T-tables in shared memory, four threads a block (GeForce 8, 2008)")
     },
     Family {
-        tilings: |options| paper("cuda_ctr", names!("coarse_shared"), 16, 16, TBOXES, options),
+        tilings: |options| paper(entries!("cuda_ctr", "coarse_shared"), 16, 16, TBOXES, options),
         ..of_a_paper("cuda/coarse-shared", "T-tables in shared memory, a thread a block (GeForce 8, 2008)")
     },
     Family {
-        tilings: |options| paper("cuda_ctr", names!("fine_constant"), 4, 8, 0, options),
+        tilings: |options| paper(entries!("cuda_ctr", "fine_constant"), 4, 8, 0, options),
         ..of_a_paper(
             "cuda/fine-constant",
             "T-tables in constant memory, four threads a block (GeForce 8, 2008)",
         )
     },
     Family {
-        tilings: |options| paper("cuda_ctr", names!("coarse_constant"), 16, 16, 0, options),
+        tilings: |options| paper(entries!("cuda_ctr", "coarse_constant"), 16, 16, 0, options),
         ..of_a_paper(
             "cuda/coarse-constant",
             "T-tables in constant memory, a thread a block (GeForce 8, 2008)",
@@ -245,31 +267,29 @@ pub(crate) static FAMILIES: [Family; 7] = [
     Family {
         passes: THESIS,
         tilings: |options| {
-            let option = options.blocks_per_thread.unwrap_or(10).clamp(1, 1024);
-            let [tiling, _] =
-                paper("global_sbox", names!("global_sbox"), 16 * option as usize, 0, 0, options);
-            [tiling.map(|tiling| Tiling { option, ..tiling }), None]
+            let blocks = options.blocks_per_thread.unwrap_or(10).clamp(1, 1024);
+            let entries = entries!("global_sbox", "global_sbox");
+            let [tiling, _] = paper(entries, 16 * blocks as usize, 0, 0, options);
+            [tiling.map(|tiling| Tiling { option: KernelOption::Number(blocks), ..tiling }), None]
         },
         ..of_a_paper("cuda/global-sbox", "S-box in global memory, computed MixColumns (GeForce 8800, 2008)")
     },
 ];
 
 const BITSLICE: Tiling = Tiling {
-    module: "bitslice",
-    names: names!("bitslice"),
+    entries: entries!(by_part, "bitslice", "bitslice"),
     tile: 16 * 1024,
     tile_threads: 32,
     block_tiles: 1,
     shared: 0,
     most: BlockLimit::Any,
     narrow: false,
-    option: 0,
+    option: KernelOption::Rounds,
 };
 
 /// One thread for each tile.
 const BITSLICE_LANE: Tiling = Tiling {
-    module: "bitslice_lane",
-    names: names!("bitslice_lane"),
+    entries: entries!(by_part, "bitslice", "bitslice_lane"),
     tile: 512,
     tile_threads: 1,
     block_tiles: 32,
@@ -280,19 +300,18 @@ const BITSLICE_LANE: Tiling = Tiling {
 /// 16 warps fill a multiprocessor. Each thread block loops over tiles, because each thread block must first fill its
 /// tables.
 const TABLE: Tiling = Tiling {
-    module: "table",
-    names: names!("table"),
+    entries: entries!("table", "table"),
     tile: 8 * 1024,
     tile_threads: 32,
     block_tiles: 16,
     shared: 128 * 1024,
     most: BlockLimit::Resident(1),
     narrow: false,
-    option: 0,
+    option: KernelOption::Number(0),
 };
 
 const TABLE_SMALL: Tiling =
-    Tiling { module: "table_small", names: names!("table_small"), shared: 32 * 1024, ..TABLE };
+    Tiling { entries: entries!("table_small", "table_small"), shared: 32 * 1024, ..TABLE };
 
 /// Bytes of four T-tables.
 const TBOXES: u32 = 4096;
@@ -304,8 +323,7 @@ const fn of_a_paper(name: &'static str, description: &'static str) -> Family {
         constant_time: false,
         passes: PAPER,
         has_ocb: false,
-        expand: names!("table", "_expand_"),
-        expand_module: "expand",
+        expand: by_size!("expand", "table", "_expand"),
         tilings: |_| [None, None],
         gb_per_s: 50.0,
     }
@@ -314,8 +332,7 @@ const fn of_a_paper(name: &'static str, description: &'static str) -> Family {
 /// The tiling of a kernel from a paper. The number of threads of a thread block determines the tile and the size of the
 /// state in shared memory. The state comes after the tables, which have `tables` bytes.
 fn paper(
-    module: &'static str,
-    names: &'static Names,
+    entries: &'static Entries,
     thread_bytes: usize,
     thread_state: u32,
     tables: u32,
@@ -324,15 +341,14 @@ fn paper(
     // The number of threads is a multiple of four, because up to four threads share a block of 16 bytes.
     let threads = options.threads.unwrap_or(256).clamp(8, 512) / 4 * 4;
     let tiling = Tiling {
-        module,
-        names,
+        entries,
         tile: thread_bytes * threads as usize,
         tile_threads: threads,
         block_tiles: 1,
         shared: tables + thread_state * threads,
         most: options.blocks.map_or(BlockLimit::Any, BlockLimit::Blocks),
         narrow: false,
-        option: 0,
+        option: KernelOption::Number(0),
     };
     [Some(tiling), None]
 }
@@ -354,7 +370,7 @@ impl Family {
 
     /// The entry point of key expansion.
     pub(crate) fn expand(&self, size: KeySize) -> Entry {
-        Entry { module: self.expand_module, name: self.expand[size as usize] }
+        self.expand[size as usize]
     }
 
     /// Bytes of an expanded key: the round keys for encryption, followed by the round keys for decryption.
@@ -388,7 +404,15 @@ impl Family {
 impl Tiling {
     /// The function for a key size.
     pub(crate) fn entry(&self, part: Part, size: KeySize) -> Entry {
-        Entry { module: self.module, name: self.names[part as usize][size as usize] }
+        self.entries[part as usize][size as usize]
+    }
+
+    /// `Launch::option` of this key size.
+    pub(crate) fn option(&self, size: KeySize) -> u32 {
+        match self.option {
+            KernelOption::Number(number) => number,
+            KernelOption::Rounds => size.rounds() as u32,
+        }
     }
 
     /// The number of tiles of a segment with this number of bytes.

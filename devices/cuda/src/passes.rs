@@ -132,7 +132,7 @@ impl<'a> Batch<'a> {
     fn over(&self, tiled: &Tiled, part: Part, bytes: u64) -> Result<()> {
         let shape = tiled.tiling.shape(self.gpu.limits(), tiled.tiles);
         let entry = tiled.tiling.entry(part, self.size);
-        self.launch(entry, shape, &self.parameters(tiled, tiled.tiling.option), bytes)
+        self.launch(entry, shape, &self.parameters(tiled, tiled.tiling.option(self.size)), bytes)
     }
 
     /// Saves the edges: the ciphertext blocks before the tiles.

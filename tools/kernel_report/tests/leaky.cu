@@ -5,5 +5,5 @@ KERNEL_BOUNDS(sample_ecb_encrypt_128, 32, 8, (Launch launch)) {
 #ifdef LEAK
     if (*global_pointer<const u8>(launch.segments[0].from) == 0) return;
 #endif
-    run<Pass::ecb_encrypt, 128, WarpShape>(launch);
+    run<Pass::ecb_encrypt, WarpShape>(launch);
 }

@@ -110,11 +110,10 @@ __device__ inline void end_ocb(State &state, const Tile<Shape> &tile, Offsets<Sh
     if (!Encrypts) Offsets<Shape>::store_checksum(checksums + 16 * Shape::tile(), checksum);
 }
 
-template <bool Encrypts, u32 Bits, class Shape>
+template <bool Encrypts, class Shape>
 __device__ inline void run_ocb(const Launch &launch, const OcbMasks *all_masks) {
-    constexpr u32 rounds = Size<Bits>::rounds;
-    using Shared = typename Shape::template Shared<rounds>;
-    SHARED(Shared, shared, 1);
+    u32 rounds = launch.option;
+    SHARED(typename Shape::Shared, shared, 1);
     SHARED(u32x4, table, Offsets<Shape>::parts);
     Tile<Shape> tile;
     if (!tile.find(launch)) return;
@@ -122,11 +121,10 @@ __device__ inline void run_ocb(const Launch &launch, const OcbMasks *all_masks) 
     if (tile.bytes == 0) return;
     const Segment &segment = launch.segments[tile.segment];
     const OcbMasks &masks = all_masks[segment.key];
-    const u8 *schedule =
-        launch.schedules + (u64)segment.key * Size<Bits>::schedule_bytes + (Encrypts ? 0 : Size<Bits>::half_bytes);
+    const u8 *schedule = schedule_of(launch, segment, !Encrypts);
     u64 number = tile.offset / Tile<Shape>::tile_bytes;
     Shape::kept(shared[0]) = Offsets<Shape>::prepare(table, masks, load_aligned(segment.state), number);
-    Shape::template prepare<1>(shared[0], schedule);
+    Shape::template prepare<1>(shared[0], schedule, rounds);
     auto offsets = [&](u32x4 key) { return Offsets<Shape>(table, masks, Shape::kept(shared[0]), number, key); };
     bool is_plain = tile.is_plain();
     State state;
@@ -134,8 +132,8 @@ __device__ inline void run_ocb(const Launch &launch, const OcbMasks *all_masks) 
     if (is_plain) begin_ocb<Encrypts, true>(state, tile, offsets(key), launch.scratch);
     else begin_ocb<Encrypts, false>(state, tile, offsets(key), launch.scratch);
     transpose(state);
-    if (Encrypts) encrypt<rounds>(state, Shape::keys(shared[0], schedule));
-    else decrypt<rounds>(state, Shape::keys(shared[0], schedule));
+    if (Encrypts) encrypt(state, Shape::keys(shared[0], schedule), rounds);
+    else decrypt(state, Shape::keys(shared[0], schedule), rounds);
     transpose(state);
     key = load_aligned(schedule + 16 * rounds);
     if (is_plain) end_ocb<Encrypts, true>(state, tile, offsets(key), launch.scratch);

@@ -21,12 +21,12 @@ __device__ inline u32x4 next_tweak(u32x4 tweak) {
 }
 
 // CTR: makes the states before a round and prepares the keys from this round on. Returns the number of the round.
-template <Pass P, class Shape, u32 Rounds, class Shared>
+template <Pass P, class Shape, class Shared>
 __device__ inline u32 begin_counters(State &state, Shared &shared, const Segment &segment, u64 offset,
-                                     const u8 *schedule) {
+                                     const u8 *schedule, u32 rounds) {
     if (P == Pass::ctr_little32) {
         // Other bytes change than in big-endian counters, so the code of counter_rounds.cuh cannot be used.
-        Shape::template prepare<1>(shared, schedule);
+        Shape::template prepare<1>(shared, schedule, rounds);
         u32x4 key = load_aligned(schedule), first = load_aligned(segment.state);
         fill<true>(state, [&](u32 row) { return advance_little32(first, offset / 16 + Shape::lane() + Shape::step * row) ^ key; });
         transpose(state);
@@ -38,13 +38,13 @@ __device__ inline u32 begin_counters(State &state, Shared &shared, const Segment
         u32 columns[6];
         constant_columns(block_of(counter), schedule, columns);
         Shape::publish(shared, columns);
-        Shape::template prepare<3>(shared, schedule);
+        Shape::template prepare<3>(shared, schedule, rounds);
         u32 key = swap_bytes(load_aligned(schedule).w);
         counter_rounds<Shape::step>(state, last_bytes + Shape::lane(), key,
                                     [&](u32 index) { return Shape::published(shared, columns, index); });
         return 3;
     }
-    Shape::template prepare<1>(shared, schedule);
+    Shape::template prepare<1>(shared, schedule, rounds);
     u32x4 key = load_aligned(schedule);
     fill<false>(state, [&](u32 row) {
         return block_of(advance<P == Pass::ctr32>(counter, Shape::lane() + Shape::step * row)) ^ key;
@@ -89,34 +89,33 @@ __device__ inline void end(State &state, Shared &shared, const Tile<Shape> &tile
     });
 }
 
-template <Pass P, u32 Bits, class Shape>
+// Launch::option is the number of rounds, so one entry point serves all key sizes.
+template <Pass P, class Shape>
 __device__ inline void run(const Launch &launch) {
-    constexpr u32 rounds = Size<Bits>::rounds;
-    using Shared = typename Shape::template Shared<rounds>;
-    SHARED(Shared, shared, 1);
+    u32 rounds = launch.option;
+    SHARED(typename Shape::Shared, shared, 1);
     Tile<Shape> tile;
     if (!tile.find(launch)) return;
     const Segment &segment = launch.segments[tile.segment];
-    const u8 *schedule = launch.schedules + (u64)segment.key * Size<Bits>::schedule_bytes +
-                         (Does<P>::decrypt ? Size<Bits>::half_bytes : 0);
+    const u8 *schedule = schedule_of(launch, segment, Does<P>::decrypt);
     bool is_plain = tile.is_plain();
     State state;
     u32 first = 1;
     if (Does<P>::count) {
-        first = begin_counters<P, Shape, rounds>(state, shared[0], segment, tile.offset, schedule);
+        first = begin_counters<P, Shape>(state, shared[0], segment, tile.offset, schedule, rounds);
     } else {
         if (Does<P>::tweak) {
             u64 power = segment.position + tile.offset / 16 + Shape::lane();
             Shape::kept(shared[0]) = times_power(load_aligned(segment.state), power);
         }
-        Shape::template prepare<1>(shared[0], schedule);
+        Shape::template prepare<1>(shared[0], schedule, rounds);
         u32x4 key = load_aligned(schedule);
         if (is_plain) begin_blocks<P, true>(state, shared[0], tile, key);
         else begin_blocks<P, false>(state, shared[0], tile, key);
         transpose(state);
     }
-    if (Does<P>::decrypt) decrypt<rounds>(state, Shape::keys(shared[0], schedule));
-    else encrypt<rounds>(state, Shape::keys(shared[0], schedule), first);
+    if (Does<P>::decrypt) decrypt(state, Shape::keys(shared[0], schedule), rounds);
+    else encrypt(state, Shape::keys(shared[0], schedule), rounds, first);
     transpose(state);
     u32x4 key = load_aligned(schedule + 16 * rounds);
     if (is_plain) end<P, true>(state, shared[0], tile, key);

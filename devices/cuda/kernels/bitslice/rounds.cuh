@@ -24,20 +24,20 @@ __device__ inline void decrypt_round(State &state, const Keys &keys) {
     shift_rows<3>(state);
 }
 
-// Rounds from `first` to the last. The code of a round has 24 KB, so the loop is not unrolled.
-template <u32 Rounds, class Keys>
-__device__ inline void encrypt(State &state, const Keys &keys, u32 first = 1) {
+// Rounds from `first` to round number `rounds`, the last. The code of a round has 24 KB, so the loop is not unrolled.
+template <class Keys>
+__device__ inline void encrypt(State &state, const Keys &keys, u32 rounds, u32 first = 1) {
 #pragma unroll 1
-    for (u32 round = first; round < Rounds; round++) encrypt_round(state, keys.round(round));
+    for (u32 round = first; round < rounds; round++) encrypt_round(state, keys.round(round));
 #pragma unroll
     for (u32 p = 0; p < 16; p++) sbox(state.of[p]);
     shift_rows<1>(state);
 }
 
-template <u32 Rounds, class Keys>
-__device__ inline void decrypt(State &state, const Keys &keys) {
+template <class Keys>
+__device__ inline void decrypt(State &state, const Keys &keys, u32 rounds) {
 #pragma unroll 1
-    for (u32 round = 1; round < Rounds; round++) decrypt_round(state, keys.round(round));
+    for (u32 round = 1; round < rounds; round++) decrypt_round(state, keys.round(round));
 #pragma unroll
     for (u32 p = 0; p < 16; p++) inverse_sbox(state.of[p]);
     shift_rows<3>(state);

@@ -22,49 +22,51 @@ struct WarpShape {
     __device__ static u32 lane() { return threadIdx.x; }
     __device__ static void sync() { __syncwarp(); }
 
-    // The data of a tile in shared memory.
-    template <u32 Rounds>
+    // The data of a tile in shared memory: masks for up to 14 rounds, and kept values.
     struct Shared {
-        static constexpr u32 quads = 32 * (Rounds - 1);
-        u32x4 masks[quads];
+        u32x4 masks[32 * 13];
         u32x4 kept[32];
     };
 
-    // Makes the masks of rounds `First` to Rounds - 1. A lane makes the masks of four bits of each round key.
-    template <u32 First, u32 Rounds>
-    __device__ static void prepare(Shared<Rounds> &shared, const u8 *schedule) {
+    // Makes the masks of rounds `Begin` to End - 1. A lane makes the masks of four bits of each round key.
+    template <u32 Begin, u32 End>
+    __device__ static void make_masks(Shared &shared, const u8 *schedule) {
         u32 shift = threadIdx.x % 2 ? 0 : 4;
 #pragma unroll
-        for (u32 round = First; round < Rounds; round++) {
+        for (u32 round = Begin; round < End; round++) {
             u32 nibble = (u32)schedule[16 * round + threadIdx.x / 2] << shift;
             shared.masks[32 * (round - 1) + threadIdx.x] =
                 u32x4{mask_of(nibble, 4), mask_of(nibble, 5), mask_of(nibble, 6), mask_of(nibble, 7)};
         }
+    }
+    // Makes the masks of rounds `First` to rounds - 1. Every key size has the masks of round 9.
+    template <u32 First>
+    __device__ static void prepare(Shared &shared, const u8 *schedule, u32 rounds) {
+        make_masks<First, 10>(shared, schedule);
+        if (rounds > 10) make_masks<10, 12>(shared, schedule);
+        if (rounds > 12) make_masks<12, 14>(shared, schedule);
         sync();
     }
-    template <u32 Rounds>
-    __device__ static Masks keys(const Shared<Rounds> &shared, const u8 *) { return {shared.masks}; }
+    __device__ static Masks keys(const Shared &shared, const u8 *) { return {shared.masks}; }
 
     // Stores the masks of `Count` words, which are the same in all lanes, in the place of the masks of the first rounds.
     // prepare() must follow, and must begin with a round whose masks do not overwrite them.
-    template <u32 Rounds, u32 Count>
-    __device__ static void publish(Shared<Rounds> &shared, const u32 (&words)[Count]) {
+    template <u32 Count>
+    __device__ static void publish(Shared &shared, const u32 (&words)[Count]) {
         u32 *masks = (u32 *)shared.masks;
 #pragma unroll
         for (u32 i = 0; i < Count; i++) masks[32 * i + threadIdx.x] = mask_of_bit(words[i], threadIdx.x);
     }
-    template <u32 Rounds, u32 Count>
-    __device__ static Masks published(const Shared<Rounds> &shared, const u32 (&)[Count], u32 index) {
+    template <u32 Count>
+    __device__ static Masks published(const Shared &shared, const u32 (&)[Count], u32 index) {
         return {shared.masks + 8 * index};
     }
 
     // A value of the thread that would otherwise occupy registers during the rounds.
-    template <u32 Rounds>
-    __device__ static u32x4 &kept(Shared<Rounds> &shared) { return shared.kept[threadIdx.x]; }
+    __device__ static u32x4 &kept(Shared &shared) { return shared.kept[threadIdx.x]; }
 
     // Wipes the masks of the round keys and the kept values.
-    template <u32 Rounds>
-    __device__ static void wipe(Shared<Rounds> &shared) {
+    __device__ static void wipe(Shared &shared) {
         sync();
 #pragma unroll
         for (u32 i = 0; i < sizeof(shared) / 16; i += 32) wipe_quad((u32x4 *)&shared + i + threadIdx.x);
@@ -81,28 +83,24 @@ struct LaneShape {
     __device__ static u32 lane() { return 0; }
     __device__ static void sync() {}
 
-    template <u32 Rounds>
     struct Shared {
         u32x4 kept[threads_of_block];
     };
 
-    template <u32 First, u32 Rounds>
-    __device__ static void prepare(Shared<Rounds> &, const u8 *) {}
-    template <u32 Rounds>
-    __device__ static Words keys(const Shared<Rounds> &, const u8 *schedule) { return {schedule}; }
+    template <u32 First>
+    __device__ static void prepare(Shared &, const u8 *, u32) {}
+    __device__ static Words keys(const Shared &, const u8 *schedule) { return {schedule}; }
 
-    template <u32 Rounds, u32 Count>
-    __device__ static void publish(Shared<Rounds> &, const u32 (&)[Count]) {}
-    template <u32 Rounds, u32 Count>
-    __device__ static ColumnWord published(const Shared<Rounds> &, const u32 (&words)[Count], u32 index) {
+    template <u32 Count>
+    __device__ static void publish(Shared &, const u32 (&)[Count]) {}
+    template <u32 Count>
+    __device__ static ColumnWord published(const Shared &, const u32 (&words)[Count], u32 index) {
         return {words[index]};
     }
 
-    template <u32 Rounds>
-    __device__ static u32x4 &kept(Shared<Rounds> &shared) { return shared.kept[threadIdx.x]; }
+    __device__ static u32x4 &kept(Shared &shared) { return shared.kept[threadIdx.x]; }
 
-    template <u32 Rounds>
-    __device__ static void wipe(Shared<Rounds> &shared) {
+    __device__ static void wipe(Shared &shared) {
         wipe_quad(&shared.kept[threadIdx.x]);
     }
 };

@@ -60,6 +60,12 @@ struct Tile {
     }
 };
 
+// The schedule of a segment for one direction, of a launch with `option` rounds.
+__device__ inline const u8 *schedule_of(const Launch &launch, const Segment &segment, bool decrypts) {
+    u32 half_bytes = 16 * (launch.option + 1);
+    return launch.schedules + (u64)segment.key * (2 * half_bytes) + (decrypts ? half_bytes : 0);
+}
+
 // Fills a state with the blocks `load(row)`, one group at a time. If `Plain` is set, the loop over the groups is unrolled.
 // Otherwise it is not unrolled, and each iteration shifts the state by one group through the registers.
 template <bool Plain, class Load>

@@ -1,5 +1,5 @@
 // The carry-less multiply-add of PTX ISA 9.3, for compute capability 8.0 and later. The compilers of CUDA 13.3 and later support
-// it. `tools/cuda_kernels.py --carry-less` uses such a compiler for the modules that need the instruction.
+// it. `tools/cuda_kernels.py` uses such a compiler for the module that needs the instruction.
 #pragma once
 #include "platform.cuh"
 

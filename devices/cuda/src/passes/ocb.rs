@@ -42,7 +42,7 @@ pub(super) fn run(batch: &Batch<'_>, opens: bool) -> Result<()> {
     batch.over(&ocb.regions, Part::EcbEncrypt, 0)?;
     let part = if opens { Part::OcbDecrypt } else { Part::OcbEncrypt };
     let shape = work.tiling.shape(batch.gpu.limits(), work.tiles);
-    let blocks = batch.parameters(work, work.tiling.option).long(ocb.masks);
+    let blocks = batch.parameters(work, work.tiling.option(batch.size)).long(ocb.masks);
     batch.launch(work.tiling.entry(part, batch.size), shape, &blocks, batch.bytes)?;
     batch.launch(helper::OCB_SUM, warps, &messages, 0)?;
     // The tag blocks of the messages now hold the blocks that are encrypted to the tags. The blocks of the keys are

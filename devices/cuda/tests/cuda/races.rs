@@ -31,11 +31,13 @@ fn run_pass(family: Family, pass: &str, bits: usize) {
     check(family, pass, bits, &pieces, true, None);
 }
 
-/// Runs a kernel of a pass or of a key expansion. The name of such a kernel is `family_pass_bits`.
+/// Runs a kernel of a pass or of a key expansion. The name of such a kernel is `family_pass_bits`, or `family_pass` if the kernel
+/// is for all key sizes.
 fn run_by_name(name: &str) {
-    let Some((rest, Ok(bits))) = name.rsplit_once('_').map(|(rest, bits)| (rest, bits.parse::<usize>()))
-    else {
-        return;
+    let (rest, bits) = match name.rsplit_once('_').map(|(rest, bits)| (rest, bits.parse())) {
+        Some((rest, Ok(bits))) => (rest, bits),
+        _ if name.starts_with("bitslice_") => (name, 256),
+        _ => return,
     };
     if let Some(family) = rest.strip_suffix("_expand") {
         let keys: Vec<u8> = (0..40).flat_map(|index| key(bits, index)).collect();

@@ -41,6 +41,15 @@ pub(crate) struct Family {
     option: u32,
 }
 
+/// The entry point of a pass, and `Launch::option`. The functions of the family `bitslice` have no key size in their names, and
+/// their option is the number of rounds.
+pub(crate) fn entry(family: &str, pass: &str, bits: usize, option: u32) -> (String, u32) {
+    match family.starts_with("bitslice") {
+        true => (format!("{family}_{pass}"), bits as u32 / 32 + 6),
+        false => (format!("{family}_{pass}_{bits}"), option),
+    }
+}
+
 impl Family {
     /// The family whose key schedules this family uses.
     fn keys(&self) -> &'static str {
@@ -181,7 +190,7 @@ pub(crate) fn check(
     in_place: bool,
     grid: Option<usize>,
 ) {
-    let name = format!("{}_{pass}_{bits}", family.name);
+    let (name, option) = entry(family.name, pass, bits, family.option);
     let keys: Vec<u8> = (0..KEYS).flat_map(|index| key(bits, index)).collect();
     let mut schedules = expanded(family.keys(), bits, &keys, 1);
 
@@ -229,7 +238,7 @@ pub(crate) fn check(
         scratch: scratch.bytes().as_mut_ptr(),
         tiles,
         count: pieces.len() as u32,
-        option: family.option,
+        option,
     };
     if pass == "cbc_decrypt" || pass == "cfb_decrypt" {
         parameters.option = family.tile_bytes as u32;
@@ -245,7 +254,7 @@ pub(crate) fn check(
         for ((segment, last), piece) in segments.iter().zip(last).zip(pieces) {
             assert!(piece.len == 0 || segment.next == last, "{name}: next state");
         }
-        parameters.option = family.option;
+        parameters.option = option;
     }
     let grid = grid.unwrap_or((tiles as usize).div_ceil(family.tiles_per_block)).max(1);
     launch(&name, grid, family.threads, family.shared, &parameters).unwrap();

@@ -1,0 +1,2 @@
+#include "entries.cuh"
+PASS(ctr)

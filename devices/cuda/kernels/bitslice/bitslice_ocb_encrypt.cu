@@ -1,0 +1,2 @@
+#include "entries.cuh"
+OCB_PASS(ocb_encrypt, true)
