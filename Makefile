@@ -18,6 +18,9 @@ INSTALL ?= install
 	test-provider-releases nightly test-dist publish-check soak soak-check soak-module lint bench bench-files \
 	bench-provider bench-python wheel wheel-arm64 wheel-freethreaded python-test torch-test test-ray timing leak-test asan miri fuzz arrow-rs-test arm64-test arm64-test-all kernel-report kernel-check gpu-check gpu-rehearsal lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
 
+# Before a command of a recipe: the build embeds machine code for GPUs. LOCKSTEP_CUDA_KERNELS= (empty) embeds none.
+WITH_KERNELS = kernels=$${LOCKSTEP_CUDA_KERNELS-$$(tools/cuda_kernels.py)} && export LOCKSTEP_CUDA_KERNELS="$$kernels" &&
+
 # Several targets build the same files with other features; cargo runs in parallel by itself.
 .NOTPARALLEL:
 
@@ -63,9 +66,14 @@ provider-lab: tools-present
 
 ## make dist              command and module for installation and packages, with link-time optimisation: target/dist
 dist: tools-present
-	$(CARGO) build --profile dist --locked
-	$(CARGO) build --profile dist --locked -p lockstep-provider
+	$(WITH_KERNELS) $(CARGO) build --profile dist --locked
+	$(WITH_KERNELS) $(CARGO) build --profile dist --locked -p lockstep-provider
 	$(INSTALL) -m 755 $(DIST)/liblockstep_provider.so $(DIST)/lockstep.so
+
+## make cuda-kernels      compile the CUDA kernels for all GPUs, which packages embed from then on (minutes, once)
+.PHONY: cuda-kernels
+cuda-kernels:
+	tools/cuda_kernels.py --full
 
 ## make wheel             the Python package for Python 3.11 and later: one wheel, in dist/
 wheel: tools-present
@@ -92,7 +100,7 @@ install:
 
 ## make c-library         the C library with its header and file for pkg-config: target/c
 c-library: tools-present
-	$(CARGO) rustc --profile dist --locked -p lockstep-capi --lib --crate-type staticlib
+	$(WITH_KERNELS) $(CARGO) rustc --profile dist --locked -p lockstep-capi --lib --crate-type staticlib
 	tools/c_library.sh $(DIST)/liblockstep_c.a $(TARGET)/c $(abspath $(TARGET)/c)
 
 ## make c-test            the tests of the C interface
@@ -106,9 +114,9 @@ deb: dist c-library
 # The parts of the package for 64-bit Arm. $(1): the profile
 ARM64_BUILT = $(TARGET)/arm64/aarch64-unknown-linux-gnu
 define build-arm64
-	tools/arm64/run.sh $(CARGO) build --profile $(1) --locked
-	tools/arm64/run.sh $(CARGO) build --profile $(1) --locked -p lockstep-provider
-	tools/arm64/run.sh $(CARGO) rustc --profile $(1) --locked -p lockstep-capi --lib --crate-type staticlib
+	$(WITH_KERNELS) tools/arm64/run.sh $(CARGO) build --profile $(1) --locked
+	$(WITH_KERNELS) tools/arm64/run.sh $(CARGO) build --profile $(1) --locked -p lockstep-provider
+	$(WITH_KERNELS) tools/arm64/run.sh $(CARGO) rustc --profile $(1) --locked -p lockstep-capi --lib --crate-type staticlib
 endef
 
 ## make deb-arm64         the same for 64-bit Arm, built on x86-64: dist/lockstep_VERSION_arm64.deb
@@ -140,9 +148,10 @@ test-release: build provider provider-lab
 	tools/in_parallel.sh "tools/provider-test/all.sh $(PROVIDER_LAB) $(LOCKSTEP)" \
 		"tools/interop/pyca.py $(LOCKSTEP) && tools/bench_page/check.py $(LOCKSTEP) && tools/provider-test/openssl.py $(PROVIDER)"
 
-## make test-packages     the Debian package of the release builds, used in a clean folder
-test-packages: build provider
-	$(CARGO) rustc --release --locked -p lockstep-capi --lib --crate-type staticlib
+## make test-packages     the Debian package of release builds with machine code for GPUs, used in a clean folder
+test-packages: tools-present
+	$(WITH_KERNELS) $(MAKE) build provider
+	$(WITH_KERNELS) $(CARGO) rustc --release --locked -p lockstep-capi --lib --crate-type staticlib
 	tools/deb.sh $(TARGET)/release $(TARGET)/packages
 	tools/deb_check.sh $(TARGET)/packages/lockstep_*_$$(dpkg --print-architecture).deb
 

@@ -1,84 +1,268 @@
 #!/usr/bin/env python3
-"""Compiles the CUDA kernels to machine code that a build can embed. No GPU is required.
+"""Compiles the CUDA kernels to an archive of machine code that a build embeds. No driver, no GPU and no root are required.
 
-    tools/cuda_kernels.py FOLDER [--arch 75,80,86,89,90,100,120] [--no-ptx] [--carry-less]
+    tools/cuda_kernels.py [--full] [--arch 80,90] [--no-ptx] [--out FILE]
 
-Compiles each module of devices/cuda/kernels into FOLDER as MODULE.sm_NN.cubin for each architecture, and as MODULE.ptx for later
-architectures. With --carry-less, also compiles the modules *_carry_less by the newest compiler (tools/cuda_toolchain.py --newest), for
-compute capability 8.0 and later. They are not compiled as PTX, which only newer drivers would load. Without --carry-less, such files are
-removed.
+Prints the path of the archive. Without options, this is the archive for all architectures if it is in the user's cache; otherwise an
+archive for two architectures, with a message on standard error. --full (make cuda-kernels) compiles the archive for all architectures.
+--arch names the architectures. --out copies the archive to FILE.
 
-Then: LOCKSTEP_CUDA_KERNELS=FOLDER cargo build --release. Files that are newer than all sources are not compiled again.
+Then: LOCKSTEP_CUDA_KERNELS=$(tools/cuda_kernels.py) cargo build --release. NVRTC, from Python wheels (tools/cuda_toolchain.py), compiles
+in parallel processes. Machine code and archives are kept in ${XDG_CACHE_HOME:-~/.cache}/lockstep/cuda-kernels, by the content of the
+kernels and the versions of the compilers, so nothing is compiled twice.
+
+Format of an archive: lines of text, an empty line, then the units.
+
+    lockstep-kernels 1
+    unit OFFSET PACKED UNPACKED         bytes after the empty line; LZMA (.lzma format); stored if both lengths are equal
+    MODULE TARGET START END              a module in the unit above; TARGET: sm_NN, or ptx
 """
 
 import argparse
+import concurrent.futures
+import ctypes
+import functools
+import hashlib
+import lzma
 import os
+import platform
+import re
+import resource
 import subprocess
 import sys
+import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 KERNELS = os.path.join(ROOT, "devices", "cuda", "kernels")
-# All architectures up to the newest that the pinned compiler supports.
-ARCHITECTURES = "75,80,86,89,90,100,120"
-
-
-def sources():
-    found = [os.path.join(folder, name) for folder, _, names in os.walk(KERNELS) for name in names]
-    return sorted(path for path in found if path.endswith((".cu", ".cuh")))
+SIZES = os.path.join(ROOT, "devices", "cuda", "sizes.txt")
+# Machine code runs on all GPUs of the same major compute capability whose minor number is not lower, so the first architecture of each
+# major one is enough (docs/cuda.md states what this costs). NVRTC 12 makes it, because drivers from series 525 on load its code.
+# The driver compiles PTX for 11.0 (Thor), for which NVRTC 12 has no machine code.
+ARCHITECTURES = [60, 70, 80, 90, 100, 120]
+# Kernels that are used by name only, for study: PTX is enough.
+ONLY_PTX = ["expand", "table", "table_small", "cuda_ctr", "global_sbox"]
+# Packages of a checkout without the full archive: A100, A10, L4, L40, GeForce 30 and 40 (8.x), and H100, H200 (9.0).
+# The driver compiles PTX for all others.
+FEW = [80, 90]
+# The driver compiles PTX of the oldest architecture for every architecture without machine code.
+PTX = "compute_60"
+# GHASH by the carry-less multiply-add, which only NVRTC 13.3 and later compile, for 8.0 and later.
+CARRY_LESS = "ghash_carry_less"
+# Modules that share a unit, because they have much code in common, in the order in the unit: a module is unpacked with those before it.
+# All other modules have a unit each.
+TOGETHER = [
+    ["bitslice_ecb_encrypt", "bitslice_cfb_decrypt", "chain"],
+    ["bitslice_ctr32", "bitslice_ctr", "bitslice_ctr_little32"],
+    ["bitslice_ecb_decrypt", "bitslice_cbc_decrypt"],
+    ["bitslice_xts_encrypt", "bitslice_xts_decrypt"],
+    ["bitslice_ocb_encrypt", "bitslice_ocb_decrypt"],
+]
+# The instructions of most architectures have 16 bytes, so the position of a byte in them predicts the byte.
+FILTERS = [{"id": lzma.FILTER_LZMA1, "preset": 9 | lzma.PRESET_EXTREME, "lc": 0, "lp": 0, "pb": 4, "dict_size": 1 << 21}]
+TEXT_FILTERS = [{"id": lzma.FILTER_LZMA1, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 1 << 24}]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder")
-    parser.add_argument("--arch", default=ARCHITECTURES, help=f"architectures (default: {ARCHITECTURES})")
+    parser.add_argument("--full", action="store_true", help="all architectures")
+    parser.add_argument("--arch", help="these architectures, such as 80,90")
     parser.add_argument("--no-ptx", action="store_true", help="nothing for later architectures")
-    parser.add_argument("--carry-less", action="store_true", help="also GHASH by the carry-less multiply-add")
+    parser.add_argument("--out", help="also copy the archive to this file")
     options = parser.parse_args()
-    os.makedirs(options.folder, exist_ok=True)
-    newest = max(os.path.getmtime(path) for path in sources())
-    architectures = options.arch.split(",")
-    # The driver compiles PTX of the oldest architecture for all later ones.
-    targets = [(f"sm_{number}.cubin", ["-cubin", f"-arch=sm_{number}"]) for number in architectures]
-    if not options.no_ptx:
-        targets.append(("ptx", ["-ptx", f"-arch=compute_{architectures[0]}"]))
-    modules = [path for path in sources() if path.endswith(".cu")]
-    compile_modules(compiler(), [path for path in modules if not is_carry_less(path)], targets, options.folder, newest)
-    # Machine code only: PTX, the last target, is left out.
-    targets = [target for target, number in zip(targets, architectures) if options.carry_less and int(number) >= 80]
-    wanted = {f"{module_of(path)}.{ending}" for path in modules if is_carry_less(path) for ending, _ in targets}
-    for name in os.listdir(options.folder):
-        if name.split(".")[0].endswith("_carry_less") and name not in wanted:
-            os.remove(os.path.join(options.folder, name))
-    if targets:
-        compile_modules(compiler("--newest"), [path for path in modules if is_carry_less(path)], targets, options.folder, newest)
+    if (platform.system(), platform.machine()) not in [("Linux", "x86_64"), ("Linux", "aarch64")]:
+        # An empty path: the build embeds nothing.
+        print("cuda_kernels.py: no machine code for GPUs, since there is no compiler for this system", file=sys.stderr)
+        return
+    try:
+        make(options)
+    except subprocess.CalledProcessError:
+        sys.exit("cuda_kernels.py: no compiler; LOCKSTEP_CUDA_KERNELS= (empty) builds without machine code for GPUs")
 
 
-def module_of(path):
-    return os.path.splitext(os.path.basename(path))[0]
+def make(options):
+    if options.arch:
+        numbers = [int(number) for number in options.arch.split(",")]
+        path = made(plan(numbers, not options.no_ptx))
+    else:
+        full = plan(ARCHITECTURES, True)
+        if options.full or os.path.exists(path_of(full)):
+            path = made(full)
+            if options.full:
+                write_sizes(path)
+        else:
+            names = " and ".join(f"sm_{number}" for number in FEW)
+            print(f"cuda_kernels.py: machine code for {names} only, and PTX for other GPUs; `make cuda-kernels` compiles all", file=sys.stderr)
+            path = made(plan(FEW, True))
+    if options.out:
+        with open(path, "rb") as file, open(options.out, "wb") as copy:
+            copy.write(file.read())
+    print(path)
 
 
-def is_carry_less(path):
-    """True for modules with instructions that the default compiler does not have."""
-    return path.endswith("_carry_less.cu")
+@functools.cache
+def sources():
+    found = [os.path.join(folder, name) for folder, _, names in os.walk(KERNELS) for name in names]
+    return {os.path.splitext(os.path.basename(path))[0]: path for path in sorted(found) if path.endswith(".cu")}
 
 
-def compiler(*options):
-    toolchain = os.path.join(ROOT, "tools", "cuda_toolchain.py")
-    done = subprocess.run([sys.executable, toolchain, *options], check=True, stdout=subprocess.PIPE, text=True)
-    return os.path.join(done.stdout.strip(), "bin", "nvcc")
+def text_of(path, seen):
+    """A source with its includes inserted, each file once. Included files that are not kernels are for other compilers."""
+    path = os.path.normpath(path)
+    if path in seen or not path.startswith(KERNELS + os.sep):
+        return ""
+    seen.add(path)
+    lines = []
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            included = re.match(r'\s*#include "(.*)"', line)
+            if included:
+                lines.append(text_of(os.path.join(os.path.dirname(path), included[1]), seen))
+            elif line.strip() != "#pragma once":
+                lines.append(line)
+    return "".join(lines)
 
 
-def compile_modules(nvcc, paths, targets, folder, newest):
-    for path in paths:
-        module = module_of(path)
-        for ending, flags in targets:
-            output = os.path.join(folder, f"{module}.{ending}")
-            if os.path.exists(output) and os.path.getmtime(output) > newest:
-                continue
-            print(f"{module}.{ending}", flush=True)
-            unfinished = output + ".part"
-            subprocess.run([nvcc, "-std=c++17", "-O3", *flags, "-o", unfinished, path], check=True)
-            os.replace(unfinished, output)
+@functools.cache
+def source_of(module):
+    return text_of(sources()[module], set())
+
+
+def plan(numbers, with_ptx):
+    """The code to make: (module, target, version of NVRTC)."""
+    result = []
+    for number in numbers:
+        result += [(module, f"sm_{number}", 12) for module in sources() if module != CARRY_LESS and module not in ONLY_PTX]
+        if number >= 80:
+            result.append((CARRY_LESS, f"sm_{number}", 13))
+    if with_ptx:
+        result += [(module, "ptx", 12) for module in sources() if module != CARRY_LESS]
+    return result
+
+
+def folder():
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.path.join(cache, "lockstep", "cuda-kernels")
+
+
+@functools.cache
+def pins(version):
+    return subprocess.run([*TOOLCHAIN, "--nvrtc", str(version), "--pins"], check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+TOOLCHAIN = [sys.executable, os.path.join(ROOT, "tools", "cuda_toolchain.py")]
+
+
+def code_path(job):
+    module, target, version = job
+    stamp = hashlib.sha256("\0".join([pins(version), target, PTX, source_of(module)]).encode()).hexdigest()[:20]
+    return os.path.join(folder(), f"{module}.{target}-{stamp}")
+
+
+def path_of(jobs):
+    """The archive of this code. Its name depends on everything that determines its content."""
+    stamp = hashlib.sha256(repr([[os.path.basename(code_path(job)) for job in jobs], TOGETHER, ONLY_PTX, FILTERS, TEXT_FILTERS]).encode())
+    return os.path.join(folder(), f"archive-{stamp.hexdigest()[:20]}")
+
+
+def made(jobs):
+    path = path_of(jobs)
+    if os.path.exists(path):
+        return path
+    os.makedirs(folder(), exist_ok=True)
+    start, missing = time.monotonic(), [job for job in jobs if not os.path.exists(code_path(job))]
+    libraries = {version: nvrtc_folder(version) for version in {version for _, _, version in missing}}
+    # The longest compilations first, so that all processes end at about the same time.
+    missing.sort(key=lambda job: (job[1] != "ptx", len(source_of(job[0]))), reverse=True)
+    workers = min(len(os.sched_getaffinity(0)), 8)
+    with concurrent.futures.ProcessPoolExecutor(workers) as pool:
+        for job in pool.map(compiled, [(job, libraries[job[2]], code_path(job)) for job in missing]):
+            print(f"compiled {job[0]} for {job[1]}", file=sys.stderr, flush=True)
+        units = list(pool.map(packed, [[(module, target, code_path((module, target, version))) for module, target, version in unit] for unit in units_of(jobs)]))
+    index, data = ["lockstep-kernels 1"], b""
+    for packed_unit, length, modules in units:
+        index.append(f"unit {len(data)} {len(packed_unit)} {length}")
+        index += [f"{module} {target} {begin} {end}" for module, target, begin, end in modules]
+        data += packed_unit
+    write(path, "\n".join(index).encode() + b"\n\n" + data)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"{len(missing)} compilations: {used.ru_utime + used.ru_stime:.0f} CPU seconds, {time.monotonic() - start:.0f} seconds", file=sys.stderr)
+    return path
+
+
+def units_of(jobs):
+    """Groups the jobs into units, each for one target. PTX is one unit, because its compilation takes longer than unpacking all of it."""
+    unit_of = {module: number for number, unit in enumerate(TOGETHER) for module in unit}
+    units = {}
+    for module, target, version in jobs:
+        units.setdefault((target, target if target == "ptx" else unit_of.get(module, module)), []).append((module, target, version))
+    order = [module for unit in TOGETHER for module in unit]
+    return [sorted(unit, key=lambda job: order.index(job[0]) if job[0] in order else 0) for unit in units.values()]
+
+
+def packed(unit):
+    data, modules = b"", []
+    for module, target, path in unit:
+        with open(path, "rb") as file:
+            code = file.read()
+        modules.append((module, target, len(data), len(data) + len(code)))
+        data += code
+    filters = TEXT_FILTERS if unit[0][1] == "ptx" else FILTERS
+    result = lzma.compress(data, format=lzma.FORMAT_ALONE, filters=filters)
+    return result if len(result) != len(data) else data, len(data), modules
+
+
+def nvrtc_folder(version):
+    return subprocess.run([*TOOLCHAIN, "--nvrtc", str(version)], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
+@functools.cache
+def nvrtc(library_folder):
+    """Opens NVRTC. It opens its second library by name, so that library is opened first."""
+    names = sorted(os.listdir(library_folder))
+    for pattern in (r"libnvrtc-builtins\.so\.[\d.]+", r"libnvrtc\.so\.\d+"):
+        name = next(name for name in names if re.fullmatch(pattern, name))
+        library = ctypes.CDLL(os.path.join(library_folder, name), mode=ctypes.RTLD_GLOBAL)
+    return library
+
+
+def compiled(work):
+    """Compiles one module and writes it to its file."""
+    job, library_folder, path = work
+    module, target, _ = job
+    library, program = nvrtc(library_folder), ctypes.c_void_p()
+    words = [f"--gpu-architecture={PTX if target == 'ptx' else target}", "--std=c++17"]
+    arguments = (ctypes.c_char_p * len(words))(*[word.encode() for word in words])
+    if library.nvrtcCreateProgram(ctypes.byref(program), source_of(module).encode(), f"{module}.cu".encode(), 0, None, None):
+        raise RuntimeError("NVRTC does not start")
+    if library.nvrtcCompileProgram(program, len(words), arguments):
+        raise RuntimeError(f"{module} for {target}: {result(library, program, 'ProgramLog').decode()}")
+    # PTX keeps the zero byte at its end, which the driver requires.
+    write(path, result(library, program, "PTX" if target == "ptx" else "CUBIN"))
+    library.nvrtcDestroyProgram(ctypes.byref(program))
+    return job
+
+
+def result(library, program, what):
+    size = ctypes.c_size_t()
+    getattr(library, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
+    place = ctypes.create_string_buffer(size.value)
+    getattr(library, f"nvrtcGet{what}")(program, place)
+    return place.raw
+
+
+def write(path, data):
+    unfinished = f"{path}.{os.getpid()}.part"
+    with open(unfinished, "wb") as file:
+        file.write(data)
+    os.replace(unfinished, path)
+
+
+def write_sizes(path):
+    """The index of the full archive, for tests that count the bytes which a first call unpacks."""
+    with open(path, "rb") as file:
+        index = file.read().split(b"\n\n", 1)[0]
+    with open(SIZES, "wb") as file:
+        file.write(index + b"\n")
 
 
 if __name__ == "__main__":

@@ -1,18 +1,23 @@
 #!/usr/bin/env python3
 """Installs the compiler for the CUDA kernels from Python wheels. No driver, no GPU and no root are required.
 
-    tools/cuda_toolchain.py [FOLDER] [--newest]
+    tools/cuda_toolchain.py [FOLDER] [--newest | --nvrtc 12|13] [--pins]
 
 Installs the pinned wheels below into FOLDER (default: ${XDG_CACHE_HOME:-~/.cache}/lockstep/cuda-<hash of the pins>), unless they are
 installed already; with --newest, installs those of the newest compiler. Prints the folder of the toolkit, which contains bin/nvcc,
 bin/cuobjdump, bin/nvdisasm and lib/libnvrtc.so.13. nvcc also requires a C++ compiler for the host (g++).
+
+With --nvrtc, installs only NVRTC, the compiler as a library, and prints the folder of the library. tools/cuda_kernels.py compiles the
+kernels of packages with it. With --pins, prints the wheels and installs nothing.
 """
 
 import argparse
+import ctypes
 import fcntl
 import hashlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -28,8 +33,8 @@ WHEELS = [
     "nvidia-cuda-cuobjdump==13.2.86",
     "nvidia-cuda-nvdisasm==13.2.86",
 ]
-# The newest compiler. Drivers of series 580 load its machine code but not its PTX. It is used only for modules whose instructions
-# the compiler above does not have: see tools/cuda_kernels.py --carry-less.
+# The newest compiler. Drivers of series 580 load its machine code but not its PTX. tools/kernel_report.py analyses with it the modules
+# whose instructions the compiler above does not have.
 NEWEST_WHEELS = [
     "nvidia-cuda-nvcc==13.5.37",
     "nvidia-nvvm==13.5.37",
@@ -39,14 +44,24 @@ NEWEST_WHEELS = [
     "nvidia-cuda-nvdisasm==13.5.37",
 ]
 TOOLS = ["nvcc", "ptxas", "cuobjdump", "nvdisasm"]
+# NVRTC 12 makes machine code that drivers from series 525 on load ("minor version compatibility" of CUDA 12). NVRTC 13 is for what
+# NVRTC 12 does not compile, and drivers from series 580 on load its machine code.
+NVRTC_WHEELS = {12: ["nvidia-cuda-nvrtc-cu12==12.9.86"], 13: ["nvidia-cuda-nvrtc==13.5.37"]}
+NVRTC_FOLDERS = {12: "cuda_nvrtc", 13: "cu13"}
 
 
 def main():
     parser = argparse.ArgumentParser(description="Installs the pinned CUDA compiler and prints its folder.")
     parser.add_argument("folder", nargs="?", help="where to (default: a folder in the user's cache)")
-    parser.add_argument("--newest", action="store_true", help="the newest compiler instead of the default one")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--newest", action="store_true", help="the newest compiler instead of the default one")
+    which.add_argument("--nvrtc", type=int, choices=NVRTC_WHEELS, help="only NVRTC, of this version")
+    parser.add_argument("--pins", action="store_true", help="print the pinned wheels")
     options = parser.parse_args()
-    wheels = NEWEST_WHEELS if options.newest else WHEELS
+    wheels = NVRTC_WHEELS[options.nvrtc] if options.nvrtc else NEWEST_WHEELS if options.newest else WHEELS
+    if options.pins:
+        print(pins(wheels), end="")
+        return
     folder = os.path.abspath(options.folder or default_folder(wheels))
     if (platform.system(), platform.machine()) not in [("Linux", "x86_64"), ("Linux", "aarch64")]:
         give_up(f"there are no wheels for {platform.system()} on {platform.machine()}: run this on Linux, x86_64 or aarch64")
@@ -56,7 +71,7 @@ def main():
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not is_complete(folder, wheels):
             install(folder, wheels)
-    print(toolkit(folder))
+    print(library_folder(folder, options.nvrtc) if options.nvrtc else toolkit(folder))
 
 
 def pins(wheels):
@@ -73,11 +88,32 @@ def toolkit(folder):
     return os.path.join(folder, "nvidia", "cu13")
 
 
+def library_folder(folder, version):
+    return os.path.join(folder, "nvidia", NVRTC_FOLDERS[version], "lib")
+
+
+def problems(folder, wheels):
+    """What does not work in the folder: (name, message)."""
+    for version, pinned in NVRTC_WHEELS.items():
+        if wheels == pinned:
+            return [("NVRTC", problem)] if (problem := nvrtc_problem(library_folder(folder, version))) else []
+    return [(tool, problem) for tool in TOOLS if (problem := works(folder, tool)) is not None]
+
+
+def nvrtc_problem(folder):
+    try:
+        name = next(name for name in os.listdir(folder) if re.fullmatch(r"libnvrtc\.so\.\d+", name))
+        ctypes.CDLL(os.path.join(folder, name))
+    except (OSError, StopIteration) as error:
+        return f"{folder}: {error!r}"
+    return None
+
+
 def is_complete(folder, wheels):
     """True if exactly the pinned wheels were installed there, completely."""
     try:
         with open(os.path.join(folder, "pins"), encoding="utf-8") as file:
-            return file.read() == pins(wheels) and all(works(folder, tool) is None for tool in TOOLS)
+            return file.read() == pins(wheels) and not problems(folder, wheels)
     except OSError:
         return False
 
@@ -112,10 +148,8 @@ def install(folder, wheels):
         print((done.stdout + done.stderr).rstrip(), file=sys.stderr)
         missing = "No module named pip" in done.stderr
         give_up("no pip: apt-get install python3-pip" if missing else "pip cannot install the wheels: is there a network?")
-    for tool in TOOLS:
-        problem = works(fresh, tool)
-        if problem is not None:
-            give_up(f"{tool} was installed in {fresh} but does not start: {problem.rstrip()}")
+    for tool, problem in problems(fresh, wheels):
+        give_up(f"{tool} was installed in {fresh} but does not start: {problem.rstrip()}")
     with open(os.path.join(fresh, "pins"), "w", encoding="utf-8") as file:
         file.write(pins(wheels))
     shutil.rmtree(folder, ignore_errors=True)

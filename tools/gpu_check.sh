@@ -61,8 +61,8 @@ requirements() {
 
 build() {
     local folder=$1 architectures=${2:-90} backend size
-    export LOCKSTEP_CUDA_KERNELS=$target/gpu-check-kernels
-    "$root/tools/cuda_kernels.py" "$LOCKSTEP_CUDA_KERNELS" --arch "$architectures" --no-ptx --carry-less
+    LOCKSTEP_CUDA_KERNELS=$("$root/tools/cuda_kernels.py" --arch "$architectures" --no-ptx)
+    export LOCKSTEP_CUDA_KERNELS
     rm -rf "$folder"
     mkdir -p "$folder/python/lockstep"
     copy_scripts "$folder"

@@ -1,13 +1,13 @@
-//! Machine code of kernels. The code is built into the program or is in the user's cache. Otherwise NVRTC compiles it
-//! from the sources that are built into the program.
+//! Machine code of kernels. The code is in the program's archive or in the user's cache. Otherwise NVRTC compiles it from the
+//! sources that are built into the program.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use lockstep_cache::Cache;
 use lockstep_core::backend::Missing;
 
+use crate::archive::Archive;
 use crate::nvrtc::{ENV_NVRTC, Nvrtc};
 
 include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
@@ -24,6 +24,11 @@ impl Architecture {
         10 * self.major + self.minor
     }
 
+    /// True if the kernels are for this architecture: Pascal and later.
+    pub(crate) fn is_supported(self) -> bool {
+        self.major >= 6
+    }
+
     /// True if the tensor units multiply matrices of bits, as `kernels/common/tensor.cuh` requires. This is the case for
     /// compute capability 8.0 to 9.0. Later architectures emulate such products.
     pub(crate) fn has_tensor_bits(self) -> bool {
@@ -32,30 +37,40 @@ impl Architecture {
 
     /// True if code for a target such as `sm_90` runs on this architecture: the target has the same major version and
     /// is not newer.
-    fn runs(self, target: &str) -> bool {
+    pub(crate) fn runs(self, target: &str) -> bool {
         let number = target.strip_prefix("sm_").and_then(|number| number.parse::<u32>().ok());
         number.is_some_and(|number| number / 10 == self.major && number <= self.number())
     }
 }
 
-/// Checks that there is machine code for the architecture, or that it can be compiled.
+/// Checks that there is code for the architecture, or that it can be compiled.
 ///
 /// # Errors
 /// The missing component.
-pub(crate) fn available(architecture: Architecture) -> Result<(), Missing> {
-    if built_in(MACHINE_CODE, "helpers", architecture).is_some() {
+pub(crate) fn available(archive: &Archive, architecture: Architecture) -> Result<(), Missing> {
+    if !architecture.is_supported() {
+        let Architecture { major, minor } = architecture;
+        return Err(Missing {
+            reason: format!("compute capability {major}.{minor} is not supported"),
+            remedy: "use a GPU with compute capability 6.0 or newer".into(),
+        });
+    }
+    if archive.find("helpers", architecture).is_some() {
         return Ok(());
     }
     Nvrtc::open().map(|_| ()).map_err(|why| Missing {
         reason: format!("no machine code for sm_{} in this program, and {why}", architecture.number()),
-        remedy: format!("install NVRTC 13 (libnvrtc.so.13), or name the library in {ENV_NVRTC}"),
+        remedy: format!(
+            "use a package with machine code for this GPU, install NVRTC 12 or 13 (libnvrtc.so.13), or name the library in {ENV_NVRTC}"
+        ),
     })
 }
 
-/// True if the machine code of a module is in the program or in the cache, so that nothing needs to be compiled.
-pub(crate) fn is_at_hand(module: &str, architecture: Architecture) -> bool {
-    built_in(MACHINE_CODE, module, architecture).is_some()
+/// True if the machine code of a module is in the archive or in the cache, so that neither NVRTC nor the driver must compile it.
+pub(crate) fn is_at_hand(archive: &Archive, module: &str, architecture: Architecture) -> bool {
+    is_built_in(archive, module, architecture)
         || (Nvrtc::open().ok())
+            .filter(|_| archive.find(module, architecture).is_none())
             .and_then(|nvrtc| {
                 let source = source(SOURCES, module)?;
                 let options = options(nvrtc.supported(), architecture);
@@ -64,16 +79,16 @@ pub(crate) fn is_at_hand(module: &str, architecture: Architecture) -> bool {
             .unwrap_or(false)
 }
 
-/// The machine code of a module, in the form that the driver loads.
+/// The code of a module, in the form that the driver loads.
 ///
 /// # Errors
 /// The missing component, or the compiler's errors.
-pub(crate) fn image(module: &str, architecture: Architecture) -> Result<Cow<'static, [u8]>, Missing> {
-    if let Some((target, code)) = built_in(MACHINE_CODE, module, architecture) {
-        return Ok(if target == "ptx" { Cow::Owned([code, &[0]].concat()) } else { Cow::Borrowed(code) });
-    }
-    available(architecture)?;
+pub(crate) fn image(archive: &Archive, module: &str, architecture: Architecture) -> Result<Vec<u8>, Missing> {
     let failed = |why: String| Missing { reason: why, remedy: "please report this".into() };
+    if let Some(module) = archive.find(module, architecture) {
+        return archive.unpack(module).map_err(failed);
+    }
+    available(archive, architecture)?;
     let nvrtc = Nvrtc::open().map_err(failed)?;
     let source =
         source(SOURCES, module).ok_or_else(|| failed(format!("no source of the module {module}")))?;
@@ -81,34 +96,19 @@ pub(crate) fn image(module: &str, architecture: Architecture) -> Result<Cow<'sta
     let (cache, name) = (cache(), cache_name(module, &source, &options, nvrtc.version()));
     let kept = cache.as_ref().and_then(|cache| cache.read(&name, MOST_CODE));
     if let Some(code) = kept.filter(|code| !code.is_empty()) {
-        return Ok(Cow::Owned(code));
+        return Ok(code);
     }
     let code = nvrtc.compile(module, &source, &options).map_err(failed)?;
     if let Some(cache) = cache {
         // If the cache cannot be written, the module is compiled again next time.
         let _ = cache.write(&name, &code);
     }
-    Ok(Cow::Owned(code))
+    Ok(code)
 }
 
-/// True if machine code of the module for the architecture is built into the program, not only PTX.
-pub(crate) fn is_built_in(module: &str, architecture: Architecture) -> bool {
-    built_in(MACHINE_CODE, module, architecture).is_some_and(|(target, _)| target != "ptx")
-}
-
-/// The best machine code that is built into the program, and its target.
-fn built_in<'c>(
-    all: &'c [(&str, &str, &'static [u8])],
-    module: &str,
-    architecture: Architecture,
-) -> Option<(&'c str, &'static [u8])> {
-    let of_module = || all.iter().filter(|(name, _, _)| *name == module);
-    let exact = of_module().filter(|(_, target, _)| architecture.runs(target));
-    // Chooses the newest target that runs. Names are compared by length first, because `sm_100` is newer than `sm_90`
-    // but sorts before it.
-    let best = exact.max_by_key(|(_, target, _)| (target.len(), *target));
-    best.or_else(|| of_module().find(|(_, target, _)| *target == "ptx"))
-        .map(|(_, target, code)| (*target, *code))
+/// True if machine code of the module for the architecture is in the archive, not only PTX.
+pub(crate) fn is_built_in(archive: &Archive, module: &str, architecture: Architecture) -> bool {
+    archive.find(module, architecture).is_some_and(|module| !module.is_ptx())
 }
 
 /// The source of a module with its includes inserted. Each file is inserted once, as with `#pragma once`. Included
@@ -188,24 +188,6 @@ mod tests {
     use super::*;
 
     const HOPPER: Architecture = Architecture { major: 9, minor: 0 };
-    const ADA: Architecture = Architecture { major: 8, minor: 9 };
-
-    #[test]
-    fn the_closest_code_is_chosen() {
-        let all: &[(&str, &str, &'static [u8])] = &[
-            ("a", "sm_80", b"80"),
-            ("a", "sm_86", b"86"),
-            ("a", "sm_90", b"90"),
-            ("a", "ptx", b"ptx"),
-            ("b", "sm_80", b"b"),
-        ];
-        let taken = |module, architecture| built_in(all, module, architecture).map(|(_, code)| code);
-        assert_eq!(taken("a", HOPPER), Some(&b"90"[..]));
-        assert_eq!(taken("a", ADA), Some(&b"86"[..]));
-        assert_eq!(taken("a", Architecture { major: 12, minor: 0 }), Some(&b"ptx"[..]));
-        assert_eq!(taken("b", HOPPER), None);
-        assert_eq!(taken("c", HOPPER), None);
-    }
 
     #[test]
     fn includes_are_inserted() {

@@ -14,13 +14,15 @@
 //! | `launch` | parameters of kernels |
 //! | `gpu` | a safe interface to a machine |
 //! | `machine` | the interface to a machine that runs kernels: a GPU or the emulator |
-//! | `compile`, `nvrtc` | machine code: built in, cached, or compiled by NVRTC |
+//! | `archive` | the archive of machine code in the program |
+//! | `compile`, `nvrtc` | machine code: from the archive, cached, or compiled by NVRTC |
 //! | [`Energy`] | energy use of GPUs |
 //!
 //! The kernels are in `kernels/` and are written in CUDA C++. The emulator in `emulator/` runs them on the CPU,
 //! compiled as ordinary C++.
 #![deny(unsafe_code)]
 
+mod archive;
 mod backend;
 mod carry_less;
 mod chunk;

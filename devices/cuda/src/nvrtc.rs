@@ -11,7 +11,8 @@ use libloading::Library;
 pub(crate) const ENV_NVRTC: &str = "LOCKSTEP_NVRTC";
 
 /// File names of the library, the preferred one first.
-const NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so", "nvrtc64_130_0.dll"];
+const NAMES: [&str; 5] =
+    ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", "nvrtc64_130_0.dll", "nvrtc64_120_0.dll"];
 
 type Program = *mut c_void;
 type Code = c_int;
@@ -141,7 +142,7 @@ impl Functions {
             ($name:literal) => {
                 // SAFETY: nvrtc.h declares the function with the type of the field.
                 *unsafe { library.get(concat!($name, "\0").as_bytes()) }
-                    .map_err(|_| concat!("libnvrtc has no ", $name, ": install NVRTC 13").to_owned())?
+                    .map_err(|_| concat!("libnvrtc has no ", $name, ": install NVRTC 12 or 13").to_owned())?
             };
         }
         let version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> Code = symbol!("nvrtcVersion");

@@ -55,7 +55,7 @@ impl Task {
 
     /// True if GHASH and POLYVAL multiply by the carry-less multiply-add.
     pub(crate) fn is_carry_less(&self) -> bool {
-        self.options.products == Products::CarryLess && carry_less::is_used(self.gpu())
+        self.kind.hashes() && self.options.products == Products::CarryLess && carry_less::is_used(self.gpu())
     }
 
     /// True if this many tiles of level 0 of GHASH are hashed by matrices.

@@ -10,17 +10,21 @@ use std::ffi::{CString, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 use std::sync::{Mutex, OnceLock};
 
-use cudarc::driver::sys::{CUcontext, CUdevice, CUevent, CUfunction, CUmodule, CUstream};
 use lockstep_core::backend::{HardwareId, Missing};
 
 use super::{Entry, EventHandle, Fault, Hold, Limits, Machine, Outcome, Shape, StreamHandle};
+use crate::archive::Archive;
 use crate::compile::{self, Architecture};
 
 mod api;
-use api::{Api, Code, missing, no_device};
+#[cfg(all(test, feature = "faults"))]
+mod fake;
+#[cfg(all(test, feature = "faults"))]
+mod tests;
 
-/// The machine code is made by version 13.0 of the compiler. Older drivers refuse this code.
-const OLDEST_DRIVER: c_int = 13_000;
+use api::{
+    Api, CUcontext, CUdevice, CUevent, CUfunction, CUmodule, CUstream, Code, NEWER_DRIVER, missing, no_device,
+};
 
 // Values of `enum CUdevice_attribute` in cuda.h.
 const MULTIPROCESSORS: c_int = 16;
@@ -45,26 +49,23 @@ const SHARED_UNASKED: u32 = 48 * 1024;
 /// # Errors
 /// The reason why there is no device to use.
 pub(crate) fn discover() -> Result<Vec<(u16, Driver)>, Missing> {
-    let api = Api::open()?;
-    let (mut version, mut count) = (0, 0);
-    // SAFETY: each function writes one integer to its argument.
-    let codes = unsafe { [(api.version)(&mut version), (api.device_count)(&mut count)] };
-    if let Some(&code) = codes.iter().find(|&&code| code != 0) {
+    devices(Api::open()?, Archive::embedded())
+}
+
+/// The devices of a driver, for machine code from an archive.
+fn devices(api: Api, archive: &'static Archive) -> Result<Vec<(u16, Driver)>, Missing> {
+    let mut count = 0;
+    // SAFETY: the function writes one integer to its argument.
+    let code = unsafe { (api.device_count)(&mut count) };
+    if code != 0 {
         return Err(missing(&api.describe(code), "see whether nvidia-smi works"));
-    }
-    if version < OLDEST_DRIVER {
-        let (major, minor) = (version / 1000, version % 1000 / 10);
-        return Err(missing(
-            &format!("the NVIDIA driver is too old: it has CUDA {major}.{minor}, not 13.0"),
-            "install driver 580 or newer",
-        ));
     }
     if count == 0 {
         return Err(no_device());
     }
     let mut found = Vec::new();
     for number in 0..count.min(c_int::from(u16::MAX)) {
-        match Driver::new(api, number) {
+        match Driver::new(api, archive, number) {
             Ok(driver) => found.push((number as u16, driver)),
             Err(code) => return Err(missing(&api.describe(code), "see whether nvidia-smi works")),
         }
@@ -75,6 +76,7 @@ pub(crate) fn discover() -> Result<Vec<(u16, Driver)>, Missing> {
 /// A GPU.
 pub(crate) struct Driver {
     api: Api,
+    archive: &'static Archive,
     device: CUdevice,
     name: String,
     /// The PCI address; empty if the driver does not report it.
@@ -82,7 +84,9 @@ pub(crate) struct Driver {
     memory: usize,
     architecture: Architecture,
     limits: Limits,
-    opened: OnceLock<Result<Opened, Fault>>,
+    opened: OnceLock<Opened>,
+    /// Held while the context is opened.
+    opening: Mutex<()>,
     /// For each module that was checked, true if its code is available without a compilation.
     at_hand: Mutex<HashMap<&'static str, bool>>,
 }
@@ -101,11 +105,14 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// Errors after which the context is unusable (according to cuda.h), so that this process can no longer use the device.
 const STICKY: [Code; 14] = [4, 214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999];
 
+/// Errors of a driver that does not know the machine code: invalid image, no kernel image for the device, unsupported version of PTX.
+const UNKNOWN_CODE: [Code; 3] = [200, 209, 222];
+
 const OUT_OF_MEMORY: Code = 2;
 const NOT_READY: Code = 600;
 
 impl Driver {
-    fn new(api: Api, number: c_int) -> Result<Driver, Code> {
+    fn new(api: Api, archive: &'static Archive, number: c_int) -> Result<Driver, Code> {
         let check = |code| if code == 0 { Ok(()) } else { Err(code) };
         let (mut device, mut name, mut memory) = (0, [0u8; 128], 0);
         // SAFETY: the arguments have the types and the lengths that the functions write.
@@ -128,6 +135,7 @@ impl Driver {
         let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
         Ok(Driver {
             api,
+            archive,
             device,
             name: String::from_utf8_lossy(name).into_owned(),
             pci: pci.unwrap_or_default(),
@@ -139,13 +147,14 @@ impl Driver {
                 tensor_bits: architecture.has_tensor_bits(),
             },
             opened: OnceLock::new(),
+            opening: Mutex::default(),
             at_hand: Mutex::default(),
         })
     }
 
     /// The reason why the kernels cannot run on this GPU; `None` if they can.
     pub(crate) fn missing(&self) -> Option<String> {
-        compile::available(self.architecture).err().map(|missing| missing.to_string())
+        compile::available(self.archive, self.architecture).err().map(|missing| missing.to_string())
     }
 
     fn fault(&self, code: Code) -> Fault {
@@ -157,15 +166,26 @@ impl Driver {
         if code == 0 { Ok(()) } else { Err(self.fault(code)) }
     }
 
+    /// The outcome of a call that takes memory.
+    fn check_memory(&self, code: Code, bytes: usize, what: &'static str) -> Outcome<()> {
+        if code == OUT_OF_MEMORY { Err(Fault::OutOfMemory { bytes, what }) } else { self.check(code) }
+    }
+
     fn open(&self) -> Outcome<&Opened> {
-        let open = || {
-            let mut context: CUcontext = null_mut();
-            // SAFETY: the function writes the context to `context`. Dropping the `Driver` releases the context.
-            self.check(unsafe { (self.api.retain)(&mut context, self.device) })?;
-            let (modules, functions) = Default::default();
-            Ok(Opened { context: context as usize, modules, functions })
-        };
-        self.opened.get_or_init(open).as_ref().map_err(Clone::clone)
+        if let Some(opened) = self.opened.get() {
+            return Ok(opened);
+        }
+        let _guard = lock(&self.opening);
+        if let Some(opened) = self.opened.get() {
+            return Ok(opened);
+        }
+        let mut context: CUcontext = null_mut();
+        // SAFETY: the function writes the context to `context`. Dropping the `Driver` releases the context.
+        let code = unsafe { (self.api.retain)(&mut context, self.device) };
+        // A failure is not kept, because other programs may free memory.
+        self.check(code)?;
+        let (modules, functions) = Default::default();
+        Ok(self.opened.get_or_init(|| Opened { context: context as usize, modules, functions }))
     }
 
     /// Runs a function while the context is current.
@@ -181,6 +201,28 @@ impl Driver {
         self.check(code).map(|()| value)
     }
 
+    /// Loads a module.
+    fn load(&self, name: &str) -> Outcome<CUmodule> {
+        let image = compile::image(self.archive, name, self.architecture)
+            .map_err(|missing| Fault::Failed(missing.to_string()))?;
+        let mut module: CUmodule = null_mut();
+        // SAFETY: the image is a complete cubin, or PTX that ends with a zero byte. The driver copies the image.
+        let code = unsafe { (self.api.load)(&mut module, image.as_ptr().cast()) };
+        if UNKNOWN_CODE.contains(&code) {
+            let is_ptx = !compile::is_built_in(self.archive, name, self.architecture);
+            let (what, remedy) = match is_ptx {
+                true => ("code", "install the newest driver"),
+                false => ("machine code", NEWER_DRIVER),
+            };
+            let (version, why) = (self.api.version(), self.api.describe(code));
+            return Err(Fault::Failed(format!(
+                "the NVIDIA driver (CUDA {version}) does not load the {what} of {name}: {why}; {remedy}"
+            )));
+        }
+        self.check_memory(code, image.len(), "memory of the GPU")?;
+        Ok(module)
+    }
+
     /// The function of an entry point. The first use of a module loads the module.
     fn function(&self, opened: &Opened, entry: Entry) -> Outcome<CUfunction> {
         if let Some(&function) = lock(&opened.functions).get(&entry) {
@@ -190,12 +232,7 @@ impl Driver {
         let module = match modules.get(entry.module) {
             Some(&module) => module as CUmodule,
             None => {
-                let image = compile::image(entry.module, self.architecture)
-                    .map_err(|missing| Fault::Failed(missing.to_string()))?;
-                let mut module: CUmodule = null_mut();
-                // SAFETY: the image is a complete cubin, or PTX that ends with a zero byte. The driver copies the
-                // image.
-                self.check(unsafe { (self.api.load)(&mut module, image.as_ptr().cast()) })?;
+                let module = self.load(entry.module)?;
                 modules.insert(entry.module, module as usize);
                 module
             }
@@ -214,7 +251,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        if let Some(Ok(_)) = self.opened.get() {
+        if self.opened.get().is_some() {
             // SAFETY: the context was retained once. When its last user releases it, the driver also unloads the
             // modules.
             unsafe { (self.api.release)(self.device) };
@@ -247,7 +284,7 @@ unsafe impl Machine for Driver {
     }
 
     fn has_machine_code(&self, module: &'static str) -> bool {
-        compile::is_built_in(module, self.architecture)
+        compile::is_built_in(self.archive, module, self.architecture)
     }
 
     fn lacks(&self, _entry: Entry) -> bool {
@@ -257,18 +294,17 @@ unsafe impl Machine for Driver {
 
     fn is_at_hand(&self, entry: Entry) -> bool {
         let mut known = lock(&self.at_hand);
-        *known.entry(entry.module).or_insert_with(|| compile::is_at_hand(entry.module, self.architecture))
+        *known
+            .entry(entry.module)
+            .or_insert_with(|| compile::is_at_hand(self.archive, entry.module, self.architecture))
     }
 
     fn allocate(&self, len: usize) -> Outcome<u64> {
         self.within(|_| {
             let mut address = 0;
             // SAFETY: the function writes the address to `address`.
-            match unsafe { (self.api.allocate)(&mut address, len) } {
-                0 => Ok(address),
-                OUT_OF_MEMORY => Err(Fault::OutOfMemory { bytes: len, what: "memory of the GPU" }),
-                code => Err(self.fault(code)),
-            }
+            let code = unsafe { (self.api.allocate)(&mut address, len) };
+            self.check_memory(code, len, "memory of the GPU").map(|()| address)
         })
     }
 
@@ -288,11 +324,8 @@ unsafe impl Machine for Driver {
         self.within(|_| {
             let mut address = null_mut();
             // SAFETY: the function writes the address to `address`.
-            match unsafe { (self.api.allocate_pinned)(&mut address, len, PORTABLE) } {
-                0 => Ok(address.cast()),
-                OUT_OF_MEMORY => Err(Fault::OutOfMemory { bytes: len, what: "pinned host memory" }),
-                code => Err(self.fault(code)),
-            }
+            let code = unsafe { (self.api.allocate_pinned)(&mut address, len, PORTABLE) };
+            self.check_memory(code, len, "pinned host memory").map(|()| address.cast())
         })
     }
 

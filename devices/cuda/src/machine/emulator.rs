@@ -58,7 +58,7 @@ pub(crate) fn constant(name: &str) -> Option<u64> {
 ///
 /// # Safety
 /// All memory that the kernel reads and writes must be allocated.
-unsafe fn run(name: &str, shape: Shape, parameters: &[u64], len: usize) -> Result<(), String> {
+pub(super) unsafe fn run(name: &str, shape: Shape, parameters: &[u64], len: usize) -> Result<(), String> {
     let name = CString::new(name).map_err(|_| "the name of a kernel contains a zero".to_owned())?;
     // SAFETY: `parameters` holds `len` bytes, aligned for all parameter types; the caller guarantees the rest.
     unsafe {
@@ -77,6 +77,17 @@ unsafe fn run(name: &str, shape: Shape, parameters: &[u64], len: usize) -> Resul
         let words = if words.is_null() { c"unknown" } else { CStr::from_ptr(words) };
         Err(format!("the emulator stopped: {}", words.to_string_lossy()))
     }
+}
+
+/// Parameters as words, for [`run`].
+pub(super) fn words_of(parameters: &[u8]) -> Vec<u64> {
+    let words = parameters.chunks(8).map(|bytes| {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        u64::from_ne_bytes(word)
+    });
+    // Two extra words, because kernels with 16-byte alignment read whole units of 16 bytes.
+    words.chain([0; 2]).collect()
 }
 
 /// Alignment of device memory, as in CUDA.
@@ -330,14 +341,7 @@ unsafe impl Machine for Emulator {
         shape: Shape,
         parameters: &[u8],
     ) -> Outcome<()> {
-        let len = parameters.len();
-        let words = parameters.chunks(8).map(|bytes| {
-            let mut word = [0; 8];
-            word[..bytes.len()].copy_from_slice(bytes);
-            u64::from_ne_bytes(word)
-        });
-        // Two extra words, because kernels with 16-byte alignment read whole units of 16 bytes.
-        let words: Vec<u64> = words.chain([0; 2]).collect();
+        let (words, len) = (words_of(parameters), parameters.len());
         // SAFETY: the caller meets the conditions of this function.
         self.queue(Box::new(move || unsafe { run(entry.name, shape, &words, len) }))
     }

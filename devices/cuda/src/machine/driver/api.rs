@@ -1,18 +1,30 @@
 //! The driver's functions that this crate uses. They are looked up at run time.
 //!
-//! cudarc opens the library and defines the types. The functions of cudarc are not called. They return a Rust enum, so
-//! an error number that only a newer driver defines would be undefined behaviour. They also panic if an older driver
-//! lacks a symbol. In this module errors are numbers, and a missing symbol is an error.
+//! The oldest entry point that does the job is used, so the driver may be old. What a driver can do is determined by what its library
+//! exports and by the machine code that it loads, not by its version. Errors are numbers, because newer drivers define more of them.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::sync::OnceLock;
 
-use cudarc::driver::sys::{
-    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUmodule, CUstream, culib, is_culib_present,
-};
+use libloading::Library;
 use lockstep_core::backend::Missing;
 
 /// The result of every function; 0 means success.
 pub(super) type Code = c_uint;
+
+pub(super) type CUcontext = *mut c_void;
+pub(super) type CUdevice = c_int;
+pub(super) type CUdeviceptr = u64;
+pub(super) type CUevent = *mut c_void;
+pub(super) type CUfunction = *mut c_void;
+pub(super) type CUmodule = *mut c_void;
+pub(super) type CUstream = *mut c_void;
+
+/// File names of the library.
+const NAMES: [&str; 3] = ["libcuda.so.1", "libcuda.so", "nvcuda.dll"];
+
+/// The remedy for a driver that is too old.
+pub(super) const NEWER_DRIVER: &str = "install driver 525 or newer";
 
 macro_rules! api {
     ($($name:ident: $symbol:literal ($($parameter:ty),*);)*) => {
@@ -23,20 +35,25 @@ macro_rules! api {
         }
 
         impl Api {
+            /// The names of all functions in the library.
+            #[cfg(test)]
+            pub(super) const SYMBOLS: &[&str] = &[$($symbol),*];
+
             /// Finds all functions, or returns the symbol that is missing.
-            fn find() -> Result<Api, &'static str> {
-                // SAFETY: the caller has checked that the library is present, so `culib` does not panic. The driver's
-                // header cuda.h declares the symbols as functions of these types, unchanged since CUDA 11.
-                unsafe {
-                    let library = culib();
-                    Ok(Api {
-                        $($name: {
-                            let symbol = library
-                                .get::<unsafe extern "system" fn($($parameter),*) -> Code>($symbol.as_bytes());
-                            *symbol.map_err(|_| $symbol)?
-                        },)*
-                    })
-                }
+            ///
+            /// # Safety
+            /// The addresses that `find` returns are those of functions with the types that the driver's header cuda.h declares. These
+            /// functions can be called until the program ends.
+            pub(super) unsafe fn with(find: &dyn Fn(&str) -> Option<*const c_void>) -> Result<Api, &'static str> {
+                Ok(Api {
+                    $($name: {
+                        let address = find($symbol).ok_or($symbol)?;
+                        // SAFETY: guaranteed by the caller. The types have not changed since CUDA 11.
+                        unsafe {
+                            std::mem::transmute::<*const c_void, unsafe extern "system" fn($($parameter),*) -> Code>(address)
+                        }
+                    },)*
+                })
             }
         }
     };
@@ -84,15 +101,26 @@ api! {
 impl Api {
     /// Finds and starts the driver, and returns its functions.
     pub(super) fn open() -> Result<Api, Missing> {
-        // SAFETY: loading runs the library's constructors, like every other use of the library.
-        if !unsafe { is_culib_present() } {
-            return Err(missing("no libcuda.so.1", "install the NVIDIA driver"));
+        let library = library().ok_or_else(|| missing("no libcuda.so.1", "install the NVIDIA driver"))?;
+        // SAFETY: the library is the driver's, and it is never closed.
+        unsafe {
+            Api::start(&|symbol| {
+                let found = library.get::<unsafe extern "system" fn()>(symbol.as_bytes());
+                found.ok().map(|function| *function as *const c_void)
+            })
         }
-        let api = Api::find().map_err(|symbol| {
-            missing(
-                &format!("the NVIDIA driver is too old: it has no {symbol}"),
-                "install driver 580 or newer",
-            )
+    }
+
+    /// Starts the driver with these functions.
+    ///
+    /// # Safety
+    /// As [`Api::with`].
+    pub(super) unsafe fn start(find: &dyn Fn(&str) -> Option<*const c_void>) -> Result<Api, Missing> {
+        // SAFETY: guaranteed by the caller.
+        let api = unsafe { Api::with(find) }.map_err(|symbol| {
+            // SAFETY: as above.
+            let version = unsafe { version_by(find) };
+            missing(&format!("the NVIDIA driver{version} is too old: it has no {symbol}"), NEWER_DRIVER)
         })?;
         // SAFETY: the function has no preconditions.
         let code = unsafe { (api.init)(0) };
@@ -100,6 +128,16 @@ impl Api {
             return Err(start_failed(&api, code));
         }
         Ok(api)
+    }
+
+    /// The version of CUDA for which the driver was made, such as 12.4. It is for messages only.
+    pub(super) fn version(&self) -> String {
+        let mut version = 0;
+        // SAFETY: the function writes one integer to its argument.
+        match unsafe { (self.version)(&mut version) } {
+            0 => format!("{}.{}", version / 1000, version % 1000 / 10),
+            _ => "unknown".into(),
+        }
     }
 
     /// The name and the meaning of an error.
@@ -117,6 +155,30 @@ impl Api {
             _ => format!("CUDA error {code}"),
         }
     }
+}
+
+/// The version as a part of a message, for a driver that lacks other functions.
+///
+/// # Safety
+/// As [`Api::with`].
+unsafe fn version_by(find: &dyn Fn(&str) -> Option<*const c_void>) -> String {
+    let Some(address) = find("cuDriverGetVersion") else { return String::new() };
+    let mut version = 0;
+    // SAFETY: guaranteed by the caller; the function writes one integer to its argument.
+    let code = unsafe {
+        std::mem::transmute::<*const c_void, unsafe extern "system" fn(*mut c_int) -> Code>(address)(
+            &mut version,
+        )
+    };
+    if code == 0 { format!(" (CUDA {}.{})", version / 1000, version % 1000 / 10) } else { String::new() }
+}
+
+/// The driver's library. It is opened once and never closed.
+fn library() -> Option<&'static Library> {
+    static OPENED: OnceLock<Option<Library>> = OnceLock::new();
+    // SAFETY: loading runs the library's constructors, like every other use of the library.
+    let open = |name: &&str| unsafe { Library::new(*name) }.ok();
+    OPENED.get_or_init(|| NAMES.iter().find_map(open)).as_ref()
 }
 
 /// The error for a driver that does not start. If the driver lists no device, [`no_device`] makes the error.

@@ -1,0 +1,195 @@
+//! The archive of machine code that a build embeds. `tools/cuda_kernels.py` makes it and describes its format.
+//!
+//! The archive has units, which are compressed separately. A unit has one module, or a few modules with much code in common, for one
+//! target. A module is unpacked when its first kernel is launched.
+
+use std::io::Read;
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lzma_rust2::LzmaReader;
+
+use crate::compile::Architecture;
+
+/// The first line.
+const HEAD: &str = "lockstep-kernels 1";
+
+/// The target of code that the driver compiles.
+const PTX: &str = "ptx";
+
+/// Memory limit of the decoder in KiB. Units need a few MiB.
+const DECODER_KIB: u32 = 64 << 10;
+
+#[derive(Default)]
+pub(crate) struct Archive {
+    units: Vec<Unit>,
+    modules: Vec<Module>,
+    /// Bytes that were unpacked so far, for tests.
+    unpacked: AtomicU64,
+}
+
+struct Unit {
+    packed: &'static [u8],
+    len: usize,
+}
+
+/// A module in the archive.
+pub(crate) struct Module {
+    name: &'static str,
+    target: &'static str,
+    unit: usize,
+    bytes: Range<usize>,
+}
+
+impl Module {
+    /// True for PTX, which the driver must compile.
+    pub(crate) fn is_ptx(&self) -> bool {
+        self.target == PTX
+    }
+}
+
+impl Archive {
+    /// The archive of this program. It is empty if the build embedded none.
+    pub(crate) fn embedded() -> &'static Archive {
+        static EMBEDDED: OnceLock<Archive> = OnceLock::new();
+        const BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kernels.archive"));
+        EMBEDDED.get_or_init(|| Archive::parse(BYTES).unwrap_or_default())
+    }
+
+    /// The archive in the bytes; `None` if they are no archive.
+    pub(crate) fn parse(bytes: &'static [u8]) -> Option<Archive> {
+        let end = bytes.windows(2).position(|two| two == b"\n\n")?;
+        let (index, data) = (str::from_utf8(&bytes[..end]).ok()?, &bytes[end + 2..]);
+        let mut archive = Archive::default();
+        for line in index.strip_prefix(HEAD)?.lines().skip(1) {
+            let mut words = line.split(' ');
+            let (first, second) = (words.next()?, words.next()?);
+            let (third, fourth) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+            if first == "unit" {
+                let (start, packed, len): (usize, usize, usize) = (second.parse().ok()?, third, fourth);
+                let packed = data.get(start..start.checked_add(packed)?)?;
+                archive.units.push(Unit { packed, len });
+            } else {
+                let unit = archive.units.len().checked_sub(1)?;
+                let bytes = third..fourth;
+                if bytes.start > bytes.end || bytes.end > archive.units[unit].len {
+                    return None;
+                }
+                archive.modules.push(Module { name: first, target: second, unit, bytes });
+            }
+        }
+        Some(archive)
+    }
+
+    /// The best code of a module for an architecture: machine code, otherwise PTX.
+    pub(crate) fn find(&self, name: &str, architecture: Architecture) -> Option<&Module> {
+        let of_name = || self.modules.iter().filter(|module| module.name == name);
+        let exact = of_name().filter(|module| architecture.runs(module.target));
+        // Chooses the newest target that runs. Names are compared by length first, because `sm_100` is newer than `sm_90`
+        // but sorts before it.
+        let best = exact.max_by_key(|module| (module.target.len(), module.target));
+        best.or_else(|| of_name().find(|module| module.is_ptx() && architecture.is_supported()))
+    }
+
+    /// The code of a module, in the form that the driver loads.
+    pub(crate) fn unpack(&self, module: &Module) -> Result<Vec<u8>, String> {
+        let unit = &self.units[module.unit];
+        let damaged = |why: &dyn std::fmt::Display| {
+            format!("the machine code of {} in this program is damaged: {why}", module.name)
+        };
+        // The modules before this one are unpacked too, and those after it are not.
+        let Range { start, end } = module.bytes;
+        let (mut code, mut packed) = (vec![0; end], unit.packed);
+        let unpacked = if packed.len() == unit.len {
+            packed.read_exact(&mut code)
+        } else {
+            LzmaReader::new_mem_limit(packed, DECODER_KIB, None)
+                .and_then(|mut reader| reader.read_exact(&mut code))
+        };
+        unpacked.map_err(|error| damaged(&error))?;
+        self.unpacked.fetch_add(end as u64, Ordering::Relaxed);
+        code.drain(..start);
+        Ok(code)
+    }
+
+    /// Bytes that were unpacked so far.
+    #[cfg(test)]
+    pub(crate) fn unpacked(&self) -> u64 {
+        self.unpacked.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn architecture(major: u32, minor: u32) -> Architecture {
+        Architecture { major, minor }
+    }
+
+    /// An archive whose units are stored, with the target of a module as its code.
+    fn stored(modules: &[(&str, &str)]) -> Archive {
+        let (mut index, mut data) = (HEAD.to_owned(), String::new());
+        for (module, target) in modules {
+            let len = target.len();
+            index += &format!("\nunit {} {len} {len}\n{module} {target} 0 {len}", data.len());
+            data += target;
+        }
+        Archive::parse(format!("{index}\n\n{data}").into_bytes().leak()).unwrap()
+    }
+
+    #[test]
+    fn the_closest_code_is_chosen() {
+        let modules =
+            [("a", "sm_80"), ("a", "sm_86"), ("a", "sm_90"), ("a", "sm_100"), ("a", "ptx"), ("b", "sm_80")];
+        let archive = stored(&modules);
+        let taken = |module: &str, architecture| {
+            let module = archive.find(module, architecture)?;
+            Some(String::from_utf8(archive.unpack(module).unwrap()).unwrap())
+        };
+        let of_a = |major, minor| taken("a", architecture(major, minor));
+        assert_eq!(of_a(9, 0).as_deref(), Some("sm_90"));
+        assert_eq!(of_a(8, 0).as_deref(), Some("sm_80"));
+        assert_eq!(of_a(8, 9).as_deref(), Some("sm_86"));
+        assert_eq!(of_a(10, 3).as_deref(), Some("sm_100"));
+        assert_eq!(of_a(12, 0).as_deref(), Some("ptx"));
+        assert_eq!(of_a(6, 0).as_deref(), Some("ptx"));
+        assert_eq!(of_a(5, 2), None, "PTX is for compute capability 6.0 and later");
+        assert_eq!(taken("b", architecture(9, 0)), None);
+        assert_eq!(taken("c", architecture(9, 0)), None);
+    }
+
+    /// Two modules in a unit that Python's lzma packed: 40 times `A`, then 60 times `B`.
+    #[test]
+    fn units_are_unpacked() {
+        const PACKED: &[u8] = &[
+            180, 0, 0, 32, 0, 255, 255, 255, 255, 255, 255, 255, 255, 0, 32, 238, 38, 66, 220, 125, 250, 135,
+            255, 255, 254, 231, 128, 0,
+        ];
+        let head = format!("{HEAD}\nunit 0 {} 100\na sm_80 0 40\nb sm_80 40 100\n\n", PACKED.len());
+        let bytes: &'static mut [u8] = [head.as_bytes(), PACKED].concat().leak();
+        let archive = Archive::parse(bytes).unwrap();
+        let code = |name| archive.unpack(archive.find(name, architecture(8, 0)).unwrap()).unwrap();
+        assert_eq!((code("a"), code("b")), (vec![b'A'; 40], vec![b'B'; 60]));
+        assert_eq!(archive.unpacked(), 140, "`b` is after `a`");
+        let damaged = [head.as_bytes(), &PACKED[..13], &[0xff; 8], &PACKED[21..]].concat().leak();
+        let archive = Archive::parse(damaged).unwrap();
+        let error = archive.unpack(archive.find("a", architecture(8, 0)).unwrap()).unwrap_err();
+        assert!(error.contains("the machine code of a in this program is damaged"), "{error}");
+    }
+
+    #[test]
+    fn only_archives_are_parsed() {
+        for wrong in [
+            "",
+            "lockstep-kernels 1",
+            "something else\n\n",
+            "lockstep-kernels 1\nunit 0 5 5\n\nfour",
+            "lockstep-kernels 1\nunit 0 5 5\na sm_80 0 6\n\n12345",
+        ] {
+            assert!(Archive::parse(wrong.as_bytes()).is_none(), "{wrong}");
+        }
+        assert!(Archive::parse(b"lockstep-kernels 1\n\n").unwrap().modules.is_empty());
+    }
+}
