@@ -5,7 +5,7 @@
 
 Prints the path of the archive. Without options, this is the archive for all architectures if it is in the user's cache; otherwise an
 archive for two architectures, with a message on standard error. --full (make cuda-kernels) compiles the archive for all architectures.
---arch names the architectures. --out copies the archive to FILE.
+--arch names the architectures, and compiles all kernels for them. --out copies the archive to FILE.
 
 Then: LOCKSTEP_CUDA_KERNELS=$(tools/cuda_kernels.py) cargo build --release. NVRTC, from Python wheels (tools/cuda_toolchain.py), compiles
 in parallel processes. Machine code and archives are kept in ${XDG_CACHE_HOME:-~/.cache}/lockstep/cuda-kernels, by the content of the
@@ -39,7 +39,7 @@ SIZES = os.path.join(ROOT, "devices", "cuda", "sizes.txt")
 # major one is enough (docs/cuda.md states what this costs). NVRTC 12 makes it, because drivers from series 525 on load its code.
 # The driver compiles PTX for 11.0 (Thor), for which NVRTC 12 has no machine code.
 ARCHITECTURES = [60, 70, 80, 90, 100, 120]
-# Kernels that are used by name only, for study: PTX is enough.
+# Kernels that are used by name only, for study: packages have them as PTX.
 ONLY_PTX = ["expand", "table", "table_small", "cuda_ctr", "global_sbox"]
 # Packages of a checkout without the full archive: A100, A10, L4, L40, GeForce 30 and 40 (8.x), and H100, H200 (9.0).
 # The driver compiles PTX for all others.
@@ -82,7 +82,7 @@ def main():
 def make(options):
     if options.arch:
         numbers = [int(number) for number in options.arch.split(",")]
-        path = made(plan(numbers, not options.no_ptx))
+        path = made(plan(numbers, not options.no_ptx, left_out=[]))
     else:
         full = plan(ARCHITECTURES, True)
         if options.full or os.path.exists(path_of(full)):
@@ -127,11 +127,11 @@ def source_of(module):
     return text_of(sources()[module], set())
 
 
-def plan(numbers, with_ptx):
-    """The code to make: (module, target, version of NVRTC)."""
+def plan(numbers, with_ptx, left_out=ONLY_PTX):
+    """The code to make: (module, target, version of NVRTC). No machine code is made of the modules `left_out`."""
     result = []
     for number in numbers:
-        result += [(module, f"sm_{number}", 12) for module in sources() if module != CARRY_LESS and module not in ONLY_PTX]
+        result += [(module, f"sm_{number}", 12) for module in sources() if module not in [CARRY_LESS, *left_out]]
         if number >= 80:
             result.append((CARRY_LESS, f"sm_{number}", 13))
     if with_ptx:
@@ -160,7 +160,7 @@ def code_path(job):
 
 def path_of(jobs):
     """The archive of this code. Its name depends on everything that determines its content."""
-    stamp = hashlib.sha256(repr([[os.path.basename(code_path(job)) for job in jobs], TOGETHER, ONLY_PTX, FILTERS, TEXT_FILTERS]).encode())
+    stamp = hashlib.sha256(repr([[os.path.basename(code_path(job)) for job in jobs], TOGETHER, FILTERS, TEXT_FILTERS]).encode())
     return os.path.join(folder(), f"archive-{stamp.hexdigest()[:20]}")
 
 

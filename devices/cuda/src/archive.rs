@@ -10,8 +10,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use lzma_rust2::LzmaReader;
 
-use crate::compile::Architecture;
-
 /// The first line.
 const HEAD: &str = "lockstep-kernels 1";
 
@@ -20,6 +18,37 @@ const PTX: &str = "ptx";
 
 /// Memory limit of the decoder in KiB. Units need a few MiB.
 const DECODER_KIB: u32 = 64 << 10;
+
+/// A compute capability.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Architecture {
+    pub(crate) major: u32,
+    pub(crate) minor: u32,
+}
+
+impl Architecture {
+    pub(crate) fn number(self) -> u32 {
+        10 * self.major + self.minor
+    }
+
+    /// True if the kernels are for this architecture: Pascal and later.
+    pub(crate) fn is_supported(self) -> bool {
+        self.major >= 6
+    }
+
+    /// True if the tensor units multiply matrices of bits, as `kernels/common/tensor.cuh` requires. This is the case for
+    /// compute capability 8.0 to 9.0. Later architectures emulate such products.
+    pub(crate) fn has_tensor_bits(self) -> bool {
+        (8..10).contains(&self.major)
+    }
+
+    /// True if code for a target such as `sm_90` runs on this architecture: the target has the same major version and
+    /// is not newer.
+    pub(crate) fn runs(self, target: &str) -> bool {
+        let number = target.strip_prefix("sm_").and_then(|number| number.parse::<u32>().ok());
+        number.is_some_and(|number| number / 10 == self.major && number <= self.number())
+    }
+}
 
 #[derive(Default)]
 pub(crate) struct Archive {

@@ -7,41 +7,10 @@ use std::path::{Path, PathBuf};
 use lockstep_cache::Cache;
 use lockstep_core::backend::Missing;
 
-use crate::archive::Archive;
+use crate::archive::{Architecture, Archive};
 use crate::nvrtc::{ENV_NVRTC, Nvrtc};
 
 include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
-
-/// A compute capability.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Architecture {
-    pub(crate) major: u32,
-    pub(crate) minor: u32,
-}
-
-impl Architecture {
-    fn number(self) -> u32 {
-        10 * self.major + self.minor
-    }
-
-    /// True if the kernels are for this architecture: Pascal and later.
-    pub(crate) fn is_supported(self) -> bool {
-        self.major >= 6
-    }
-
-    /// True if the tensor units multiply matrices of bits, as `kernels/common/tensor.cuh` requires. This is the case for
-    /// compute capability 8.0 to 9.0. Later architectures emulate such products.
-    pub(crate) fn has_tensor_bits(self) -> bool {
-        (8..10).contains(&self.major)
-    }
-
-    /// True if code for a target such as `sm_90` runs on this architecture: the target has the same major version and
-    /// is not newer.
-    pub(crate) fn runs(self, target: &str) -> bool {
-        let number = target.strip_prefix("sm_").and_then(|number| number.parse::<u32>().ok());
-        number.is_some_and(|number| number / 10 == self.major && number <= self.number())
-    }
-}
 
 /// Checks that there is code for the architecture, or that it can be compiled.
 ///

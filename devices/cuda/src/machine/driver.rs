@@ -13,8 +13,8 @@ use std::sync::{Mutex, OnceLock};
 use lockstep_core::backend::{HardwareId, Missing};
 
 use super::{Entry, EventHandle, Fault, Hold, Limits, Machine, Outcome, Shape, StreamHandle};
-use crate::archive::Archive;
-use crate::compile::{self, Architecture};
+use crate::archive::{Architecture, Archive};
+use crate::compile;
 
 mod api;
 #[cfg(all(test, feature = "faults"))]
