@@ -106,7 +106,7 @@ impl Key {
         // Forms that are moved together with GCM's powers of H use more of the stack than round keys alone. Those are made for each
         // message by GCM-SIV.
         match size_of::<T>() {
-            0..=1024 => stack::wipe::<4096>(),
+            0..=1024 => stack::wipe::<4>(),
             _ => stack::wipe_below(),
         }
         // Another thread may have added forms in the meantime, of this type or of other types.

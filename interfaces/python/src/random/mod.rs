@@ -78,7 +78,7 @@ impl StreamKey {
         if to.len() <= PIECE && engine::inline_kernel().is_some() {
             self.write_inline(block, to);
             // Loops with many vectors leave the first and the last round key on the stack.
-            stack::wipe::<2048>();
+            stack::wipe::<2>();
             return Ok(());
         }
         let starts = (0..to.len().div_ceil(ZEROS.len())).map(|index| index as u128 * blocks(ZEROS.len()));
