@@ -127,9 +127,19 @@ test: tools-present
 	tools/setup.sh browser
 	tools/setup.sh programs
 	$(INSTALL) -m 755 $(TARGET)/debug/deps/liblockstep_lab_provider.so $(TESTED_PROVIDER)
-	tools/in_parallel.sh "$(CARGO) test $(WORKSPACE) --doc" "tools/python_test.sh $(PYTHON_EXTENSION)" \
+	tools/in_parallel.sh "$(CARGO) test $(WORKSPACE) --doc" "tools/python_test.sh $(PYTHON_EXTENSION) && $(RUN_PAGES)" \
 		"tools/interop/pyca.py $(TESTED) && tools/bench_page/check.py $(TESTED)" \
 		"tools/provider-test/all.sh $(TESTED_PROVIDER) $(TESTED) openssl device lifecycle" tools/gpu_check/self_test.py
+
+# The examples of README and docs. After the Python tests, because both install the same packages.
+RUN_PAGES = tools/pages/run.py $(TESTED) $(PYTHON_EXTENSION) $(TESTED_PROVIDER) $(TARGET)/debug/deps/liblockstep_c.a
+
+## make test-pages        run the examples of README and docs, from a clean folder for each page
+.PHONY: test-pages
+test-pages: tools-present
+	$(CARGO) test $(TESTS) --no-run --quiet
+	$(INSTALL) -m 755 $(TARGET)/debug/deps/liblockstep_lab_provider.so $(TESTED_PROVIDER)
+	$(RUN_PAGES)
 
 ## make test-release      the scripts of make test, and those with nginx, Apache and Python, with the release builds of the command and of both modules
 test-release: build provider provider-lab
@@ -238,6 +248,7 @@ lint: tools-present
 	tools/bench/harness.py --self-test
 	tools/bench_page/check.py --self-test
 	tools/guides/check.py --self-test
+	tools/pages/run.py --self-test
 	tools/guides/check.py --no-compile
 	tools/architecture/check.py
 	tools/scale_model.py --self-test
