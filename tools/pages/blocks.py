@@ -32,6 +32,11 @@ def of(page):
     ]
 
 
+def end_of(printed, lines=12):
+    """The last lines of an output."""
+    return "\n".join(printed.strip().splitlines()[-lines:])
+
+
 def pattern(expected):
     """`...` stands for any text. Spaces at the end of a line are ignored."""
     return r".*".join(re.escape(part) for part in expected.strip().split("..."))

@@ -18,6 +18,7 @@ Blocks of c and cpp are compiled, and those of rust are compiled elsewhere: COMP
 with the reasons.
 """
 
+import glob
 import os
 import re
 import shutil
@@ -38,12 +39,17 @@ BENCHMARK = "takes minutes: its suites are tested with --quick"
 
 # A page and a part of a block, and why this block is not run.
 LEFT_OUT = [
+    ("CONTRIBUTING.md", "cargo test", "runs the tests themselves"),
+    ("README.md", "git clone", NETWORK),
     ("README.md", "sudo make install", SUPERUSER),
     ("docs/benchmarks.md", "lockstep bench", BENCHMARK),
     ("docs/c.md", "sudo apt install", SUPERUSER),
     ("docs/command.md", "lockstep bench", BENCHMARK),
     ("docs/cuda.md", "--device cuda:0", GPU),
     ("docs/cuda.md", "--carry-less", "takes minutes: `make kernel-check` compiles the same modules"),
+    ("docs/papers/cuda-geforce8.md", "--device cuda:0", GPU),
+    ("docs/papers/geforce-engine.md", "lab geforce measure", GPU),
+    ("docs/papers/opengl.md", "--device opengl:0", GPU),
     ("docs/planner.md", "--device cuda:0", GPU),
     ("docs/provider.md", "sudo make install", SUPERUSER),
     ("docs/provider.md", "systemctl", SUPERUSER),
@@ -68,8 +74,8 @@ NO_CODE = ("", "text", "json", "mermaid")
 
 
 def pages():
-    docs = sorted(name for name in os.listdir(os.path.join(ROOT, "docs")) if name.endswith(".md"))
-    return ["README.md"] + [f"docs/{name}" for name in docs]
+    patterns = ("README.md", "CONTRIBUTING.md", "docs/*.md", "docs/papers/*.md")
+    return [name for pattern in patterns for name in sorted(glob.glob(pattern, root_dir=ROOT))]
 
 
 class Folder:
@@ -144,7 +150,7 @@ class Page:
     def shell(self, block):
         """Runs a block of sh at a terminal, where it may ask for a passphrase."""
         status, self.printed = terminal.run(self.folder.code(block), self.folder.path, self.folder.environment)
-        return f"exit status {status}\n{self.printed}" if status else None
+        return f"exit status {status}\n{blocks.end_of(self.printed)}" if status else None
 
     def statements(self, block):
         """Runs a block of Python after the blocks before it."""
@@ -152,7 +158,7 @@ class Page:
             self.python = terminal.Python(self.folder.path, self.folder.environment)
         succeeded, self.printed = self.python.run(self.folder.code(block))
         if not succeeded:
-            return self.printed
+            return blocks.end_of(self.printed)
         return blocks.difference_of_comments(block.text, self.printed)
 
     def compile(self, block, compiler, language):
