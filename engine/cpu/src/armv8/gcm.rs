@@ -9,7 +9,7 @@ use std::arch::aarch64::*;
 
 use super::ghash::{HashKey, Product};
 use super::schedule::{RoundKeys, Schedule};
-use super::vector::{block, vector};
+use super::vector::{block, round, vector};
 use crate::kernel::counter::{Counting, Low32};
 use crate::kernel::{Block, Span};
 
@@ -36,10 +36,9 @@ struct Gcm<'k> {
 /// One round of all states.
 #[inline]
 #[target_feature(enable = "neon,aes")]
-fn round(states: &mut [uint8x16_t; BLOCKS], key: &Block) {
-    let key = vector(key);
+fn rounds(states: &mut [uint8x16_t; BLOCKS], key: &Block) {
     for state in states {
-        *state = vaesmcq_u8(vaeseq_u8(*state, key));
+        *state = round::<true>(*state, key);
     }
 }
 
@@ -79,11 +78,11 @@ impl Gcm<'_> {
     unsafe fn step<const HASHES: bool>(&mut self, src: *const u8, dst: *mut u8, hashed: *const u8) {
         let mut states = self.next_counters();
         for key in self.extra {
-            round(&mut states, key);
+            rounds(&mut states, key);
         }
         let mut sum = Product::zero();
         for i in 0..BLOCKS {
-            round(&mut states, &self.middle[i]);
+            rounds(&mut states, &self.middle[i]);
             if HASHES {
                 // The first block is multiplied last, because it depends on the hash of the previous step.
                 let index = BLOCKS - 1 - i;
@@ -95,7 +94,7 @@ impl Gcm<'_> {
                 sum = sum.add(self.hash_key.times_power(text, i + 1));
             }
         }
-        round(&mut states, &self.middle[8]);
+        rounds(&mut states, &self.middle[8]);
         if HASHES {
             self.hash = sum.reduce();
         }
@@ -140,7 +139,7 @@ pub(crate) fn crypt<const ENCRYPTS: bool>(
 ) {
     let steps = data.len() / STEP;
     assert!(data.len().is_multiple_of(STEP) && steps > 0, "whole steps");
-    let [first @ .., before_last, last] = key.encryption() else { unreachable!("a schedule has rounds") };
+    let [first @ .., before_last, last] = key.keys::<true>() else { unreachable!("a schedule has rounds") };
     let (extra, middle) = first.split_last_chunk::<9>().expect("at least ten rounds");
     let start = u128::from_be_bytes(*counter);
     let mut gcm = Gcm {

@@ -17,13 +17,13 @@ pub(super) fn is_key_length(len: usize) -> bool {
 }
 
 macro_rules! modes {
-    ($($(#[$doc:meta])* $name:ident => $call:ident($($arg:ident: $type:ty),*);)*) => {
+    ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*) => $call:ident($($value:expr),*);)*) => {
         $(
             $(#[$doc])*
             #[inline]
             pub fn $name(&self, $($arg: $type),*) {
                 with_key!(&self.0, (kernel, schedule) => {
-                    kernel.$call(schedule, $($arg),*);
+                    kernel.$call(schedule, $($value),*);
                     kernel.clear_registers();
                 })
             }
@@ -98,40 +98,40 @@ impl InlineKey {
 
     modes! {
         /// Encrypts one block.
-        encrypt_block => encrypt_block(block: &mut Block);
+        encrypt_block(block: &mut Block) => encrypt_block(block);
         /// ECB encryption.
-        ecb_encrypt => ecb_encrypt(data: Span<'_>);
+        ecb_encrypt(data: Span<'_>) => ecb(true, data);
         /// ECB decryption.
-        ecb_decrypt => ecb_decrypt(data: Span<'_>);
+        ecb_decrypt(data: Span<'_>) => ecb(false, data);
         /// CBC encryption.
-        cbc_encrypt => cbc_encrypt_single(iv: &mut Block, data: Span<'_>);
+        cbc_encrypt(iv: &mut Block, data: Span<'_>) => cbc_encrypt_single(iv, data);
         /// CBC decryption.
-        cbc_decrypt => cbc_decrypt(iv: &mut Block, data: Span<'_>);
+        cbc_decrypt(iv: &mut Block, data: Span<'_>) => cbc_decrypt(iv, data);
         /// CFB128 encryption.
-        cfb128_encrypt => cfb128_encrypt(iv: &mut Block, data: Span<'_>);
+        cfb128_encrypt(iv: &mut Block, data: Span<'_>) => cfb128_encrypt(iv, data);
         /// CFB128 decryption.
-        cfb128_decrypt => cfb128_decrypt(iv: &mut Block, data: Span<'_>);
+        cfb128_decrypt(iv: &mut Block, data: Span<'_>) => cfb128_decrypt(iv, data);
         /// CFB8 encryption; any length.
-        cfb8_encrypt => cfb8_encrypt(iv: &mut Block, data: Span<'_>);
+        cfb8_encrypt(iv: &mut Block, data: Span<'_>) => cfb8(true, iv, data);
         /// CFB8 decryption; any length.
-        cfb8_decrypt => cfb8_decrypt(iv: &mut Block, data: Span<'_>);
+        cfb8_decrypt(iv: &mut Block, data: Span<'_>) => cfb8(false, iv, data);
         /// CFB1 encryption of the first `bits` bits. The most significant bit of each byte is the first. Later bits of the
         /// output are not changed.
-        cfb1_encrypt => cfb1_encrypt(register: &mut Block, data: Span<'_>, bits: usize);
+        cfb1_encrypt(register: &mut Block, data: Span<'_>, bits: usize) => cfb1(true, register, data, bits);
         /// CFB1 decryption of the first `bits` bits.
-        cfb1_decrypt => cfb1_decrypt(register: &mut Block, data: Span<'_>, bits: usize);
+        cfb1_decrypt(register: &mut Block, data: Span<'_>, bits: usize) => cfb1(false, register, data, bits);
         /// OFB.
-        ofb => ofb(iv: &mut Block, data: Span<'_>);
+        ofb(iv: &mut Block, data: Span<'_>) => ofb(iv, data);
         /// CTR with a 128-bit counter that wraps; any length. The counter is increased by the number of blocks,
         /// including a partial one.
-        ctr => ctr(counter: &mut Block, data: Span<'_>);
+        ctr(counter: &mut Block, data: Span<'_>) => ctr(counter, data);
         /// CTR that increments only the last 32 bits of the counter; any length.
-        ctr32 => ctr32(counter: &mut Block, data: Span<'_>);
+        ctr32(counter: &mut Block, data: Span<'_>) => ctr32(counter, data);
         /// XTS encryption under the data key. `tweak` is the encrypted tweak of the first block.
-        xts_encrypt => xts_encrypt(tweak: &mut Block, data: Span<'_>);
+        xts_encrypt(tweak: &mut Block, data: Span<'_>) => xts(true, tweak, data);
         /// XTS decryption under the data key. `tweak` is the encrypted tweak of the first block.
-        xts_decrypt => xts_decrypt(tweak: &mut Block, data: Span<'_>);
+        xts_decrypt(tweak: &mut Block, data: Span<'_>) => xts(false, tweak, data);
         /// Folds blocks into a CBC-MAC.
-        cbc_mac => cbc_mac(state: &mut Block, data: &[u8]);
+        cbc_mac(state: &mut Block, data: &[u8]) => cbc_mac(state, data);
     }
 }

@@ -7,7 +7,7 @@ use super::key::InlineKey;
 use crate::kernel::wiped::Wiped;
 use crate::kernel::{Block, Kernel, OcbKey, Span};
 use crate::kernels::with_key;
-use crate::message::ocb::{MessageKey, State};
+use crate::message::ocb::{OcbKeys, State};
 
 /// Incremental OCB3; keys and state are zeroed on drop. As for [`InlineKey`], moving the value leaves a copy of the keys in the
 /// old place.
@@ -27,7 +27,7 @@ macro_rules! with_state {
     ($ocb:expr, ($key:ident, $state:ident) => $call:expr) => {{
         let InlineOcb { key, masks, state: $state, .. } = $ocb;
         with_key!(&key.0, (kernel, schedule) => {
-            let $key = &MessageKey { kernel: *kernel, schedule, masks };
+            let $key = &OcbKeys { kernel: *kernel, schedule, masks };
             let result = $call;
             kernel.clear_registers();
             result

@@ -95,11 +95,7 @@ pub(crate) fn by_ecb<K: Kernel>(
         }
         piece.xor_with(offsets.as_flattened());
         let output = piece.output();
-        if encrypts {
-            kernel.ecb_encrypt(schedule, Span::in_place(output));
-        } else {
-            kernel.ecb_decrypt(schedule, Span::in_place(output));
-        }
+        kernel.ecb(schedule, encrypts, Span::in_place(output));
         for (block, offset) in output.as_chunks_mut().0.iter_mut().zip(&*offsets) {
             xor(block, offset);
             if !encrypts {

@@ -9,13 +9,13 @@ use lockstep_core::gcm::lengths_block;
 use lockstep_core::key::Key;
 use lockstep_core::work::{AeadMessage, Tag};
 
-use super::hash::{Hash, MessageKey, PENDING};
+use super::hash::{GROUP, Hash, MessageKey, PENDING, Places};
 use super::{finish, nonce};
 use crate::host::host;
 use crate::kernel::partial;
 use crate::kernel::prepared::{hash_key, is_prepared, schedule};
 use crate::kernel::wiped::Wiped;
-use crate::kernel::{Block, GcmCounter, Kernel, LANES, Powers, Progress, Span};
+use crate::kernel::{Block, GcmCounter, Kernel, Powers, Progress, Span};
 
 /// Number of bytes that one call of CTR and one call of GHASH process; they stay in the L1 cache.
 pub(super) const CHUNK: usize = 16 << 10;
@@ -289,9 +289,6 @@ pub(crate) fn counter_block(nonce: &[u8; 12], number: u32) -> Block {
     (nonce | u128::from(number.swap_bytes()) << 96).to_le_bytes()
 }
 
-/// Number of keys of a group.
-const GROUP: usize = LANES / 2;
-
 /// Expands a key that several messages of a batch use.
 pub(super) fn prepare<K: Kernel>(kernel: K, key: &Key) {
     hash_key(kernel, key);
@@ -302,7 +299,7 @@ pub(super) fn run<K: Kernel>(kernel: K, mut messages: &mut [AeadMessage<'_>]) {
     if let [message] = messages {
         return cached(kernel, &mut State::idle(), message);
     }
-    let mut places = Places { schedules: Vec::new(), hash_keys: Vec::new(), state: State::idle() };
+    let (mut places, mut state) = (Places::new(), State::idle());
     while !messages.is_empty() {
         let once = messages.iter().enumerate().take(GROUP).take_while(|(i, message)| {
             let is_next = messages.get(i + 1).is_some_and(|next| std::ptr::eq(next.key, message.key));
@@ -310,13 +307,13 @@ pub(super) fn run<K: Kernel>(kernel: K, mut messages: &mut [AeadMessage<'_>]) {
         });
         let group = once.count();
         if group > 0 {
-            run_group(kernel, &mut places, &mut messages[..group]);
+            run_group(kernel, &mut places, &mut state, &mut messages[..group]);
             messages = &mut messages[group..];
             continue;
         }
         let key = messages[0].key;
         let same = messages.iter().take_while(|message| std::ptr::eq(message.key, key)).count();
-        messages[..same].iter_mut().for_each(|message| cached(kernel, &mut places.state, message));
+        messages[..same].iter_mut().for_each(|message| cached(kernel, &mut state, message));
         messages = &mut messages[same..];
     }
 }
@@ -331,30 +328,13 @@ fn cached<K: Kernel>(kernel: K, state: &mut State, message: &mut AeadMessage<'_>
     run_one(key, state, &mask[0], None, message);
 }
 
-/// Memory for the expanded keys of a group; its content is wiped on drop.
-struct Places<K: Kernel> {
-    schedules: Vec<K::Schedule>,
-    hash_keys: Vec<K::HashKey>,
-    /// The state of the current message.
-    state: State,
-}
-
-impl<K: Kernel> Places<K> {
-    /// Makes room for a number of keys, at most [`GROUP`].
-    fn reserve(&mut self, kernel: K, keys: usize) {
-        // The memory never moves, so that no copy of a key is left behind.
-        self.schedules.reserve_exact(GROUP - self.schedules.len());
-        self.hash_keys.reserve_exact(GROUP - self.hash_keys.len());
-        while self.schedules.len() < keys {
-            let (schedule, hash_key) = kernel.blank();
-            self.schedules.push(schedule);
-            self.hash_keys.push(hash_key);
-        }
-    }
-}
-
 /// Processes messages that each have their own key, at most [`GROUP`].
-fn run_group<K: Kernel>(kernel: K, places: &mut Places<K>, messages: &mut [AeadMessage<'_>]) {
+fn run_group<K: Kernel>(
+    kernel: K,
+    places: &mut Places<K>,
+    state: &mut State,
+    messages: &mut [AeadMessage<'_>],
+) {
     let count = messages.len();
     places.reserve(kernel, count);
     let keys: [&[u8]; GROUP] = std::array::from_fn(|i| messages[i.min(count - 1)].key.bytes());
@@ -366,22 +346,17 @@ fn run_group<K: Kernel>(kernel: K, places: &mut Places<K>, messages: &mut [AeadM
         blocks[2 * count + i] = counter_block(nonce(message), 2);
     }
     let schedules: [&K::Schedule; 2 * GROUP] = std::array::from_fn(|i| &places.schedules[i % count]);
-    kernel.encrypt_each(&schedules[..2 * count], &mut blocks[..2 * count]);
+    kernel.each(&schedules[..2 * count], true, &mut blocks[..2 * count]);
     let has_short = messages.iter().any(|message| message.data.len() <= 16);
     if has_short {
-        kernel.encrypt_each(&schedules[..count], &mut blocks[2 * count..3 * count]);
+        kernel.each(&schedules[..count], true, &mut blocks[2 * count..3 * count]);
     }
     kernel.hash_keys_into(&blocks[..count], &mut places.hash_keys[..count]);
     for (i, message) in messages.iter_mut().enumerate() {
         let (schedule, hash_key) = (&places.schedules[i], &mut places.hash_keys[i]);
         let key = MessageKey { kernel, schedule, powers: Powers::Some(hash_key) };
-        run_one(
-            key,
-            &mut places.state,
-            &blocks[count + i],
-            has_short.then_some(&blocks[2 * count + i]),
-            message,
-        );
+        let keystream = has_short.then_some(&blocks[2 * count + i]);
+        run_one(key, state, &blocks[count + i], keystream, message);
     }
 }
 

@@ -64,7 +64,6 @@ pub struct HashKey {
 }
 
 /// H and the values that are computed from H.
-#[derive(Clone, Copy)]
 struct Powers {
     h: u128,
     /// H is a big-endian number; the factors are its upper half, its lower half and their sum (Karatsuba).
@@ -74,29 +73,23 @@ struct Powers {
     has_tables: bool,
 }
 
-impl Powers {
-    fn blank() -> Self {
-        Powers { h: 0, factors: [Factor::default(); 3], tables: [[0; 32]; 17], has_tables: false }
-    }
-}
-
 impl HashKey {
-    pub(crate) fn new(h: &Block) -> Self {
-        HashKey::fill(Box::new(Powers::blank()), h)
+    /// A hash key without H; `None` if memory cannot be allocated.
+    pub(crate) fn blank() -> Option<Self> {
+        let factors = [Factor::default(); 3];
+        let powers = || Powers { h: 0, factors, tables: [[0; 32]; 17], has_tables: false };
+        Some(HashKey { powers: boxed::try_new(powers)? })
     }
 
-    /// Like [`HashKey::new`], but `None` if memory cannot be allocated.
-    pub(crate) fn try_new(h: &Block) -> Option<Self> {
-        Some(HashKey::fill(boxed::try_new(Powers::blank())?, h))
-    }
-
-    fn fill(mut powers: Box<Powers>, h: &Block) -> Self {
+    /// Replaces H.
+    pub(crate) fn set(&mut self, h: &Block) {
+        let powers = &mut *self.powers;
         powers.h = u128::from_be_bytes(*h);
         let (high, low) = ((powers.h >> 64) as u64, powers.h as u64);
         for (factor, half) in powers.factors.iter_mut().zip([high, low, high ^ low]) {
             *factor = Factor::new(half);
         }
-        HashKey { powers }
+        powers.has_tables = false;
     }
 
     /// Computes the tables for lookups, unless they are computed already.
@@ -176,15 +169,6 @@ pub(super) fn update(key: &HashKey, state: &mut Block, data: &[u8]) {
     *state = y.to_be_bytes();
 }
 
-/// [`update`] with the signature of [`update_by_lookups`].
-///
-/// # Safety
-///
-/// There are no conditions.
-pub(super) unsafe fn update_portable(key: &HashKey, state: &mut Block, data: &[u8]) {
-    update(key, state, data);
-}
-
 /// Adds whole blocks to the state. Lookups process whole groups of 16 blocks if the key has tables.
 ///
 /// # Safety
@@ -211,6 +195,12 @@ pub(super) unsafe fn update_by_lookups<B: Bytes>(key: &HashKey, state: &mut Bloc
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn key_of(h: &Block) -> HashKey {
+        let mut key = HashKey::blank().unwrap();
+        key.set(h);
+        key
+    }
 
     fn carry_less(x: u64, y: u64) -> u128 {
         (0..64).fold(0, |sum, i| sum ^ ((u128::from(x) << i) * u128::from((y >> i) & 1)))
@@ -239,7 +229,7 @@ mod tests {
     fn squares_are_products() {
         let h = 0x8123_4567_89ab_cdef_fedc_ba98_7654_3210;
         for x in [0, 1, 1 << 127, u128::MAX, h] {
-            assert_eq!(square(x), multiply(&HashKey::new(&x.to_be_bytes()), x), "{x:#x}");
+            assert_eq!(square(x), multiply(&key_of(&x.to_be_bytes()), x), "{x:#x}");
         }
     }
 
@@ -249,7 +239,7 @@ mod tests {
         one[0] = 0x80;
         let block: Block = std::array::from_fn(|i| (17 * i + 3) as u8);
         let mut state = [0; 16];
-        update(&HashKey::new(&one), &mut state, &block);
+        update(&key_of(&one), &mut state, &block);
         assert_eq!(state, block);
     }
 }

@@ -5,7 +5,7 @@ use std::ops::{BitAnd, BitOr, BitXor};
 
 use super::lookup::{Bytes, Table};
 use super::planes::{MOST, Wide};
-use super::register::{Register, counters_one_by_one, only_low_bits_change, sources};
+use super::register::{Register, bitwise, counters_one_by_one, only_low_bits_change, sources};
 use super::vector::Vector;
 use crate::kernel::Block;
 use crate::kernel::counter::Counting;
@@ -15,34 +15,7 @@ use crate::kernel::counter::Counting;
 #[repr(transparent)]
 pub(crate) struct Neon(uint8x16_t);
 
-/// Defines methods with two operands that call an intrinsic of NEON.
-macro_rules! wrap {
-    ($($name:ident = $intrinsic:ident;)*) => {$(
-        #[inline(always)]
-        fn $name(self, other: Self) -> Self {
-            // SAFETY: every processor of this target has NEON.
-            Neon(unsafe { $intrinsic(self.0, other.0) })
-        }
-    )*};
-}
-
-impl BitXor for Neon {
-    type Output = Self;
-
-    wrap! { bitxor = veorq_u8; }
-}
-
-impl BitAnd for Neon {
-    type Output = Self;
-
-    wrap! { bitand = vandq_u8; }
-}
-
-impl BitOr for Neon {
-    type Output = Self;
-
-    wrap! { bitor = vorrq_u8; }
-}
+bitwise! { Neon: BitXor bitxor veorq_u8, BitAnd bitand vandq_u8, BitOr bitor vorrq_u8 }
 
 impl Neon {
     /// Byte `i` becomes the byte with the number `sources[i]`.
@@ -148,9 +121,16 @@ impl Bytes for Neon {
         unsafe { vst1q_u8(to, self.0) }
     }
 
-    wrap! {
-        interleave_low = vzip1q_u8;
-        interleave_high = vzip2q_u8;
+    #[inline(always)]
+    fn interleave_low(self, other: Self) -> Self {
+        // SAFETY: every processor of this target has NEON.
+        Neon(unsafe { vzip1q_u8(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn interleave_high(self, other: Self) -> Self {
+        // SAFETY: every processor of this target has NEON.
+        Neon(unsafe { vzip2q_u8(self.0, other.0) })
     }
 
     #[inline(always)]

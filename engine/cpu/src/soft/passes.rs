@@ -7,20 +7,20 @@
 //! `width`. The function that runs the cipher is a parameter ([`Crypt`]), since it has an entry function of its own.
 
 use std::borrow::Borrow;
+use std::marker::PhantomData;
 
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 use super::planes::{MOST, Narrow, Plane};
 use super::register::Register;
-use super::rounds::Direction;
 use super::schedule::{Keys, Schedule};
 use super::vector::Vector;
 use crate::kernel::counter::{self, Counting};
 use crate::kernel::tweak;
 use crate::kernel::{Block, Span};
 
-/// Encrypts or decrypts the blocks in registers. The processor must have the instructions of the registers.
-pub(crate) type Crypt<S, R> = unsafe fn(&Keys<S>, Direction, &mut [R; MOST]);
+/// Encrypts (true) or decrypts the blocks in registers. The processor must have the instructions of the registers.
+pub(crate) type Crypt<S, R> = unsafe fn(&Keys<S>, bool, &mut [R; MOST]);
 
 /// The functions that run the cipher on many and on few blocks.
 #[derive(Clone, Copy)]
@@ -62,7 +62,7 @@ impl<P: Plane> Drop for Buffer<P> {
 }
 
 /// A group of blocks of a pass.
-struct Group<'a, P: Plane> {
+pub(crate) struct Group<'a, P: Plane> {
     keys: &'a Keys<P::Stored>,
     crypt: Crypt<P::Stored, P::Register>,
     buffer: Buffer<P>,
@@ -79,9 +79,9 @@ impl<P: Plane> Group<'_, P> {
 
     /// Encrypts or decrypts the buffer.
     #[inline(always)]
-    unsafe fn run(&mut self, direction: Direction) {
+    unsafe fn run(&mut self, encrypts: bool) {
         // SAFETY: the caller guarantees that the processor has the instructions.
-        unsafe { (self.crypt)(self.keys, direction, &mut self.buffer.0) }
+        unsafe { (self.crypt)(self.keys, encrypts, &mut self.buffer.0) }
     }
 
     /// Register `i` of the source.
@@ -123,7 +123,7 @@ impl<P: Plane> Group<'_, P> {
 }
 
 /// A pass over whole blocks, generic over the layout of the planes.
-trait Pass {
+pub(crate) trait Pass {
     /// Processes a group. The processor must have the instructions of the registers.
     unsafe fn group<P: Plane>(&mut self, group: &mut Group<'_, P>);
 }
@@ -172,7 +172,12 @@ unsafe fn run<P: Plane>(
 ///
 /// The processor must have the instructions of the register.
 #[inline(always)]
-unsafe fn drive<R: Register>(schedule: &Schedule, ciphers: Ciphers<R>, data: Span<'_>, mut pass: impl Pass) {
+pub(crate) unsafe fn drive<R: Register>(
+    schedule: &Schedule,
+    ciphers: Ciphers<R>,
+    data: Span<'_>,
+    mut pass: impl Pass,
+) {
     let blocks = data.len() / 16;
     let mut large = blocks / R::Large::BLOCKS * R::Large::BLOCKS;
     if blocks - large >= R::Large::FROM {
@@ -190,7 +195,10 @@ unsafe fn drive<R: Register>(schedule: &Schedule, ciphers: Ciphers<R>, data: Spa
     }
 }
 
-struct Ecb(Direction);
+/// ECB in a direction.
+pub(crate) struct Ecb {
+    pub(crate) encrypts: bool,
+}
 
 impl Pass for Ecb {
     #[inline(always)]
@@ -200,7 +208,7 @@ impl Pass for Ecb {
             for i in 0..P::REGISTERS {
                 group.buffer.0[i] = group.load(i);
             }
-            group.run(self.0);
+            group.run(self.encrypts);
             for i in 0..P::REGISTERS {
                 group.store(i, group.buffer.0[i]);
             }
@@ -208,23 +216,25 @@ impl Pass for Ecb {
     }
 }
 
-/// # Safety
-///
-/// The processor must have the instructions of the register.
-#[inline(always)]
-pub(crate) unsafe fn ecb<R: Register>(
-    ciphers: Ciphers<R>,
-    key: &Schedule,
-    direction: Direction,
-    data: Span<'_>,
-) {
-    // SAFETY: the caller guarantees that the processor has the instructions.
-    unsafe { drive(key, ciphers, data, Ecb(direction)) }
+/// CTR; the counter is advanced.
+pub(crate) struct Ctr<'a, C> {
+    counter: &'a mut Block,
+    counting: PhantomData<C>,
 }
 
-struct Ctr<'a, C> {
-    counter: &'a mut Block,
-    counting: std::marker::PhantomData<C>,
+impl<'a, C: Counting> Ctr<'a, C> {
+    /// Runs CTR on data of any length. `run` runs it on whole blocks.
+    pub(crate) fn over(counter: &'a mut Block, data: Span<'_>, run: impl Fn(Ctr<'_, C>, Span<'_>)) {
+        let counting = PhantomData;
+        let whole = data.len() / 16 * 16;
+        let (data, mut tail) = data.split_at(whole);
+        run(Ctr { counter, counting }, data);
+        if !tail.is_empty() {
+            let mut keystream = Zeroizing::new([0; 16]);
+            run(Ctr { counter, counting }, Span::in_place(&mut *keystream));
+            tail.xor(&keystream[..tail.len()]);
+        }
+    }
 }
 
 impl<C: Counting> Pass for Ctr<'_, C> {
@@ -233,7 +243,7 @@ impl<C: Counting> Pass for Ctr<'_, C> {
         // SAFETY: the caller guarantees that the processor has the instructions.
         unsafe {
             P::Register::counters::<C>(self.counter, group.blocks, &mut group.buffer.0);
-            group.run(Direction::Encrypt);
+            group.run(true);
             for i in 0..P::REGISTERS {
                 group.store(i, group.load(i) ^ group.buffer.0[i]);
             }
@@ -242,36 +252,8 @@ impl<C: Counting> Pass for Ctr<'_, C> {
     }
 }
 
-/// # Safety
-///
-/// The processor must have the instructions of the register.
-#[inline(always)]
-pub(crate) unsafe fn ctr<R: Register, C: Counting>(
-    ciphers: Ciphers<R>,
-    key: &Schedule,
-    counter: &mut Block,
-    data: Span<'_>,
-) {
-    let whole = data.len() / 16 * 16;
-    let (data, tail) = data.split_at(whole);
-    let counting = std::marker::PhantomData::<C>;
-    // SAFETY: the caller guarantees that the processor has the instructions.
-    unsafe { drive(key, ciphers, data, Ctr { counter, counting }) };
-    if !tail.is_empty() {
-        let mut last = [0; 16];
-        let n = tail.len();
-        // SAFETY: the tail is valid for its length, which is less than a block; `last` does not overlap it. The caller
-        // guarantees that the processor has the instructions.
-        unsafe {
-            tail.src().copy_to_nonoverlapping(last.as_mut_ptr(), n);
-            drive(key, ciphers, Span::in_place(&mut last), Ctr { counter, counting });
-            tail.dst().copy_from_nonoverlapping(last.as_ptr(), n);
-        }
-        last.zeroize();
-    }
-}
-
-struct CbcDecrypt<'a>(&'a mut Block);
+/// CBC decryption; the register is set to the last ciphertext block.
+pub(crate) struct CbcDecrypt<'a>(pub(crate) &'a mut Block);
 
 impl Pass for CbcDecrypt<'_> {
     #[inline(always)]
@@ -282,7 +264,7 @@ impl Pass for CbcDecrypt<'_> {
             for i in 0..P::REGISTERS {
                 group.buffer.0[i] = group.load(i);
             }
-            group.run(Direction::Decrypt);
+            group.run(false);
             // The loop starts with the last register, so that ciphertext in place is overwritten after its last use.
             for i in (0..P::REGISTERS).rev() {
                 let previous = group.load_previous(i, self.0);
@@ -293,21 +275,8 @@ impl Pass for CbcDecrypt<'_> {
     }
 }
 
-/// # Safety
-///
-/// The processor must have the instructions of the register.
-#[inline(always)]
-pub(crate) unsafe fn cbc_decrypt<R: Register>(
-    ciphers: Ciphers<R>,
-    key: &Schedule,
-    iv: &mut Block,
-    data: Span<'_>,
-) {
-    // SAFETY: the caller guarantees that the processor has the instructions.
-    unsafe { drive(key, ciphers, data, CbcDecrypt(iv)) }
-}
-
-struct CfbDecrypt<'a>(&'a mut Block);
+/// CFB128 decryption; the register is set to the last ciphertext block.
+pub(crate) struct CfbDecrypt<'a>(pub(crate) &'a mut Block);
 
 impl Pass for CfbDecrypt<'_> {
     #[inline(always)]
@@ -318,7 +287,7 @@ impl Pass for CfbDecrypt<'_> {
             for i in 0..P::REGISTERS {
                 group.buffer.0[i] = group.load_previous(i, self.0);
             }
-            group.run(Direction::Encrypt);
+            group.run(true);
             for i in 0..P::REGISTERS {
                 group.store(i, group.load(i) ^ group.buffer.0[i]);
             }
@@ -327,23 +296,10 @@ impl Pass for CfbDecrypt<'_> {
     }
 }
 
-/// # Safety
-///
-/// The processor must have the instructions of the register.
-#[inline(always)]
-pub(crate) unsafe fn cfb128_decrypt<R: Register>(
-    ciphers: Ciphers<R>,
-    key: &Schedule,
-    iv: &mut Block,
-    data: Span<'_>,
-) {
-    // SAFETY: the caller guarantees that the processor has the instructions.
-    unsafe { drive(key, ciphers, data, CfbDecrypt(iv)) }
-}
-
-struct Xts<'a> {
-    direction: Direction,
-    tweak: &'a mut Block,
+/// XTS in a direction; the tweak is advanced.
+pub(crate) struct Xts<'a> {
+    pub(crate) encrypts: bool,
+    pub(crate) tweak: &'a mut Block,
 }
 
 impl Pass for Xts<'_> {
@@ -359,7 +315,7 @@ impl Pass for Xts<'_> {
                 let tweak = P::Register::load(tweaks.as_ptr().add(step * i).cast());
                 group.buffer.0[i] = group.load(i) ^ tweak;
             }
-            group.run(self.direction);
+            group.run(self.encrypts);
             for i in 0..P::REGISTERS {
                 let tweak = P::Register::load(tweaks.as_ptr().add(step * i).cast());
                 group.store(i, group.buffer.0[i] ^ tweak);
@@ -367,19 +323,4 @@ impl Pass for Xts<'_> {
         }
         tweaks[..P::BLOCKS].as_flattened_mut().zeroize();
     }
-}
-
-/// # Safety
-///
-/// The processor must have the instructions of the register.
-#[inline(always)]
-pub(crate) unsafe fn xts<R: Register>(
-    ciphers: Ciphers<R>,
-    key: &Schedule,
-    direction: Direction,
-    tweak: &mut Block,
-    data: Span<'_>,
-) {
-    // SAFETY: the caller guarantees that the processor has the instructions.
-    unsafe { drive(key, ciphers, data, Xts { direction, tweak }) }
 }

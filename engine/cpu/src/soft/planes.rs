@@ -45,9 +45,6 @@ pub(crate) trait Plane: Copy {
     /// The round keys of a schedule.
     fn keys(schedule: &Schedule) -> Self::Keys<'_>;
 
-    /// All zero.
-    fn blank() -> Self::Stored;
-
     /// A plane of a round key.
     ///
     /// # Safety
@@ -88,9 +85,6 @@ pub(crate) trait Plane: Copy {
 
     /// The planes of blocks that are all equal to `block`.
     fn repeat(block: Vector) -> [Self::Stored; 8];
-
-    /// The planes of the first eight or 32 blocks, for round keys that differ from block to block.
-    fn gather(blocks: &[Vector; MOST]) -> [Self::Stored; 8];
 }
 
 /// One step of the transposition of bit matrices. Before this step, the submatrices of `N` by `N` bits are transposed; after
@@ -171,11 +165,6 @@ impl Plane for Wide {
     }
 
     #[inline(always)]
-    fn blank() -> Wide {
-        Wide([Vector::zero(); 4])
-    }
-
-    #[inline(always)]
     unsafe fn of(stored: &Wide) -> Self {
         *stored
     }
@@ -222,7 +211,9 @@ impl Plane for Wide {
 
     #[inline(always)]
     unsafe fn pack(blocks: &[Vector; MOST]) -> [Self; 8] {
-        Self::gather(blocks)
+        let mut words = *blocks;
+        transpose32(&mut words);
+        std::array::from_fn(|b| Wide([words[b], words[8 + b], words[16 + b], words[24 + b]]))
     }
 
     #[inline(always)]
@@ -238,13 +229,6 @@ impl Plane for Wide {
     #[inline(always)]
     fn repeat(block: Vector) -> [Self; 8] {
         std::array::from_fn(|b| Wide(std::array::from_fn(|row| block.where_set(8 * row + b))))
-    }
-
-    #[inline(always)]
-    fn gather(blocks: &[Vector; MOST]) -> [Self; 8] {
-        let mut words = *blocks;
-        transpose32(&mut words);
-        std::array::from_fn(|b| Wide([words[b], words[8 + b], words[16 + b], words[24 + b]]))
     }
 }
 
@@ -265,11 +249,6 @@ impl<R: Register> Plane for Narrow<R> {
     #[inline(always)]
     fn keys(schedule: &Schedule) -> &Keys<Vector> {
         schedule.narrow()
-    }
-
-    #[inline(always)]
-    fn blank() -> Vector {
-        Vector::zero()
     }
 
     #[inline(always)]
@@ -334,16 +313,17 @@ impl<R: Register> Plane for Narrow<R> {
 
     #[inline(always)]
     fn repeat(block: Vector) -> [Vector; 8] {
-        Self::gather(&[block; MOST])
+        gather([block; 8])
     }
+}
 
-    #[inline(always)]
-    fn gather(blocks: &[Vector; MOST]) -> [Vector; 8] {
-        let mut words: [Vector; 8] = std::array::from_fn(|i| blocks[i]);
-        // SAFETY: every processor of the target has the instructions of `Vector`.
-        unsafe { transpose8(&mut words) };
-        words
-    }
+/// The planes of eight blocks, for round keys that differ from block to block.
+#[inline(always)]
+pub(crate) fn gather(blocks: [Vector; 8]) -> [Vector; 8] {
+    let mut words = blocks;
+    // SAFETY: every processor of the target has the instructions of `Vector`.
+    unsafe { transpose8(&mut words) };
+    words
 }
 
 #[cfg(test)]

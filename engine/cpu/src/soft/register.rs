@@ -11,6 +11,23 @@ use super::vector::Vector;
 use crate::kernel::Block;
 use crate::kernel::counter::{self, Counting};
 
+/// Implements bitwise operators of a register.
+macro_rules! bitwise {
+    ($name:ident: $($operator:ident $method:ident $operation:path),*) => {
+        $(impl $operator for $name {
+            type Output = Self;
+
+            #[allow(unused_unsafe, reason = "integers need no intrinsics")]
+            #[inline(always)]
+            fn $method(self, other: Self) -> Self {
+                // SAFETY: a value exists, so the processor has the instructions.
+                $name(unsafe { $operation(self.0, other.0) })
+            }
+        })*
+    };
+}
+pub(super) use bitwise;
+
 /// One or more blocks, or one bit plane of eight times as many blocks.
 ///
 /// As a plane, each part of 128 bits belongs to eight blocks. A part has a lane of 32 bits for each column of the state; the

@@ -3,15 +3,6 @@
 use super::planes::{MOST, Plane};
 use super::schedule::Keys;
 
-/// The direction of the cipher.
-#[derive(Clone, Copy)]
-pub(crate) enum Direction {
-    /// The cipher.
-    Encrypt,
-    /// The inverse cipher.
-    Decrypt,
-}
-
 /// AddRoundKey.
 ///
 /// # Safety
@@ -152,15 +143,16 @@ unsafe fn decrypt<P: Plane>(keys: &Keys<P::Stored>, state: &mut [P; 8]) {
 #[inline(always)]
 pub(crate) unsafe fn crypt<P: Plane>(
     keys: &Keys<P::Stored>,
-    direction: Direction,
+    encrypts: bool,
     blocks: &mut [P::Register; MOST],
 ) {
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         let mut planes = P::pack(blocks);
-        match direction {
-            Direction::Encrypt => encrypt(keys, &mut planes),
-            Direction::Decrypt => decrypt(keys, &mut planes),
+        if encrypts {
+            encrypt(keys, &mut planes);
+        } else {
+            decrypt(keys, &mut planes);
         }
         P::unpack(&planes, blocks);
     }

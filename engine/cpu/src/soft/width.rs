@@ -6,15 +6,14 @@
 use super::ghash::{self, HashKey};
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 use super::neon::Neon;
-use super::passes::{self, Ciphers};
+use super::passes::{self, Ciphers, Pass};
 use super::planes::{MOST, Narrow, Plane, Wide};
 use super::register::Register;
-use super::rounds::{self, Direction};
-use super::schedule::{Keys, Schedule};
+use super::rounds;
+use super::schedule::{FEW, Keys, Schedule};
 use super::vector::Vector;
 #[cfg(target_arch = "x86_64")]
 use super::x86::{Half, Xmm, Ymm, Zmm};
-use crate::kernel::counter::{Low32, Whole};
 use crate::kernel::{Block, Span};
 
 /// The registers that the kernel uses.
@@ -89,19 +88,6 @@ macro_rules! on_width {
 }
 pub(super) use on_width;
 
-/// Defines functions with the target features of a width. They may be called on processors that have these features.
-macro_rules! entries {
-    ([$attribute:meta] $(fn $entry:ident($($arg:ident: $type:ty),*) { $($body:tt)* })*) => {
-        $(
-            #[$attribute]
-            pub(in crate::soft) unsafe fn $entry($($arg: $type),*) {
-                // SAFETY: the caller guarantees that the processor has the instructions.
-                unsafe { $($body)* }
-            }
-        )*
-    };
-}
-
 /// Defines the function that runs the cipher on a layout.
 macro_rules! crypt {
     (#[$attribute:meta] $name:ident: $plane:ty) => {
@@ -109,11 +95,11 @@ macro_rules! crypt {
         #[inline(never)]
         pub(super) unsafe fn $name(
             keys: &Keys<<$plane as Plane>::Stored>,
-            direction: Direction,
+            encrypts: bool,
             blocks: &mut [<$plane as Plane>::Register; MOST],
         ) {
             // SAFETY: the caller guarantees that the processor has the instructions.
-            unsafe { rounds::crypt::<$plane>(keys, direction, blocks) }
+            unsafe { rounds::crypt::<$plane>(keys, encrypts, blocks) }
         }
     };
 }
@@ -133,28 +119,19 @@ macro_rules! width {
 
             pub(in crate::soft) use $few as few;
 
-            entries! { [$attribute]
-                fn ecb(key: &Schedule, direction: Direction, data: Span<'_>) {
-                    passes::ecb(CIPHERS, key, direction, data)
-                }
-                fn ctr(key: &Schedule, counter: &mut Block, data: Span<'_>) {
-                    passes::ctr::<Own, Whole>(CIPHERS, key, counter, data)
-                }
-                fn ctr32(key: &Schedule, counter: &mut Block, data: Span<'_>) {
-                    passes::ctr::<Own, Low32>(CIPHERS, key, counter, data)
-                }
-                fn cbc_decrypt(key: &Schedule, iv: &mut Block, data: Span<'_>) {
-                    passes::cbc_decrypt(CIPHERS, key, iv, data)
-                }
-                fn cfb128_decrypt(key: &Schedule, iv: &mut Block, data: Span<'_>) {
-                    passes::cfb128_decrypt(CIPHERS, key, iv, data)
-                }
-                fn ghash(key: &HashKey, state: &mut Block, data: &[u8]) {
-                    $ghash(key, state, data)
-                }
-                fn xts(key: &Schedule, direction: Direction, tweak: &mut Block, data: Span<'_>) {
-                    passes::xts(CIPHERS, key, direction, tweak, data)
-                }
+            /// Runs a data-parallel pass.
+            #[$attribute]
+            pub(in crate::soft) unsafe fn run(key: &Schedule, data: Span<'_>, pass: impl Pass) {
+                // SAFETY: the caller guarantees that the processor has the instructions.
+                unsafe { passes::drive(key, CIPHERS, data, pass) }
+            }
+
+            /// Adds whole blocks to a GHASH state.
+            #[allow(unused_unsafe, reason = "the portable function is safe")]
+            #[$attribute]
+            pub(in crate::soft) unsafe fn ghash(key: &HashKey, state: &mut Block, data: &[u8]) {
+                // SAFETY: the caller guarantees that the processor has the instructions.
+                unsafe { $ghash(key, state, data) }
             }
         }
     };
@@ -166,17 +143,17 @@ macro_rules! few {
         #[$attribute]
         pub(in crate::soft) unsafe fn $name(
             keys: &Keys<Vector>,
-            direction: Direction,
-            blocks: &mut [Block; MOST],
+            encrypts: bool,
+            blocks: &mut [Block; FEW],
         ) {
             // SAFETY: the caller guarantees that the processor has the instructions; a register is one block.
             unsafe {
                 let mut buffer = passes::Buffer::<Narrow<$register>>::new();
-                for i in 0..8 {
+                for i in 0..FEW {
                     buffer.0[i] = <$register as Register>::load(blocks[i].as_ptr());
                 }
-                $crypt(keys, direction, &mut buffer.0);
-                for i in 0..8 {
+                $crypt(keys, encrypts, &mut buffer.0);
+                for i in 0..FEW {
                     buffer.0[i].store(blocks[i].as_mut_ptr());
                 }
             }
@@ -184,28 +161,12 @@ macro_rules! few {
     };
 }
 
-/// Encrypts or decrypts 32 blocks, each under a key of its own.
-#[inline(never)]
-pub(super) fn many(keys: &Keys<Wide>, direction: Direction, blocks: &mut [Block; MOST]) {
-    // SAFETY: every processor has the instructions of wide planes; a register is one block.
-    unsafe {
-        let mut buffer = passes::Buffer::<Wide>::new();
-        for (register, block) in buffer.0.iter_mut().zip(&*blocks) {
-            *register = Vector::from_block(*block);
-        }
-        wide(keys, direction, &mut buffer.0);
-        for (register, block) in buffer.0.iter().zip(blocks) {
-            *block = register.to_block();
-        }
-    }
-}
-
 crypt! { #[allow(clippy::missing_safety_doc)] wide: Wide }
 few!(few_portable, portable::small, Vector, [allow(clippy::missing_safety_doc)]);
 width! {
     portable: Vector, [allow(clippy::missing_safety_doc)],
     large: super::wide, few: super::few_portable,
-    ghash: ghash::update_portable
+    ghash: ghash::update
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -5,7 +5,7 @@ use std::ops::{BitAnd, BitOr, BitXor};
 
 use super::lookup::{Bytes, Table};
 use super::planes::{MOST, Narrow, Wide};
-use super::register::{Register, counters_one_by_one, only_low_bits_change, sources};
+use super::register::{Register, bitwise, counters_one_by_one, only_low_bits_change, sources};
 use super::vector::Vector;
 use crate::kernel::Block;
 use crate::kernel::counter::Counting;
@@ -27,35 +27,7 @@ macro_rules! register {
         #[repr(transparent)]
         pub(crate) struct $name($raw);
 
-        impl BitXor for $name {
-            type Output = Self;
-
-            #[inline(always)]
-            fn bitxor(self, other: Self) -> Self {
-                // SAFETY: a value exists, so the processor has the instructions.
-                $name(unsafe { $xor(self.0, other.0) })
-            }
-        }
-
-        impl BitAnd for $name {
-            type Output = Self;
-
-            #[inline(always)]
-            fn bitand(self, other: Self) -> Self {
-                // SAFETY: a value exists, so the processor has the instructions.
-                $name(unsafe { $and(self.0, other.0) })
-            }
-        }
-
-        impl BitOr for $name {
-            type Output = Self;
-
-            #[inline(always)]
-            fn bitor(self, other: Self) -> Self {
-                // SAFETY: a value exists, so the processor has the instructions.
-                $name(unsafe { $or(self.0, other.0) })
-            }
-        }
+        bitwise! { $name: BitXor bitxor $xor, BitAnd bitand $and, BitOr bitor $or }
 
         impl $name {
             /// In each part of 128 bits, byte `i` becomes the byte with the number `sources[i]`.
@@ -241,15 +213,7 @@ bytes! {
 #[derive(Clone, Copy)]
 pub(crate) struct Half(__m128i);
 
-impl BitXor for Half {
-    type Output = Self;
-
-    #[inline(always)]
-    fn bitxor(self, other: Self) -> Self {
-        // SAFETY: every x86-64 processor has SSE2.
-        Half(unsafe { _mm_xor_si128(self.0, other.0) })
-    }
-}
+bitwise! { Half: BitXor bitxor _mm_xor_si128 }
 
 bytes! {
     Half {

@@ -14,9 +14,9 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{Ordering, compiler_fence};
 
-use super::cipher::{extra_rounds, opaque};
+use super::cipher::{Keys, extra_rounds, opaque};
 use super::schedule::Schedule;
-use super::single_stream::cbc_encrypt as cbc_encrypt_single;
+use super::single_stream;
 use super::vector::Vector;
 use crate::kernel::{Block, Lane};
 
@@ -24,7 +24,7 @@ use crate::kernel::{Block, Lane};
 const GROUPS: usize = 8;
 
 /// Round keys for the groups of messages.
-trait Keys<V: Vector>: Copy {
+trait KeysOfPlaces<V: Vector>: Copy {
     /// # Safety
     ///
     /// The same as for [`Vector`]. In addition, the round exists, and the `V::BLOCKS` places that start at `place` are set.
@@ -35,19 +35,16 @@ trait Keys<V: Vector>: Copy {
 }
 
 /// The same key for all messages.
-#[derive(Clone, Copy)]
-struct Shared(*const __m128i);
-
-impl<V: Vector> Keys<V> for Shared {
+impl<V: Vector> KeysOfPlaces<V> for Keys {
     #[inline(always)]
     unsafe fn get(self, round: usize, _: usize) -> V {
         // SAFETY: the caller guarantees that the round exists and that the processor has the instructions.
-        unsafe { V::broadcast(self.0.add(round)) }
+        unsafe { Keys::get(self, round) }
     }
 
     #[inline(always)]
     fn opaque(self) -> Self {
-        Shared(opaque(self.0))
+        Keys::opaque(self)
     }
 }
 
@@ -55,7 +52,7 @@ impl<V: Vector> Keys<V> for Shared {
 #[derive(Clone, Copy)]
 struct Table<const PLACES: usize>(*const __m128i);
 
-impl<V: Vector, const PLACES: usize> Keys<V> for Table<PLACES> {
+impl<V: Vector, const PLACES: usize> KeysOfPlaces<V> for Table<PLACES> {
     #[inline(always)]
     unsafe fn get(self, round: usize, place: usize) -> V {
         // SAFETY: the caller guarantees that the round exists, that the places are set, and that the processor has the
@@ -92,9 +89,7 @@ impl<const PLACES: usize> KeyTable<PLACES> {
         }
         self.used = self.used.max(place + 1);
     }
-}
 
-impl<const PLACES: usize> KeyTable<PLACES> {
     fn get(&self) -> Table<PLACES> {
         Table(self.keys.as_ptr().cast())
     }
@@ -163,7 +158,7 @@ impl<const PLACES: usize> Places<PLACES> {
 /// The same as for [`Vector`]. In addition, the places of the groups are set, have keys, and have at least `steps` blocks
 /// left.
 #[inline(always)]
-unsafe fn run<V: Vector, K: Keys<V>, const G: usize, const PLACES: usize>(
+unsafe fn run<V: Vector, K: KeysOfPlaces<V>, const G: usize, const PLACES: usize>(
     rounds: usize,
     keys: K,
     places: &mut Places<PLACES>,
@@ -228,28 +223,27 @@ unsafe fn run<V: Vector, K: Keys<V>, const G: usize, const PLACES: usize>(
 unsafe fn run_groups<V: Vector, const PLACES: usize>(
     rounds: usize,
     groups: usize,
-    shared: Option<*const __m128i>,
+    shared: Option<Keys>,
     table: Table<PLACES>,
     places: &mut Places<PLACES>,
     first: usize,
     steps: usize,
 ) {
     macro_rules! run {
-        ($groups:literal, $keys:expr) => {
-            run::<V, _, $groups, PLACES>(rounds, $keys, places, first, steps)
+        ($keys:expr) => {
+            match groups {
+                1 => run::<V, _, 1, PLACES>(rounds, $keys, places, first, steps),
+                2 => run::<V, _, 2, PLACES>(rounds, $keys, places, first, steps),
+                4 => run::<V, _, 4, PLACES>(rounds, $keys, places, first, steps),
+                _ => run::<V, _, 8, PLACES>(rounds, $keys, places, first, steps),
+            }
         };
     }
     // SAFETY: the caller guarantees the conditions of this function.
     unsafe {
-        match (shared, groups) {
-            (Some(keys), 1) => run!(1, Shared(keys)),
-            (Some(keys), 2) => run!(2, Shared(keys)),
-            (Some(keys), 4) => run!(4, Shared(keys)),
-            (Some(keys), _) => run!(8, Shared(keys)),
-            (None, 1) => run!(1, table),
-            (None, 2) => run!(2, table),
-            (None, 4) => run!(4, table),
-            (None, _) => run!(8, table),
+        match shared {
+            Some(keys) => run!(keys),
+            None => run!(table),
         }
     }
 }
@@ -267,7 +261,7 @@ const AHEAD: [(usize, usize); 7] = [(4, 4), (2, 2), (2, 6), (1, 1), (1, 3), (1, 
 unsafe fn chains<V: Vector, const PLACES: usize>(
     rounds: usize,
     lanes: &mut [Lane<'_, Schedule>],
-    shared: Option<*const __m128i>,
+    shared: Option<Keys>,
 ) {
     const { assert!(PLACES == GROUPS * V::BLOCKS) };
     let mut table =
@@ -287,23 +281,25 @@ unsafe fn chains<V: Vector, const PLACES: usize>(
         next = found + 1;
         Some(found)
     };
-    macro_rules! put {
-        ($place:expr, $lane:expr) => {{
-            places.put($place, $lane, &lanes[$lane]);
+    // Fills a place, and sets its key in the table unless all messages have the same key.
+    macro_rules! fill {
+        ($place:expr, $lane:expr, $fill:expr) => {{
+            $fill;
             if shared.is_none() {
                 // SAFETY: `take` returns schedules of `rounds` rounds.
                 unsafe { table.set($place, lanes[$lane].schedule, rounds) };
             }
         }};
     }
+    macro_rules! put {
+        ($place:expr, $lane:expr) => {
+            fill!($place, $lane, places.put($place, $lane, &lanes[$lane]))
+        };
+    }
     macro_rules! repeat {
-        ($from:expr, $to:expr) => {{
-            places.repeat($from, $to);
-            if shared.is_none() {
-                // SAFETY: as above.
-                unsafe { table.set($to, lanes[places.lane[$from]].schedule, rounds) };
-            }
-        }};
+        ($from:expr, $to:expr) => {
+            fill!($to, places.lane[$from], places.repeat($from, $to))
+        };
     }
     while places.count < PLACES
         && let Some(lane) = take(lanes)
@@ -356,13 +352,18 @@ pub(super) unsafe fn cbc_encrypt<V: Vector, const PLACES: usize>(lanes: &mut [La
     debug_assert!(lanes.iter().all(|lane| lane.data.len() % 16 == 0), "whole blocks");
     let first = match lanes {
         [] => return,
-        // A single message needs no set-up. SAFETY: the caller guarantees that the processor has the instructions.
-        [lane] => return unsafe { cbc_encrypt_single(lane.schedule, lane.register, lane.data.reborrow()) },
+        [Lane { schedule, register, data }] => {
+            // A single message needs no set-up. SAFETY: the caller guarantees that the processor has the instructions; the
+            // blocks lie in the span.
+            return unsafe {
+                single_stream::cbc::<false>(schedule, register, data.src(), data.dst(), data.len() / 16)
+            };
+        }
         [first, ..] => first.schedule,
     };
     if lanes.iter().all(|lane| ptr::eq(lane.schedule, first)) {
         // SAFETY: the caller guarantees that the processor has the instructions.
-        return unsafe { chains::<V, PLACES>(first.rounds(), lanes, Some(first.encrypt())) };
+        return unsafe { chains::<V, PLACES>(first.rounds(), lanes, Some(Keys::of::<true>(first))) };
     }
     for rounds in [10, 12, 14] {
         if lanes.iter().any(|lane| lane.schedule.rounds() == rounds) {

@@ -9,6 +9,7 @@
 //! are added only at the end, where each block of the last vectors is multiplied by its own power.
 
 use std::arch::x86_64::*;
+use std::mem::zeroed;
 
 use zeroize::Zeroize;
 
@@ -29,13 +30,20 @@ pub struct HashKey<R: Zeroize> {
     powers: [R; 8],
     /// For each power, the exclusive or of its two halves, stored in both halves.
     sums: [R; 8],
-    /// Number of vectors that have been computed, counted from the end: 1, 2, 4 or 8. The others are zero.
+    /// Number of vectors that have been computed, counted from the end: 0, 1, 2, 4 or 8. The others are zero.
     made: usize,
 }
 
 impl<R: Zeroize> HashKey<R> {
     /// Number of powers.
     const POWERS: usize = 8 * size_of::<R>() / 16;
+
+    /// A key without powers, to be replaced by [`replace_key`].
+    #[inline(always)]
+    pub(super) fn blank() -> Self {
+        // SAFETY: the type R is a vector, and vectors and numbers may be zero.
+        unsafe { zeroed() }
+    }
 
     /// Vector `i`, counted from the vector of the lowest powers.
     ///
@@ -235,44 +243,14 @@ unsafe fn next_powers<V: Vector>(known: V, last_known: V) -> V {
 pub(super) unsafe fn hash_key<V: Vector>(h: &Block) -> HashKey<V::Raw> {
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
-        let mut vectors = [lowest_powers::<V>(Xmm::load(h.as_ptr()).reversed()); 8];
-        for i in 1..8usize {
-            let known = 1 << i.ilog2();
-            vectors[i] = next_powers(vectors[i - known], vectors[known - 1]);
-        }
-        // The key is returned by value, not through a pointer, so that no copy is left on the stack.
-        HashKey {
-            powers: [7, 6, 5, 4, 3, 2, 1, 0].map(|i: usize| vectors[i].raw()),
-            sums: [7, 6, 5, 4, 3, 2, 1, 0].map(|i: usize| Factor::of(vectors[i]).sum.raw()),
-            made: 8,
-        }
+        let mut key = HashKey::blank();
+        replace_key::<V>(Xmm::load(h.as_ptr()), &mut key);
+        ensure_powers::<V>(&mut key, usize::MAX);
+        key
     }
 }
 
-/// A key without powers, to be replaced by [`hash_key_into`].
-///
-/// # Safety
-///
-/// The same as for [`Vector`].
-#[inline(always)]
-pub(super) unsafe fn blank<V: Vector>() -> HashKey<V::Raw> {
-    // SAFETY: the caller guarantees that the processor has the instructions.
-    let zero = unsafe { V::numbers([0; 4]) }.raw();
-    HashKey { powers: [zero; 8], sums: [zero; 8], made: 1 }
-}
-
 /// Replaces a key: computes the lowest powers of H; [`ensure_powers`] computes the others.
-///
-/// # Safety
-///
-/// The same as for [`hash_key`].
-#[inline(always)]
-pub(super) unsafe fn hash_key_into<V: Vector>(h: &Block, place: &mut HashKey<V::Raw>) {
-    // SAFETY: the caller guarantees that the processor has the instructions.
-    unsafe { replace_key::<V>(Xmm::load(h.as_ptr()), place) };
-}
-
-/// Like [`hash_key_into`], with H in a register.
 ///
 /// # Safety
 ///

@@ -68,6 +68,18 @@ pub(super) trait Vector: Copy {
     /// The last round of decryption.
     fn aesdeclast(self, key: Self) -> Self;
 
+    /// A middle round of encryption, or of decryption.
+    #[inline(always)]
+    fn round<const ENCRYPTS: bool>(self, key: Self) -> Self {
+        if ENCRYPTS { self.aesenc(key) } else { self.aesdec(key) }
+    }
+
+    /// The last round of encryption, or of decryption.
+    #[inline(always)]
+    fn last<const ENCRYPTS: bool>(self, key: Self) -> Self {
+        if ENCRYPTS { self.aesenclast(key) } else { self.aesdeclast(key) }
+    }
+
     /// The bytes of each block in reverse.
     fn reversed(self) -> Self;
     /// Adds the 32-bit words of both vectors, modulo 2^32.
@@ -213,9 +225,8 @@ macro_rules! vector {
 
             #[inline(always)]
             fn folded(self) -> Xmm {
-                let $fold = self.0;
-                // SAFETY: a vector exists only if the processor has its instructions.
-                unsafe { Xmm($folded) }
+                let $fold = self;
+                $folded
             }
 
             #[inline(always)]
