@@ -42,19 +42,23 @@ fn rounds(states: &mut [uint8x16_t; BLOCKS], key: &Block) {
     }
 }
 
-/// Loads a block, with coefficients in ascending order.
-///
-/// # Safety
-///
-/// `text` is valid for reads of blocks up to this one.
-#[inline]
-#[target_feature(enable = "neon")]
-unsafe fn ascending(text: *const u8, index: usize) -> uint8x16_t {
-    // SAFETY: guaranteed by the caller; the load requires no alignment.
-    vrbitq_u8(unsafe { vld1q_u8(text.add(16 * index)) })
-}
-
 impl Gcm<'_> {
+    /// The product of a block of a step of text; the first block includes the hash so far.
+    ///
+    /// # Safety
+    ///
+    /// `hashed` is valid for reads of a step.
+    #[inline]
+    #[target_feature(enable = "neon,aes")]
+    unsafe fn product(&self, hashed: *const u8, index: usize) -> Product {
+        // SAFETY: guaranteed by the caller; the load requires no alignment.
+        let mut text = vrbitq_u8(unsafe { vld1q_u8(hashed.add(16 * index)) });
+        if index == 0 {
+            text = veorq_u8(text, self.hash);
+        }
+        self.hash_key.times_power(text, BLOCKS - index)
+    }
+
     /// The counter blocks of a step.
     #[inline]
     #[target_feature(enable = "neon")]
@@ -85,13 +89,8 @@ impl Gcm<'_> {
             rounds(&mut states, &self.middle[i]);
             if HASHES {
                 // The first block is multiplied last, because it depends on the hash of the previous step.
-                let index = BLOCKS - 1 - i;
                 // SAFETY: the caller guarantees a step of text.
-                let mut text = unsafe { ascending(hashed, index) };
-                if index == 0 {
-                    text = veorq_u8(text, self.hash);
-                }
-                sum = sum.add(self.hash_key.times_power(text, i + 1));
+                sum = sum.add(unsafe { self.product(hashed, BLOCKS - 1 - i) });
             }
         }
         rounds(&mut states, &self.middle[8]);
@@ -118,11 +117,7 @@ impl Gcm<'_> {
         let mut sum = Product::zero();
         for i in 0..BLOCKS {
             // SAFETY: guaranteed by the caller.
-            let mut text = unsafe { ascending(hashed, i) };
-            if i == 0 {
-                text = veorq_u8(text, self.hash);
-            }
-            sum = sum.add(self.hash_key.times_power(text, BLOCKS - i));
+            sum = sum.add(unsafe { self.product(hashed, i) });
         }
         self.hash = sum.reduce();
     }

@@ -64,12 +64,12 @@ fn ctr_step<C: Counting, const N: usize>(
 #[target_feature(enable = "neon,aes")]
 pub(crate) fn ctr<C: Counting>(key: &Schedule, counter: &mut Block, data: Span<'_>) {
     let whole = data.len() / 16 * 16;
-    let (mut data, mut tail) = data.split_at(whole);
+    let (mut data, tail) = data.split_at(whole);
     in_groups!(whole / 16, ctr_step::<C>(at, key, counter, &mut data));
     if !tail.is_empty() {
         let mut keystream = Zeroizing::new([0; 16]);
         ctr_step::<C, 1>(0, key, counter, &mut Span::in_place(&mut *keystream));
-        tail.xor(&keystream[..tail.len()]);
+        tail.into_host().xor_with(&*keystream);
     }
 }
 

@@ -68,7 +68,11 @@ pub(crate) fn round<const ENCRYPTS: bool>(state: uint8x16_t, key: &Block) -> uin
 /// The last round, with the keys before and after it.
 #[inline]
 #[target_feature(enable = "neon,aes")]
-pub(crate) fn last<const ENCRYPTS: bool>(state: uint8x16_t, before: uint8x16_t, key: uint8x16_t) -> uint8x16_t {
+pub(crate) fn last<const ENCRYPTS: bool>(
+    state: uint8x16_t,
+    before: uint8x16_t,
+    key: uint8x16_t,
+) -> uint8x16_t {
     veorq_u8(if ENCRYPTS { vaeseq_u8(state, before) } else { vaesdq_u8(state, before) }, key)
 }
 

@@ -23,7 +23,12 @@ pub(super) fn run<K: Kernel>(kernel: K, task: &mut Task<'_, '_>, threads: usize)
 fn run_uncleared<K: Kernel>(kernel: K, task: &mut Task<'_, '_>, threads: usize) -> Result<()> {
     match task {
         Task::Pass(pass, segments) => {
-            check(K::NAME, *pass, segments)?;
+            for segment in &**segments {
+                if !pass.takes_key(segment.key.size()) {
+                    return Err(Operation::Pass(*pass).unsupported_by(K::NAME));
+                }
+                check_host(&segment.data, pass.is_read_only())?;
+            }
             threads::spread(*pass, segments, threads, &|pass, segments| {
                 if pass.is_serial() {
                     serial::run(kernel, pass, segments);
@@ -63,18 +68,6 @@ fn steps(pass: Pass) -> f64 {
         Pass::Cfb1Encrypt | Pass::Cfb1Decrypt => 128.0,
         _ => 1.0,
     }
-}
-
-/// Checks that all data are in host memory, that they are writable unless the pass only reads, and that the
-/// pass takes keys of these sizes.
-fn check(kernel: &'static str, pass: Pass, segments: &[Segment<'_>]) -> Result<()> {
-    for segment in segments {
-        if !pass.takes_key(segment.key.size()) {
-            return Err(Operation::Pass(pass).unsupported_by(kernel));
-        }
-        check_host(&segment.data, pass.is_read_only())?;
-    }
-    Ok(())
 }
 
 /// Runs a parallel pass on one segment.

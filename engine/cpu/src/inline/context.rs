@@ -35,8 +35,6 @@ pub(super) trait Context: Send + Sync {
     fn duplicate(&self) -> Option<Box<dyn Context>>;
     /// True if `duplicate` leaves no copy of a secret on the stack.
     fn copies_in_place(&self) -> bool;
-    /// True if `set_key` leaves no copy of the key on the stack.
-    fn expands_in_place(&self) -> bool;
 }
 
 /// Some powers of H have been computed. If the key has only one user, this user may compute more.
@@ -230,10 +228,6 @@ impl<K: Kernel> Context for Gcm<K> {
 
     fn copies_in_place(&self) -> bool {
         K::IN_PLACE || self.keys.is_complete()
-    }
-
-    fn expands_in_place(&self) -> bool {
-        K::IN_PLACE
     }
 }
 

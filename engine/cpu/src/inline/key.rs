@@ -1,5 +1,7 @@
 //! Expanded keys, and all modes except GCM.
 
+use lockstep_core::work::Pass;
+
 use super::InlineKernel;
 use crate::kernel::{Block, Kernel, Span};
 use crate::kernels::{AnyKey, Member, with_kernel, with_key};
@@ -104,24 +106,24 @@ impl InlineKey {
         /// ECB decryption.
         ecb_decrypt(data: Span<'_>) => ecb(false, data);
         /// CBC encryption.
-        cbc_encrypt(iv: &mut Block, data: Span<'_>) => cbc_encrypt_single(iv, data);
+        cbc_encrypt(iv: &mut Block, data: Span<'_>) => serial(Pass::CbcEncrypt, iv, 8 * data.len(), data);
         /// CBC decryption.
         cbc_decrypt(iv: &mut Block, data: Span<'_>) => cbc_decrypt(iv, data);
         /// CFB128 encryption.
-        cfb128_encrypt(iv: &mut Block, data: Span<'_>) => cfb128_encrypt(iv, data);
+        cfb128_encrypt(iv: &mut Block, data: Span<'_>) => serial(Pass::Cfb128Encrypt, iv, 8 * data.len(), data);
         /// CFB128 decryption.
         cfb128_decrypt(iv: &mut Block, data: Span<'_>) => cfb128_decrypt(iv, data);
         /// CFB8 encryption; any length.
-        cfb8_encrypt(iv: &mut Block, data: Span<'_>) => cfb8(true, iv, data);
+        cfb8_encrypt(iv: &mut Block, data: Span<'_>) => serial(Pass::Cfb8Encrypt, iv, 8 * data.len(), data);
         /// CFB8 decryption; any length.
-        cfb8_decrypt(iv: &mut Block, data: Span<'_>) => cfb8(false, iv, data);
+        cfb8_decrypt(iv: &mut Block, data: Span<'_>) => serial(Pass::Cfb8Decrypt, iv, 8 * data.len(), data);
         /// CFB1 encryption of the first `bits` bits. The most significant bit of each byte is the first. Later bits of the
         /// output are not changed.
-        cfb1_encrypt(register: &mut Block, data: Span<'_>, bits: usize) => cfb1(true, register, data, bits);
+        cfb1_encrypt(register: &mut Block, data: Span<'_>, bits: usize) => serial(Pass::Cfb1Encrypt, register, bits, data);
         /// CFB1 decryption of the first `bits` bits.
-        cfb1_decrypt(register: &mut Block, data: Span<'_>, bits: usize) => cfb1(false, register, data, bits);
+        cfb1_decrypt(register: &mut Block, data: Span<'_>, bits: usize) => serial(Pass::Cfb1Decrypt, register, bits, data);
         /// OFB.
-        ofb(iv: &mut Block, data: Span<'_>) => ofb(iv, data);
+        ofb(iv: &mut Block, data: Span<'_>) => serial(Pass::Ofb, iv, 8 * data.len(), data);
         /// CTR with a 128-bit counter that wraps; any length. The counter is increased by the number of blocks,
         /// including a partial one.
         ctr(counter: &mut Block, data: Span<'_>) => ctr(counter, data);

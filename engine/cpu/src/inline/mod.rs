@@ -44,7 +44,7 @@ impl InlineKernel {
         InlineKernel::all().next().expect("the portable kernel runs everywhere")
     }
 
-    /// True if a new [`InlineGcm`] leaves no copy of its key on the stack.
+    /// True if a new [`InlineGcm`], and [`InlineGcm::set_key`], leave no copy of the key on the stack.
     pub fn expands_in_place(self) -> bool {
         with_kernel!(self.0, kernel => context::expands_in_place(kernel))
     }

@@ -34,10 +34,10 @@ use std::slice::{from_mut, from_ref};
 use lockstep_core::data::HostData;
 pub use lockstep_core::data::Span;
 pub use lockstep_core::key::Block;
+use lockstep_core::work::Pass;
 
 pub use gcm::{GcmCounter, Powers, Progress};
 pub use ocb::{OcbKey, OcbState};
-use serial::{Cbc, Cfb, Ofb, run_single};
 use wiped::Wiped;
 
 /// The largest number of messages in one step of a serial pass.
@@ -310,44 +310,17 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
     /// Encrypts one block.
     fn encrypt_block(self, key: &Self::Schedule, block: &mut Block);
 
-    /// CBC encryption (SP 800-38A, 6.2) of one message.
-    fn cbc_encrypt_single(self, key: &Self::Schedule, iv: &mut Block, data: Span<'_>) {
-        run_single::<_, Cbc>(self, key, iv, data.into_host(), None);
-    }
-
-    /// CFB128 encryption (SP 800-38A, 6.3).
-    fn cfb128_encrypt(self, key: &Self::Schedule, iv: &mut Block, data: Span<'_>) {
-        run_single::<_, Cfb<128, true>>(self, key, iv, data.into_host(), None);
-    }
-
-    /// CFB8 of any length.
-    fn cfb8(self, key: &Self::Schedule, encrypts: bool, iv: &mut Block, data: Span<'_>) {
-        if encrypts {
-            run_single::<_, Cfb<8, true>>(self, key, iv, data.into_host(), None);
-        } else {
-            run_single::<_, Cfb<8, false>>(self, key, iv, data.into_host(), None);
-        }
-    }
-
-    /// CFB1 of the first `bits` bits. The most significant bit of each byte is the first. Later bits of the output are not
-    /// changed.
-    fn cfb1(self, key: &Self::Schedule, encrypts: bool, register: &mut Block, data: Span<'_>, bits: usize) {
-        assert!(bits.div_ceil(8) <= data.len(), "fewer bytes than bits");
-        if encrypts {
-            run_single::<_, Cfb<1, true>>(self, key, register, data.into_host(), Some(bits));
-        } else {
-            run_single::<_, Cfb<1, false>>(self, key, register, data.into_host(), Some(bits));
-        }
-    }
-
-    /// OFB (SP 800-38A, 6.4).
-    fn ofb(self, key: &Self::Schedule, iv: &mut Block, data: Span<'_>) {
-        run_single::<_, Ofb>(self, key, iv, data.into_host(), None);
+    /// A serial pass over one message, except CBC-MAC: any length in CFB8 and CFB1, whole blocks in
+    /// other modes. Of CFB1, only the
+    /// first `bits` bits are processed: the most significant bit of each byte is the first, and later bits of the output are not
+    /// changed. In other modes, `bits` is the length of the data.
+    fn serial(self, key: &Self::Schedule, pass: Pass, register: &mut Block, bits: usize, data: Span<'_>) {
+        serial::single(self, key, pass, register, bits, data.into_host());
     }
 
     /// CBC-MAC, without padding.
     fn cbc_mac(self, key: &Self::Schedule, state: &mut Block, data: &[u8]) {
-        run_single::<_, Cbc>(self, key, state, HostData::ReadOnly(data), None);
+        serial::single(self, key, Pass::CbcMac, state, 8 * data.len(), HostData::ReadOnly(data));
     }
 }
 

@@ -3,6 +3,7 @@
 //! Registers, blocks and texts are big-endian numbers. A text of fewer bits than a block is in the upper bits of a number.
 
 use lockstep_core::data::HostData;
+use lockstep_core::work::Pass;
 
 use super::interleave::interleave;
 use super::{Block, Kernel, LANES};
@@ -80,11 +81,6 @@ impl<const ENCRYPTS: bool> Step for Pcbc<ENCRYPTS> {
     }
 }
 
-/// The number of steps of a text.
-fn steps<S: Step>(data: &HostData<'_>) -> usize {
-    (8 * data.len()).div_ceil(S::BITS)
-}
-
 /// The text of a step.
 #[inline]
 fn text<S: Step>(data: &HostData<'_>, step: usize) -> u128 {
@@ -115,28 +111,59 @@ fn put<S: Step>(data: &mut HostData<'_>, step: usize, output: u128) {
     }
 }
 
-/// Runs the first steps of a mode over one message; all of them if `count` is `None`.
-pub(crate) fn run_single<K: Kernel, S: Step>(
+/// Evaluates an expression with the type of the steps of a serial pass.
+macro_rules! with_step {
+    ($pass:expr, $step:ident => $call:expr) => {{
+        use lockstep_core::work::Pass;
+        use $crate::kernel::serial::{Cbc, Cfb, Ofb, Pcbc};
+        macro_rules! with {
+            ($type:ty) => {{
+                type $step = $type;
+                $call
+            }};
+        }
+        match $pass {
+            Pass::CbcEncrypt | Pass::CbcMac => with!(Cbc),
+            Pass::Cfb128Encrypt => with!(Cfb<128, true>),
+            Pass::Cfb8Encrypt => with!(Cfb<8, true>),
+            Pass::Cfb8Decrypt => with!(Cfb<8, false>),
+            Pass::Cfb1Encrypt => with!(Cfb<1, true>),
+            Pass::Cfb1Decrypt => with!(Cfb<1, false>),
+            Pass::Ofb => with!(Ofb),
+            Pass::PcbcEncrypt => with!(Pcbc<true>),
+            Pass::PcbcDecrypt => with!(Pcbc<false>),
+            _ => unreachable!("not a serial pass"),
+        }
+    }};
+}
+pub(crate) use with_step;
+
+/// Runs a serial pass over one message. Of CFB1, only the first `bits` bits are processed.
+pub(crate) fn single<K: Kernel>(
     kernel: K,
     key: &K::Schedule,
+    pass: Pass,
     register: &mut Block,
+    bits: usize,
     mut data: HostData<'_>,
-    count: Option<usize>,
 ) {
-    let mut number = u128::from_be_bytes(*register);
-    for step in 0..count.unwrap_or(steps::<S>(&data)) {
-        let text = text::<S>(&data, step);
-        let mut block = S::before(number, text).to_be_bytes();
-        if S::DECRYPTS {
-            kernel.each(&[key], false, std::slice::from_mut(&mut block));
-        } else {
-            kernel.encrypt_block(key, &mut block);
+    assert!(bits.div_ceil(8) <= data.len(), "fewer bytes than bits");
+    with_step!(pass, S => {
+        let mut number = u128::from_be_bytes(*register);
+        for step in 0..bits.div_ceil(S::BITS) {
+            let text = text::<S>(&data, step);
+            let mut block = S::before(number, text).to_be_bytes();
+            if S::DECRYPTS {
+                kernel.each(&[key], false, std::slice::from_mut(&mut block));
+            } else {
+                kernel.encrypt_block(key, &mut block);
+            }
+            let output;
+            (output, number) = S::after(number, u128::from_be_bytes(block), text);
+            put::<S>(&mut data, step, output);
         }
-        let output;
-        (output, number) = S::after(number, u128::from_be_bytes(block), text);
-        put::<S>(&mut data, step, output);
-    }
-    *register = number.to_be_bytes();
+        *register = number.to_be_bytes();
+    })
 }
 
 /// A message: key, chaining register and data.
@@ -152,7 +179,7 @@ pub(crate) fn run_interleaved<T, S: Step>(
     each: &dyn Fn(&[&T], &mut [Block]),
     messages: &mut [Message<'_, T>],
 ) {
-    let steps = |message: &Message<'_, T>| steps::<S>(&message.data);
+    let steps = |message: &Message<'_, T>| (8 * message.data.len()).div_ceil(S::BITS);
     interleave(messages, LANES, steps, |messages, slots, steps| {
         let last = slots.len() - 1;
         let keys: [&T; LANES] = std::array::from_fn(|i| messages[slots[i.min(last)].message].schedule);

@@ -6,7 +6,6 @@
 //! single blocks.
 
 use lockstep_core::gcm::lengths_block;
-use lockstep_core::key::Key;
 use lockstep_core::work::{AeadMessage, Tag};
 
 use super::hash::{GROUP, Hash, MessageKey, PENDING, Places};
@@ -138,20 +137,6 @@ impl State {
             self.hash.flush(key);
         }
         self.partial_block(encrypt, data);
-    }
-
-    /// Encrypts or decrypts at most one block, which are all data of the message. `keystream` is the encrypted counter. The
-    /// additional data have been padded.
-    #[inline]
-    fn only_block<K: Kernel>(
-        &mut self,
-        key: &mut MessageKey<'_, K>,
-        keystream: &Block,
-        encrypt: bool,
-        data: Span<'_>,
-    ) {
-        self.encrypted[KEYSTREAM] = *keystream;
-        self.last_block(key, encrypt, data);
     }
 
     /// Encrypts or decrypts data.
@@ -289,11 +274,6 @@ pub(crate) fn counter_block(nonce: &[u8; 12], number: u32) -> Block {
     (nonce | u128::from(number.swap_bytes()) << 96).to_le_bytes()
 }
 
-/// Expands a key that several messages of a batch use.
-pub(super) fn prepare<K: Kernel>(kernel: K, key: &Key) {
-    hash_key(kernel, key);
-}
-
 /// Processes messages one after another, or in groups if each has its own key.
 pub(super) fn run<K: Kernel>(kernel: K, mut messages: &mut [AeadMessage<'_>]) {
     if let [message] = messages {
@@ -376,7 +356,10 @@ fn run_one<K: Kernel>(
     state.end_aad();
     let span = data.into_span();
     match keystream {
-        Some(keystream) if (1..=16).contains(&len) => state.only_block(&mut key, keystream, encrypt, span),
+        Some(keystream) if (1..=16).contains(&len) => {
+            state.encrypted[KEYSTREAM] = *keystream;
+            state.last_block(&mut key, encrypt, span);
+        }
         _ => state.update(&mut key, encrypt, span, None),
     }
     // The right tag of a forged message is a secret.

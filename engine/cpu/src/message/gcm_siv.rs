@@ -21,23 +21,20 @@ use crate::kernel::rfc8452::ghash_key_of_polyval_key;
 use crate::kernel::wiped::Wiped;
 use crate::kernel::{Kernel, Powers, Span};
 
-/// Expands a key that several messages of a batch use.
-pub(super) fn prepare<K: Kernel>(kernel: K, key: &Key) {
-    schedule(kernel, key);
-}
-
 /// Processes messages in groups.
 pub(super) fn run<K: Kernel>(kernel: K, messages: &mut [AeadMessage<'_>]) {
     if let [message] = messages {
         // The key is expanded once, because the next message may use it too.
         schedule(kernel, message.key);
         let mut places = blank(kernel);
-        return run_group(kernel, from_mut(&mut places.0), from_mut(&mut places.1), messages);
+        return run_group::<_, 1>(kernel, from_mut(&mut places.0), from_mut(&mut places.1), messages);
     }
     let mut places = Places::new();
     places.reserve(kernel, messages.len().min(GROUP));
     let Places { schedules, hash_keys } = &mut places;
-    messages.chunks_mut(GROUP).for_each(|group| run_group(kernel, schedules, hash_keys, group));
+    for group in messages.chunks_mut(GROUP) {
+        run_group::<_, GROUP>(kernel, schedules, hash_keys, group);
+    }
 }
 
 /// The keys of a message: the POLYVAL key in the form of a GHASH key, and the key of AES.
@@ -75,8 +72,8 @@ fn nonce_number(nonce: &[u8; 12]) -> u128 {
     u128::from(low) | u128::from(high) << 64
 }
 
-/// Processes messages, at most [`GROUP`]. `schedules` and `hash_keys` are places for their keys.
-fn run_group<K: Kernel>(
+/// Processes messages, at most MOST. `schedules` and `hash_keys` are places for their keys.
+fn run_group<K: Kernel, const MOST: usize>(
     kernel: K,
     schedules: &mut [K::Schedule],
     hash_keys: &mut [K::HashKey],
@@ -95,22 +92,13 @@ fn run_group<K: Kernel>(
     };
     let count = messages.len();
     let (schedules, hash_keys) = (&mut schedules[..count], &mut hash_keys[..count]);
-    if let ([message], [schedule], [hash_key]) = (&mut *messages, &mut *schedules, &mut *hash_keys) {
-        let mut derived = Derived::default();
-        derive(message, schedule, &mut derived);
-        let key = &derived.encryption.as_flattened()[..message.key.size().bytes()];
-        kernel.expand_each(&[key], from_mut(schedule));
-        kernel.hash_keys_into(&*derived.hash, from_mut(hash_key));
-        let powers = Powers::Some(hash_key);
-        return run_one(&mut Polyval::new(MessageKey { kernel, schedule, powers }), message, None);
-    }
-    let mut hash = Wiped::<GROUP>::zero();
-    let mut derived: [Derived; GROUP] = Default::default();
+    let mut hash = Wiped::<MOST>::zero();
+    let mut derived: [Derived; MOST] = std::array::from_fn(|_| Derived::default());
     for (i, (message, schedule)) in messages.iter().zip(&mut *schedules).enumerate() {
         derive(message, schedule, &mut derived[i]);
         hash[i] = derived[i].hash[0];
     }
-    let keys: [&[u8]; GROUP] = std::array::from_fn(|i| {
+    let keys: [&[u8]; MOST] = std::array::from_fn(|i| {
         let size = messages[i.min(count - 1)].key.size();
         &derived[i].encryption.as_flattened()[..size.bytes()]
     });

@@ -152,17 +152,12 @@ impl AadHash {
 }
 
 /// The masks of an AES key. They are the same for all kernels.
-fn masks<K: Kernel>(kernel: K, key: &Key) -> &OcbKey {
+pub(super) fn masks<K: Kernel>(kernel: K, key: &Key) -> &OcbKey {
     key.prepared::<Box<OcbKey>>(|key| {
         let mut star = Wiped::<1>::zero();
         kernel.encrypt_block(schedule(kernel, key), &mut star[0]);
         OcbKey::new(&star[0])
     })
-}
-
-/// Expands a key that several messages of a batch use.
-pub(super) fn prepare<K: Kernel>(kernel: K, key: &Key) {
-    masks(kernel, key);
 }
 
 /// Processes messages one after another.

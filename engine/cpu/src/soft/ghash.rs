@@ -66,7 +66,7 @@ pub struct HashKey {
 /// H and the values that are computed from H.
 struct Powers {
     h: u128,
-    /// H is a big-endian number; the factors are its upper half, its lower half and their sum (Karatsuba).
+    /// The factors of H, which is a big-endian number.
     factors: [Factor; 3],
     /// The tables of `H^16`, if they are computed.
     tables: Tables,
@@ -85,10 +85,7 @@ impl HashKey {
     pub(crate) fn set(&mut self, h: &Block) {
         let powers = &mut *self.powers;
         powers.h = u128::from_be_bytes(*h);
-        let (high, low) = ((powers.h >> 64) as u64, powers.h as u64);
-        for (factor, half) in powers.factors.iter_mut().zip([high, low, high ^ low]) {
-            *factor = Factor::new(half);
-        }
+        powers.factors = factors(powers.h);
         powers.has_tables = false;
     }
 
@@ -97,7 +94,7 @@ impl HashKey {
         let Powers { h, tables, has_tables, .. } = &mut *self.powers;
         if !*has_tables {
             const { assert!(STREAMS == 1 << 4) };
-            lookup::tables((0..4).fold(*h, |power, _| square(power)), tables);
+            lookup::tables((0..4).fold(*h, |power, _| multiply(&factors(power), power)), tables);
             *has_tables = true;
         }
     }
@@ -114,34 +111,20 @@ impl Drop for HashKey {
     }
 }
 
-/// `x` times H. Bits are reflected: the most significant bit is the coefficient of x^0.
+/// The upper half, the lower half and their sum as factors (Karatsuba).
+fn factors(y: u128) -> [Factor; 3] {
+    let (high, low) = ((y >> 64) as u64, y as u64);
+    [high, low, high ^ low].map(Factor::new)
+}
+
+/// The product of `x` and the number with these factors. Bits are reflected: the most significant bit is the coefficient of x^0.
 #[inline(always)]
-fn multiply(key: &HashKey, x: u128) -> u128 {
+fn multiply(factors: &[Factor; 3], x: u128) -> u128 {
     let (x_high, x_low) = ((x >> 64) as u64, x as u64);
-    let factors = &key.powers.factors;
     let high = factors[0].times(x_high);
     let low = factors[1].times(x_low);
     let middle = factors[2].times(x_high ^ x_low) ^ high ^ low;
     reduce_product(high ^ (middle >> 64), low ^ (middle << 64))
-}
-
-/// `x` times `x`: the bits of `x`, each followed by a zero.
-fn square(x: u128) -> u128 {
-    fn spread(x: u64) -> u128 {
-        let mut x = u128::from(x);
-        for (shift, mask) in [
-            (32, 0x0000_0000_ffff_ffff_0000_0000_ffff_ffff),
-            (16, 0x0000_ffff_0000_ffff_0000_ffff_0000_ffff),
-            (8, 0x00ff_00ff_00ff_00ff_00ff_00ff_00ff_00ff),
-            (4, 0x0f0f_0f0f_0f0f_0f0f_0f0f_0f0f_0f0f_0f0f),
-            (2, 0x3333_3333_3333_3333_3333_3333_3333_3333),
-            (1, 0x5555_5555_5555_5555_5555_5555_5555_5555),
-        ] {
-            x = (x | (x << shift)) & mask;
-        }
-        x
-    }
-    reduce_product(spread((x >> 64) as u64), spread(x as u64))
 }
 
 /// The remainder of the product of two reflected numbers. The product has 255 bits; it is shifted to the top of 256 bits.
@@ -164,7 +147,7 @@ fn reduce(upper: u128, lower: u128) -> u128 {
 pub(super) fn update(key: &HashKey, state: &mut Block, data: &[u8]) {
     let mut y = u128::from_be_bytes(*state);
     for block in data.as_chunks::<16>().0 {
-        y = multiply(key, y ^ u128::from_be_bytes(*block));
+        y = multiply(&key.powers.factors, y ^ u128::from_be_bytes(*block));
     }
     *state = y.to_be_bytes();
 }
@@ -222,14 +205,6 @@ mod tests {
         for _ in 0..1000 {
             let (x, y) = (next(), next());
             assert_eq!(Factor::new(y).times(x), carry_less(x, y), "{x:#x} times {y:#x}");
-        }
-    }
-
-    #[test]
-    fn squares_are_products() {
-        let h = 0x8123_4567_89ab_cdef_fedc_ba98_7654_3210;
-        for x in [0, 1, 1 << 127, u128::MAX, h] {
-            assert_eq!(square(x), multiply(&key_of(&x.to_be_bytes()), x), "{x:#x}");
         }
     }
 

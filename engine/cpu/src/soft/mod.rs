@@ -9,21 +9,22 @@
 //! The passes are written once, generic over a register, and compiled for each [`Width`]. The width is chosen when the kernel is
 //! detected. Round keys and hash keys have the same format for all widths.
 //!
-//! | width | many blocks | few blocks | GHASH |
-//! |---|---|---|---|
-//! | `Portable` | 32 blocks in 32 registers | 8 blocks in 8 registers | integers |
-//! | `Ssse3`, `Neon` | the same | the same, with byte permutations | lookups in 16 bytes |
-//! | `Avx2` | 16 blocks in 8 registers | the same | lookups in twice 16 bytes |
-//! | `Avx512` | 32 blocks in 8 registers | the same | lookups in twice 16 bytes |
+//! | width | blocks of a group | GHASH |
+//! |---|---|---|
+//! | `Portable` | 8 | integers |
+//! | `Ssse3`, `Neon` | 8 | lookups in 16 bytes |
+//! | `Avx2` | 16 | lookups in twice 16 bytes |
+//! | `Avx512` | 32 | lookups in twice 16 bytes |
 //!
-//! One block of each of several messages with keys of their own is encrypted with registers of 128 bits in all widths.
+//! A group of blocks is in 8 registers. One block of each of several messages with keys of their own is encrypted with registers of
+//! 128 bits in all widths.
 //!
 //! | file | content |
 //! |---|---|
 //! | `width` | the widths and their entry functions |
 //! | `register` | the trait for a register of blocks |
 //! | `vector`, `x86`, `neon` | registers: of every processor, of x86-64, of AArch64 |
-//! | `planes`, `rounds` | layouts of bit planes; the rounds of AES |
+//! | `planes`, `rounds` | transposition to bit planes; the rounds of AES |
 //! | `schedule` | key expansion |
 //! | `passes`, `serial` | the data-parallel passes; serial modes of several messages |
 //! | `ghash`, `lookup` | GHASH: keys and integer multiplication; lookups in registers |
@@ -55,11 +56,11 @@ pub use ghash::HashKey;
 pub use schedule::Schedule;
 pub use width::Width;
 
+use crate::kernel::counter::{Low32, Whole};
 #[cfg(target_arch = "x86_64")]
 use crate::kernel::registers;
 use crate::kernel::{Block, Kernel, Lane, Span};
-use crate::kernel::counter::{Low32, Whole};
-use passes::{CbcDecrypt, CfbDecrypt, Ctr, Ecb, Xts};
+use passes::{Ctr, Ecb, Feedback, Xts};
 use width::on_width;
 
 /// The portable kernel `cpu/soft`, which runs on every processor.
@@ -149,27 +150,27 @@ impl Kernel for Soft {
     }
 
     fn ecb(self, key: &Schedule, encrypts: bool, data: Span<'_>) {
-        call!(self.run(key, data, Ecb { encrypts }));
+        call!(self.run(key.keys(), data, Ecb { encrypts }));
     }
 
     fn ctr(self, key: &Schedule, counter: &mut Block, data: Span<'_>) {
-        Ctr::<Whole>::over(counter, data, |pass, data| call!(self.run(key, data, pass)));
+        Ctr::<Whole>::over(counter, data, |pass, data| call!(self.run(key.keys(), data, pass)));
     }
 
     fn ctr32(self, key: &Schedule, counter: &mut Block, data: Span<'_>) {
-        Ctr::<Low32>::over(counter, data, |pass, data| call!(self.run(key, data, pass)));
+        Ctr::<Low32>::over(counter, data, |pass, data| call!(self.run(key.keys(), data, pass)));
     }
 
     fn cbc_decrypt(self, key: &Schedule, iv: &mut Block, data: Span<'_>) {
-        call!(self.run(key, data, CbcDecrypt(iv)));
+        call!(self.run(key.keys(), data, Feedback { cfb: false, register: iv }));
     }
 
     fn cfb128_decrypt(self, key: &Schedule, iv: &mut Block, data: Span<'_>) {
-        call!(self.run(key, data, CfbDecrypt(iv)));
+        call!(self.run(key.keys(), data, Feedback { cfb: true, register: iv }));
     }
 
     fn xts(self, key: &Schedule, encrypts: bool, tweak: &mut Block, data: Span<'_>) {
-        call!(self.run(key, data, Xts { encrypts, tweak }));
+        call!(self.run(key.keys(), data, Xts { encrypts, tweak }));
     }
 
     fn ghash(self, key: &HashKey, state: &mut Block, data: &[u8]) {

@@ -4,8 +4,9 @@ use std::arch::aarch64::*;
 use std::ops::{BitAnd, BitOr, BitXor};
 
 use super::lookup::{Bytes, Table};
-use super::planes::{MOST, Wide};
-use super::register::{Register, bitwise, counters_one_by_one, only_low_bits_change, sources};
+use super::register::{
+    Permutation, Register, SOURCES, SWAP_LAST, bitwise, counters_one_by_one, only_low_bits_change,
+};
 use super::vector::Vector;
 use crate::kernel::Block;
 use crate::kernel::counter::Counting;
@@ -28,7 +29,6 @@ impl Neon {
 
 impl Register for Neon {
     const BLOCKS: usize = 1;
-    type Large = Wide;
 
     #[inline(always)]
     unsafe fn splat(lane: u32) -> Self {
@@ -67,37 +67,27 @@ impl Register for Neon {
     }
 
     #[inline(always)]
-    fn up_one(self) -> Self {
-        self.shuffle(&sources::UP_ONE)
+    fn permute(self, permutation: Permutation) -> Self {
+        match permutation {
+            // SAFETY: every processor of this target has NEON.
+            Permutation::UpTwo => unsafe {
+                Neon(vreinterpretq_u8_u16(vrev32q_u16(vreinterpretq_u16_u8(self.0))))
+            },
+            _ => self.shuffle(&SOURCES[permutation as usize]),
+        }
     }
 
     #[inline(always)]
-    fn up_two(self) -> Self {
-        // SAFETY: every processor of this target has NEON.
-        Neon(unsafe { vreinterpretq_u8_u16(vrev32q_u16(vreinterpretq_u16_u8(self.0))) })
-    }
-
-    #[inline(always)]
-    fn shift_rows(self) -> Self {
-        self.shuffle(&sources::SHIFT_ROWS)
-    }
-
-    #[inline(always)]
-    fn unshift_rows(self) -> Self {
-        self.shuffle(&sources::UNSHIFT_ROWS)
-    }
-
-    #[inline(always)]
-    unsafe fn counters<C: Counting>(counter: &Block, count: usize, registers: &mut [Self; MOST]) {
+    unsafe fn counters<C: Counting>(counter: &Block, count: usize, registers: &mut [Self; 8]) {
         // SAFETY: every processor of this target has NEON; the loads read 16 bytes of arrays of 16 bytes.
         unsafe {
             if !only_low_bits_change::<C>(counter, count) {
                 return counters_one_by_one::<Self, C>(counter, count, registers);
             }
             let one = vld1q_u32([0, 0, 0, 1].as_ptr());
-            let mut next = Neon(vld1q_u8(counter.as_ptr())).shuffle(&sources::SWAP_LAST);
+            let mut next = Neon(vld1q_u8(counter.as_ptr())).shuffle(&SWAP_LAST);
             for register in &mut registers[..count] {
-                *register = next.shuffle(&sources::SWAP_LAST);
+                *register = next.shuffle(&SWAP_LAST);
                 next = Neon(vreinterpretq_u8_u32(vaddq_u32(vreinterpretq_u32_u8(next.0), one)));
             }
         }

@@ -1,42 +1,32 @@
 //! Serial modes of several messages: one block of each message at a time. Each message has its own key.
 
-use zeroize::Zeroize;
+use zeroize::Zeroizing;
 
-use super::passes::SPARE_BYTE;
+use super::passes::{Ecb, SPARE_BYTE};
 use super::schedule::{FEW, Keys, Schedule};
-use super::vector::Vector;
 use super::width::{Width, on_width};
 use crate::kernel::interleave::interleave;
-use crate::kernel::{Block, Lane};
+use crate::kernel::{Block, Lane, Span};
 
 /// Numbers of round keys of AES-128, -192 and -256. Only messages with the same number of round keys are
 /// processed together.
 const LENGTHS: [usize; 3] = [11, 13, 15];
 
-/// Blocks of several messages; zeroed on drop.
-struct Blocks([Block; FEW]);
-
-impl Blocks {
-    fn new() -> Self {
-        Blocks([[SPARE_BYTE; 16]; FEW])
-    }
-
-    /// Encrypts or decrypts the blocks.
-    fn run(&mut self, width: Width, keys: &Keys<Vector>, encrypts: bool) {
-        // SAFETY: the width of a kernel is available.
-        unsafe { on_width!(width, few(keys, encrypts, &mut self.0)) }
-    }
+/// Blocks of several messages.
+fn spare_blocks() -> Zeroizing<[Block; FEW]> {
+    Zeroizing::new([[SPARE_BYTE; 16]; FEW])
 }
 
-impl Drop for Blocks {
-    fn drop(&mut self) {
-        self.0.as_flattened_mut().zeroize();
-    }
+/// Encrypts or decrypts blocks.
+fn run(width: Width, keys: &Keys, encrypts: bool, blocks: &mut [Block; FEW]) {
+    let data = Span::in_place(blocks.as_flattened_mut());
+    // SAFETY: the width of a kernel is available.
+    unsafe { on_width!(width.of_one_block(), run(keys, data, Ecb { encrypts })) }
 }
 
 /// CBC encryption of any number of messages.
 pub(crate) fn cbc_encrypt(width: Width, lanes: &mut [Lane<'_, Schedule>]) {
-    let mut buffer = Blocks::new();
+    let mut buffer = spare_blocks();
     for length in LENGTHS {
         let blocks = |lane: &Lane<'_, Schedule>| match lane.schedule.len() {
             len if len == length => lane.data.len() / 16,
@@ -46,15 +36,15 @@ pub(crate) fn cbc_encrypt(width: Width, lanes: &mut [Lane<'_, Schedule>]) {
             let schedules: Vec<_> = slots.iter().map(|slot| lanes[slot.message].schedule).collect();
             let keys = Keys::gather(&schedules);
             for _ in 0..blocks {
-                for (block, slot) in buffer.0.iter_mut().zip(&*slots) {
+                for (block, slot) in buffer.iter_mut().zip(&*slots) {
                     let lane = &lanes[slot.message];
                     // SAFETY: `interleave` gives blocks within the lane's data, which are valid for reads; a Block has alignment
                     // 1.
                     let text = unsafe { lane.data.src().cast::<Block>().add(slot.next).read() };
                     *block = (u128::from_ne_bytes(*lane.register) ^ u128::from_ne_bytes(text)).to_ne_bytes();
                 }
-                buffer.run(width, &keys, true);
-                for (block, slot) in buffer.0.iter().zip(&mut *slots) {
+                run(width, &keys, true, &mut buffer);
+                for (block, slot) in buffer.iter().zip(&mut *slots) {
                     let lane = &mut lanes[slot.message];
                     // SAFETY: as above; the destination is valid for writes.
                     unsafe { lane.data.dst().cast::<Block>().add(slot.next).write(*block) };
@@ -75,16 +65,16 @@ pub(crate) fn each(width: Width, keys: &[&Schedule], encrypts: bool, blocks: &mu
     for chunk in pairs.chunk_by_mut(|(one, _), (other, _)| one.len() == other.len()) {
         for chunk in chunk.chunks_mut(FEW) {
             let schedules: Vec<_> = chunk.iter().map(|(key, _)| *key).collect();
-            let mut buffer = Blocks::new();
-            for (copy, (_, block)) in buffer.0.iter_mut().zip(&*chunk) {
+            let mut buffer = spare_blocks();
+            for (copy, (_, block)) in buffer.iter_mut().zip(&*chunk) {
                 *copy = **block;
             }
             if schedules.iter().all(|key| std::ptr::eq(*key, schedules[0])) {
-                buffer.run(width, schedules[0].narrow(), encrypts);
+                run(width, schedules[0].keys(), encrypts, &mut buffer);
             } else {
-                buffer.run(width, &Keys::gather(&schedules), encrypts);
+                run(width, &Keys::gather(&schedules), encrypts, &mut buffer);
             }
-            for (copy, (_, block)) in buffer.0.iter().zip(chunk) {
+            for (copy, (_, block)) in buffer.iter().zip(chunk) {
                 **block = *copy;
             }
         }
@@ -93,8 +83,8 @@ pub(crate) fn each(width: Width, keys: &[&Schedule], encrypts: bool, blocks: &mu
 
 /// Encrypts one block.
 pub(crate) fn one(width: Width, key: &Schedule, block: &mut Block) {
-    let mut buffer = Blocks::new();
-    buffer.0[0] = *block;
-    buffer.run(width, key.narrow(), true);
-    *block = buffer.0[0];
+    let mut buffer = spare_blocks();
+    buffer[0] = *block;
+    run(width, key.keys(), true, &mut buffer);
+    *block = buffer[0];
 }

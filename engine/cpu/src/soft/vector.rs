@@ -1,7 +1,7 @@
 //! Four 32-bit lanes: a vector register on architectures whose processors all have vector registers, four integers on
 //! others.
 //!
-//! All operations take constant time: bitwise operations, shifts, fixed permutations and comparisons without a branch.
+//! All operations take constant time: bitwise operations, shifts and fixed permutations.
 
 use std::ops::{BitAnd, BitOr, BitXor};
 
@@ -36,7 +36,6 @@ mod lanes {
         splat(a: u32) -> Lanes = _mm_set1_epi32(a as i32);
         from_u128(a: u128) -> Lanes = transmute(a);
         to_u128(a: Lanes) -> u128 = transmute(a);
-        equal(a: Lanes, b: Lanes) -> Lanes = _mm_cmpeq_epi32(a, b);
         shift_left<N>(a: Lanes) -> Lanes = _mm_slli_epi32::<N>(a);
         shift_right<N>(a: Lanes) -> Lanes = _mm_srli_epi32::<N>(a);
         rotate1(a: Lanes) -> Lanes = _mm_shuffle_epi32::<0b00_11_10_01>(a);
@@ -59,7 +58,6 @@ mod lanes {
         splat(a: u32) -> Lanes = vdupq_n_u32(a);
         from_u128(a: u128) -> Lanes = transmute(a);
         to_u128(a: Lanes) -> u128 = transmute(a);
-        equal(a: Lanes, b: Lanes) -> Lanes = vceqq_u32(a, b);
         shift_left<N>(a: Lanes) -> Lanes = vshlq_n_u32::<N>(a);
         shift_right<N>(a: Lanes) -> Lanes = vshrq_n_u32::<N>(a);
         rotate1(a: Lanes) -> Lanes = vextq_u32::<1>(a, a);
@@ -85,9 +83,6 @@ mod portable {
         splat(a: u32) -> Lanes = [a; 4];
         from_u128(a: u128) -> Lanes = std::array::from_fn(|i| (a >> (32 * i)) as u32);
         to_u128(a: Lanes) -> u128 = (0..4).fold(0, |sum, i| sum | (u128::from(a[i]) << (32 * i)));
-        // The top bit of d | -d is set if d is not zero. This avoids a comparison that could be compiled to a branch.
-        equal(a: Lanes, b: Lanes) -> Lanes =
-            each(a, b, |a, b| (((a ^ b) | (a ^ b).wrapping_neg()) >> 31).wrapping_sub(1));
         shift_left<N>(a: Lanes) -> Lanes = a.map(|a| a << N);
         shift_right<N>(a: Lanes) -> Lanes = a.map(|a| a >> N);
         rotate1(a: Lanes) -> Lanes = [a[1], a[2], a[3], a[0]];
@@ -98,7 +93,7 @@ mod portable {
 #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
 use portable as lanes;
 
-/// Either one block as four little-endian columns, or four words that each hold one bit of each of 32 blocks.
+/// One block as four little-endian columns, or one bit plane of eight blocks.
 #[derive(Clone, Copy)]
 pub(crate) struct Vector(pub(super) lanes::Lanes);
 
@@ -146,13 +141,6 @@ impl Vector {
             _ => Vector(lanes::rotate3(self.0)),
         }
     }
-
-    /// All ones in the lanes where bit `bit` is set, zero in the others.
-    #[inline(always)]
-    pub(crate) fn where_set(self, bit: usize) -> Self {
-        let mask = Self::splat(1 << bit);
-        Vector(lanes::equal((self & mask).0, mask.0))
-    }
 }
 
 bitwise! { Vector: BitXor bitxor lanes::xor, BitAnd bitand lanes::and, BitOr bitor lanes::or }
@@ -192,19 +180,6 @@ mod tests {
         {
             assert_eq!(portable::to_u128(*rotated), A.rotate_right(32 * turns as u32));
             assert_eq!(n(v(A).rotate(turns)), A.rotate_right(32 * turns as u32));
-        }
-    }
-
-    #[test]
-    fn where_set_fills_lanes() {
-        for bit in 0..32 {
-            let mask = portable::splat(1 << bit);
-            let filled = portable::equal(portable::and(portable::from_u128(A), mask), mask);
-            assert_eq!(n(v(A).where_set(bit)), portable::to_u128(filled));
-            for (lane, filled) in filled.into_iter().enumerate() {
-                let set = (A >> (32 * lane + bit)) & 1 == 1;
-                assert_eq!(filled, if set { u32::MAX } else { 0 });
-            }
         }
     }
 }

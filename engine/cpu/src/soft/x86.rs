@@ -4,8 +4,9 @@ use std::arch::x86_64::*;
 use std::ops::{BitAnd, BitOr, BitXor};
 
 use super::lookup::{Bytes, Table};
-use super::planes::{MOST, Narrow, Wide};
-use super::register::{Register, bitwise, counters_one_by_one, only_low_bits_change, sources};
+use super::register::{
+    Permutation, Register, SOURCES, SWAP_LAST, bitwise, counters_one_by_one, only_low_bits_change,
+};
 use super::vector::Vector;
 use crate::kernel::Block;
 use crate::kernel::counter::Counting;
@@ -18,7 +19,7 @@ unsafe fn identity(part: __m128i) -> __m128i {
 
 macro_rules! register {
     (
-        $(#[$doc:meta])* $name:ident($raw:ty), blocks: $blocks:literal, many: $large:ty, numbers: $numbers:expr,
+        $(#[$doc:meta])* $name:ident($raw:ty), blocks: $blocks:literal, numbers: $numbers:expr,
         $xor:ident, $and:ident, $or:ident, $splat:ident, $repeat:ident, $load:ident, $store:ident,
         $left:ident, $right:ident, $shuffle:ident, $add:ident
     ) => {
@@ -40,7 +41,6 @@ macro_rules! register {
 
         impl Register for $name {
             const BLOCKS: usize = $blocks;
-            type Large = $large;
 
             #[inline(always)]
             unsafe fn splat(lane: u32) -> Self {
@@ -80,27 +80,12 @@ macro_rules! register {
             }
 
             #[inline(always)]
-            fn up_one(self) -> Self {
-                self.shuffle(&sources::UP_ONE)
+            fn permute(self, permutation: Permutation) -> Self {
+                self.shuffle(&SOURCES[permutation as usize])
             }
 
             #[inline(always)]
-            fn up_two(self) -> Self {
-                self.shuffle(&sources::UP_TWO)
-            }
-
-            #[inline(always)]
-            fn shift_rows(self) -> Self {
-                self.shuffle(&sources::SHIFT_ROWS)
-            }
-
-            #[inline(always)]
-            fn unshift_rows(self) -> Self {
-                self.shuffle(&sources::UNSHIFT_ROWS)
-            }
-
-            #[inline(always)]
-            unsafe fn counters<C: Counting>(counter: &Block, count: usize, registers: &mut [Self; MOST]) {
+            unsafe fn counters<C: Counting>(counter: &Block, count: usize, registers: &mut [Self; 8]) {
                 // SAFETY: the caller guarantees that the processor has the instructions; `numbers` has as many words as a
                 // register.
                 unsafe {
@@ -109,10 +94,10 @@ macro_rules! register {
                     }
                     let numbers: [[u32; 4]; $blocks] = $numbers;
                     let step = $name($repeat(_mm_set_epi32($blocks, 0, 0, 0)));
-                    let first = Self::repeat(Vector::from_block(*counter)).shuffle(&sources::SWAP_LAST);
+                    let first = Self::repeat(Vector::from_block(*counter)).shuffle(&SWAP_LAST);
                     let mut next = $name($add(first.0, <Self as Register>::load(numbers.as_ptr().cast()).0));
                     for register in &mut registers[..count.div_ceil($blocks)] {
-                        *register = next.shuffle(&sources::SWAP_LAST);
+                        *register = next.shuffle(&SWAP_LAST);
                         next = $name($add(next.0, step.0));
                     }
                 }
@@ -123,14 +108,14 @@ macro_rules! register {
 
 register! {
     /// One block in an xmm register.
-    Xmm(__m128i), blocks: 1, many: Wide, numbers: [[0, 0, 0, 0]],
+    Xmm(__m128i), blocks: 1, numbers: [[0, 0, 0, 0]],
     _mm_xor_si128, _mm_and_si128, _mm_or_si128, _mm_set1_epi32, identity, _mm_loadu_si128, _mm_storeu_si128,
     _mm_sll_epi32, _mm_srl_epi32, _mm_shuffle_epi8, _mm_add_epi32
 }
 
 register! {
     /// Two blocks in a ymm register.
-    Ymm(__m256i), blocks: 2, many: Narrow<Ymm>, numbers: [[0, 0, 0, 0], [0, 0, 0, 1]],
+    Ymm(__m256i), blocks: 2, numbers: [[0, 0, 0, 0], [0, 0, 0, 1]],
     _mm256_xor_si256, _mm256_and_si256, _mm256_or_si256, _mm256_set1_epi32, _mm256_broadcastsi128_si256,
     _mm256_loadu_si256, _mm256_storeu_si256,
     _mm256_sll_epi32, _mm256_srl_epi32, _mm256_shuffle_epi8, _mm256_add_epi32
@@ -138,7 +123,7 @@ register! {
 
 register! {
     /// Four blocks in a zmm register.
-    Zmm(__m512i), blocks: 4, many: Narrow<Zmm>, numbers: [[0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 2], [0, 0, 0, 3]],
+    Zmm(__m512i), blocks: 4, numbers: [[0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 2], [0, 0, 0, 3]],
     _mm512_xor_si512, _mm512_and_si512, _mm512_or_si512, _mm512_set1_epi32, _mm512_broadcast_i32x4,
     _mm512_loadu_si512, _mm512_storeu_si512,
     _mm512_sll_epi32, _mm512_srl_epi32, _mm512_shuffle_epi8, _mm512_add_epi32

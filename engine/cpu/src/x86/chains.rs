@@ -14,7 +14,7 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{Ordering, compiler_fence};
 
-use super::cipher::{Keys, extra_rounds, opaque};
+use super::cipher::{extra_rounds, opaque};
 use super::schedule::Schedule;
 use super::single_stream;
 use super::vector::Vector;
@@ -23,50 +23,29 @@ use crate::kernel::{Block, Lane};
 /// Maximum number of groups (vectors) in flight.
 const GROUPS: usize = 8;
 
-/// Round keys for the groups of messages.
-trait KeysOfPlaces<V: Vector>: Copy {
+/// Round keys for the groups of messages: the same keys for all messages if SHARED is set, otherwise a table with the keys of each
+/// of PLACES messages, stored as `[round][place]`.
+#[derive(Clone, Copy)]
+struct KeysOfPlaces<const SHARED: bool, const PLACES: usize>(*const __m128i);
+
+impl<const SHARED: bool, const PLACES: usize> KeysOfPlaces<SHARED, PLACES> {
     /// # Safety
     ///
     /// The same as for [`Vector`]. In addition, the round exists, and the `V::BLOCKS` places that start at `place` are set.
-    unsafe fn get(self, round: usize, place: usize) -> V;
-
-    /// The same keys, with their origin hidden from the compiler: see [`opaque`].
-    fn opaque(self) -> Self;
-}
-
-/// The same key for all messages.
-impl<V: Vector> KeysOfPlaces<V> for Keys {
     #[inline(always)]
-    unsafe fn get(self, round: usize, _: usize) -> V {
-        // SAFETY: the caller guarantees that the round exists and that the processor has the instructions.
-        unsafe { Keys::get(self, round) }
-    }
-
-    #[inline(always)]
-    fn opaque(self) -> Self {
-        Keys::opaque(self)
+    unsafe fn get<V: Vector>(self, round: usize, place: usize) -> V {
+        // SAFETY: the caller guarantees the conditions of this function.
+        unsafe {
+            if SHARED {
+                V::broadcast(self.0.add(round))
+            } else {
+                V::load(self.0.add(round * PLACES + place).cast())
+            }
+        }
     }
 }
 
-/// One key for each of PLACES messages, stored as `[round][place]`.
-#[derive(Clone, Copy)]
-struct Table<const PLACES: usize>(*const __m128i);
-
-impl<V: Vector, const PLACES: usize> KeysOfPlaces<V> for Table<PLACES> {
-    #[inline(always)]
-    unsafe fn get(self, round: usize, place: usize) -> V {
-        // SAFETY: the caller guarantees that the round exists, that the places are set, and that the processor has the
-        // instructions.
-        unsafe { V::load(self.0.add(round * PLACES + place).cast()) }
-    }
-
-    #[inline(always)]
-    fn opaque(self) -> Self {
-        Table(opaque(self.0))
-    }
-}
-
-/// The memory of a [`Table`].
+/// The memory of a table of keys.
 #[repr(C, align(64))]
 struct KeyTable<const PLACES: usize> {
     keys: [[MaybeUninit<__m128i>; PLACES]; 15],
@@ -88,10 +67,6 @@ impl<const PLACES: usize> KeyTable<PLACES> {
             }
         }
         self.used = self.used.max(place + 1);
-    }
-
-    fn get(&self) -> Table<PLACES> {
-        Table(self.keys.as_ptr().cast())
     }
 }
 
@@ -158,9 +133,9 @@ impl<const PLACES: usize> Places<PLACES> {
 /// The same as for [`Vector`]. In addition, the places of the groups are set, have keys, and have at least `steps` blocks
 /// left.
 #[inline(always)]
-unsafe fn run<V: Vector, K: KeysOfPlaces<V>, const G: usize, const PLACES: usize>(
+unsafe fn run<V: Vector, const SHARED: bool, const G: usize, const PLACES: usize>(
     rounds: usize,
-    keys: K,
+    keys: *const __m128i,
     places: &mut Places<PLACES>,
     first: usize,
     steps: usize,
@@ -176,7 +151,7 @@ unsafe fn run<V: Vector, K: KeysOfPlaces<V>, const G: usize, const PLACES: usize
             x[g] = V::load(registers.add(g * V::BYTES));
         }
         for step in 0..steps {
-            let keys = keys.opaque();
+            let keys = KeysOfPlaces::<SHARED, PLACES>(opaque(keys));
             for g in 0..G {
                 let text = V::gather(src.add(g * V::BLOCKS), 16 * step);
                 x[g] = x[g].xor(text.xor(keys.get(0, first + g * V::BLOCKS)));
@@ -223,27 +198,27 @@ unsafe fn run<V: Vector, K: KeysOfPlaces<V>, const G: usize, const PLACES: usize
 unsafe fn run_groups<V: Vector, const PLACES: usize>(
     rounds: usize,
     groups: usize,
-    shared: Option<Keys>,
-    table: Table<PLACES>,
+    shared: Option<*const __m128i>,
+    table: *const __m128i,
     places: &mut Places<PLACES>,
     first: usize,
     steps: usize,
 ) {
     macro_rules! run {
-        ($keys:expr) => {
+        ($shared:literal, $keys:expr) => {
             match groups {
-                1 => run::<V, _, 1, PLACES>(rounds, $keys, places, first, steps),
-                2 => run::<V, _, 2, PLACES>(rounds, $keys, places, first, steps),
-                4 => run::<V, _, 4, PLACES>(rounds, $keys, places, first, steps),
-                _ => run::<V, _, 8, PLACES>(rounds, $keys, places, first, steps),
+                1 => run::<V, $shared, 1, PLACES>(rounds, $keys, places, first, steps),
+                2 => run::<V, $shared, 2, PLACES>(rounds, $keys, places, first, steps),
+                4 => run::<V, $shared, 4, PLACES>(rounds, $keys, places, first, steps),
+                _ => run::<V, $shared, 8, PLACES>(rounds, $keys, places, first, steps),
             }
         };
     }
     // SAFETY: the caller guarantees the conditions of this function.
     unsafe {
         match shared {
-            Some(keys) => run!(keys),
-            None => run!(table),
+            Some(keys) => run!(true, keys),
+            None => run!(false, table),
         }
     }
 }
@@ -261,7 +236,7 @@ const AHEAD: [(usize, usize); 7] = [(4, 4), (2, 2), (2, 6), (1, 1), (1, 3), (1, 
 unsafe fn chains<V: Vector, const PLACES: usize>(
     rounds: usize,
     lanes: &mut [Lane<'_, Schedule>],
-    shared: Option<Keys>,
+    shared: Option<*const __m128i>,
 ) {
     const { assert!(PLACES == GROUPS * V::BLOCKS) };
     let mut table =
@@ -321,7 +296,10 @@ unsafe fn chains<V: Vector, const PLACES: usize>(
         };
         // SAFETY: the places of all groups were set, and each has at least `steps` blocks left. The caller guarantees that
         // the processor has the instructions.
-        unsafe { run_groups::<V, PLACES>(rounds, groups, shared, table.get(), &mut places, first, steps) };
+        unsafe {
+            let table = table.keys.as_ptr().cast();
+            run_groups::<V, PLACES>(rounds, groups, shared, table, &mut places, first, steps);
+        }
         // A message that has ended is replaced by the next message or, if there is none, by the last message in flight.
         let mut place = 0;
         while place < places.count {
@@ -363,7 +341,7 @@ pub(super) unsafe fn cbc_encrypt<V: Vector, const PLACES: usize>(lanes: &mut [La
     };
     if lanes.iter().all(|lane| ptr::eq(lane.schedule, first)) {
         // SAFETY: the caller guarantees that the processor has the instructions.
-        return unsafe { chains::<V, PLACES>(first.rounds(), lanes, Some(Keys::of::<true>(first))) };
+        return unsafe { chains::<V, PLACES>(first.rounds(), lanes, Some(first.encrypt())) };
     }
     for rounds in [10, 12, 14] {
         if lanes.iter().any(|lane| lane.schedule.rounds() == rounds) {

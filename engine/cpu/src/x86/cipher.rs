@@ -146,10 +146,7 @@ pub(super) fn opaque<T>(keys: *const T) -> *const T {
 /// Returns the same number, hidden from the compiler.
 #[inline(always)]
 pub(super) fn opaque_number(number: usize) -> usize {
-    let mut out = number;
-    // SAFETY: the assembly contains no instruction.
-    unsafe { asm!("/* {0} */", inout(reg) out, options(nomem, nostack, preserves_flags)) };
-    out
+    opaque(std::ptr::without_provenance::<u8>(number)).addr()
 }
 
 /// Returns the same reference, with its origin hidden from the compiler, so that the value stays in memory.
@@ -162,74 +159,47 @@ pub(super) fn in_memory<T>(value: &mut T) -> &mut T {
     unsafe { &mut *out }
 }
 
-/// The part of a vector that a step processes. At the end of the data, it may be less than the whole vector.
-pub(super) trait Extent: Copy {
-    /// True for whole vectors.
-    const WHOLE: bool = false;
+/// The part of a vector that a step processes. At the end of the data, it may be less than the whole vector. The variant is known
+/// when a step is compiled.
+#[derive(Clone, Copy)]
+pub(super) enum Extent {
+    /// Whole vectors.
+    Whole,
+    /// A number of blocks that is less than a vector.
+    Blocks(usize),
+    /// A number of bytes that is less than a vector.
+    Bytes(usize),
+}
 
+impl Extent {
     /// # Safety
     ///
     /// The same as for [`Vector`]. In addition, `ptr` is valid for reads of the bytes in the extent.
-    unsafe fn load<V: Vector>(self, ptr: *const u8) -> V;
+    #[inline(always)]
+    pub(super) unsafe fn load<V: Vector>(self, ptr: *const u8) -> V {
+        // SAFETY: the caller guarantees the conditions of this function.
+        unsafe {
+            match self {
+                Extent::Whole => V::load(ptr),
+                Extent::Blocks(blocks) => V::load_blocks(ptr, blocks),
+                Extent::Bytes(bytes) => V::load_bytes(ptr, bytes),
+            }
+        }
+    }
+
     /// # Safety
     ///
     /// `ptr` is valid for writes of the bytes in the extent.
-    unsafe fn store<V: Vector>(self, vector: V, ptr: *mut u8);
-}
-
-/// Whole vectors.
-#[derive(Clone, Copy)]
-pub(super) struct Whole;
-
-impl Extent for Whole {
-    const WHOLE: bool = true;
-
     #[inline(always)]
-    unsafe fn load<V: Vector>(self, ptr: *const u8) -> V {
+    pub(super) unsafe fn store<V: Vector>(self, vector: V, ptr: *mut u8) {
         // SAFETY: the caller guarantees the conditions of this function.
-        unsafe { V::load(ptr) }
-    }
-
-    #[inline(always)]
-    unsafe fn store<V: Vector>(self, vector: V, ptr: *mut u8) {
-        // SAFETY: the caller guarantees the conditions of this function.
-        unsafe { vector.store(ptr) }
-    }
-}
-
-/// A number of blocks that is less than a vector.
-#[derive(Clone, Copy)]
-pub(super) struct Blocks(pub(super) usize);
-
-impl Extent for Blocks {
-    #[inline(always)]
-    unsafe fn load<V: Vector>(self, ptr: *const u8) -> V {
-        // SAFETY: the caller guarantees the conditions of this function.
-        unsafe { V::load_blocks(ptr, self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn store<V: Vector>(self, vector: V, ptr: *mut u8) {
-        // SAFETY: the caller guarantees the conditions of this function.
-        unsafe { vector.store_blocks(ptr, self.0) }
-    }
-}
-
-/// A number of bytes that is less than a vector.
-#[derive(Clone, Copy)]
-pub(super) struct Bytes(pub(super) usize);
-
-impl Extent for Bytes {
-    #[inline(always)]
-    unsafe fn load<V: Vector>(self, ptr: *const u8) -> V {
-        // SAFETY: the caller guarantees the conditions of this function.
-        unsafe { V::load_bytes(ptr, self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn store<V: Vector>(self, vector: V, ptr: *mut u8) {
-        // SAFETY: the caller guarantees the conditions of this function.
-        unsafe { vector.store_bytes(ptr, self.0) }
+        unsafe {
+            match self {
+                Extent::Whole => vector.store(ptr),
+                Extent::Blocks(blocks) => vector.store_blocks(ptr, blocks),
+                Extent::Bytes(bytes) => vector.store_bytes(ptr, bytes),
+            }
+        }
     }
 }
 
@@ -241,14 +211,14 @@ pub(super) trait Pass<V: Vector> {
     /// True if the data may end within a block.
     const BYTES: bool = false;
 
-    /// Processes N vectors (one, unless the extent is [`Whole`]). All loads come before the first store, so that the same
+    /// Processes N vectors (one, unless the extent is [`Extent::Whole`]). All loads come before the first store, so that the same
     /// code works in place.
     ///
     /// # Safety
     ///
-    /// The same as for [`Vector`]. In addition, `src` and `dst` are valid for N vectors or, if the extent is not [`Whole`],
+    /// The same as for [`Vector`]. In addition, `src` and `dst` are valid for N vectors or, if the extent is not [`Extent::Whole`],
     /// for its bytes.
-    unsafe fn step<const N: usize, R: Extent>(&mut self, extent: R, src: *const u8, dst: *mut u8);
+    unsafe fn step<const N: usize>(&mut self, extent: Extent, src: *const u8, dst: *mut u8);
 }
 
 /// Data of fewer bytes than this are processed in xmm registers. Wide vectors are not faster for them, and a wide or partial
@@ -273,7 +243,7 @@ pub(super) unsafe fn drive<V: Vector, P: Pass<V>, const FEW: bool>(mut pass: P, 
             $again left >= $n * V::BYTES {
                 // SAFETY: N vectors are left in the span; the caller guarantees that the processor has the instructions.
                 unsafe {
-                    pass.step::<$n, _>(Whole, src, dst);
+                    pass.step::<$n>(Extent::Whole, src, dst);
                     (src, dst) = (src.add($n * V::BYTES), dst.add($n * V::BYTES));
                 }
                 left -= $n * V::BYTES;
@@ -292,9 +262,9 @@ pub(super) unsafe fn drive<V: Vector, P: Pass<V>, const FEW: bool>(mut pass: P, 
     // SAFETY: less than a vector is left in the span; the caller guarantees that the processor has the instructions.
     unsafe {
         if V::BLOCKS > 1 && left >= 16 && left % 16 == 0 {
-            pass.step::<1, _>(Blocks(left / 16), src, dst);
+            pass.step::<1>(Extent::Blocks(left / 16), src, dst);
         } else if P::BYTES && left > 0 {
-            pass.step::<1, _>(Bytes(left), src, dst);
+            pass.step::<1>(Extent::Bytes(left), src, dst);
         }
     }
     pass

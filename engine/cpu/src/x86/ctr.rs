@@ -41,7 +41,7 @@ impl<V: Vector, const BIG_ENDIAN: bool> Pass<V> for Ctr<V, BIG_ENDIAN> {
     const BYTES: bool = true;
 
     #[inline(always)]
-    unsafe fn step<const N: usize, R: Extent>(&mut self, extent: R, src: *const u8, dst: *mut u8) {
+    unsafe fn step<const N: usize>(&mut self, extent: Extent, src: *const u8, dst: *mut u8) {
         let keys = self.keys.opaque();
         // SAFETY: the caller guarantees that the processor has the instructions, and the memory of N vectors. The schedule
         // exists.

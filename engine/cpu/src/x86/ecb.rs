@@ -9,7 +9,7 @@ struct Ecb<const ENCRYPTS: bool>(Keys);
 
 impl<const ENCRYPTS: bool, V: Vector> Pass<V> for Ecb<ENCRYPTS> {
     #[inline(always)]
-    unsafe fn step<const N: usize, R: Extent>(&mut self, extent: R, src: *const u8, dst: *mut u8) {
+    unsafe fn step<const N: usize>(&mut self, extent: Extent, src: *const u8, dst: *mut u8) {
         let keys = self.0.opaque();
         // SAFETY: the caller guarantees that the processor has the instructions, and the memory of N vectors. The schedule
         // exists.

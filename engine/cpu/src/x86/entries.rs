@@ -19,17 +19,38 @@ macro_rules! entries {
     };
 }
 
-/// The entry functions that have variants: those of the parallel passes for less than `SHORT` bytes of data and for more, and those
-/// of fused GCM for both directions.
+/// Like [`entries`], with one function for less than `SHORT` bytes of data, which uses xmm registers, and one for more. `W` is the
+/// vector, and FEW is set for short data.
+macro_rules! entries_by_length {
+    ($features:literal,
+        $(fn $entry:ident($($arg:ident: $type:ty),*) by $data:ident { $($body:tt)* })*
+    ) => {
+        $(#[inline]
+        fn $entry(self, $($arg: $type),*) {
+            #[target_feature(enable = $features)]
+            fn short($($arg: $type),*) {
+                type W = Xmm;
+                const FEW: bool = true;
+                // SAFETY: this function has the target features of its vectors; the data are short.
+                unsafe { $($body)* }
+            }
+            #[target_feature(enable = $features)]
+            fn long($($arg: $type),*) {
+                type W = V;
+                const FEW: bool = false;
+                // SAFETY: this function has the target features of its vectors.
+                unsafe { $($body)* }
+            }
+            // SAFETY: the token exists, so the processor has the features.
+            unsafe { if $data.len() < SHORT { short($($arg),*) } else { long($($arg),*) } }
+        })*
+    };
+}
+
+/// Entry functions of which a method calls one: those of CTR and XTS for some lengths, and the serial modes of one message.
 macro_rules! variants {
     ($features:literal) => {
         entries! { $features,
-            fn ecb_short(key: &Schedule, encrypts: bool, data: Span<'_>) {
-                directed!(encrypts, E => ecb::ecb::<E, Xmm, true>(key, data))
-            }
-            fn ecb_long(key: &Schedule, encrypts: bool, data: Span<'_>) {
-                directed!(encrypts, E => ecb::ecb::<E, V, false>(key, data))
-            }
             fn ctr_short(key: &Schedule, counter: &mut Block, data: Span<'_>) {
                 ctr::ctr_short(key, counter, data)
             }
@@ -38,24 +59,6 @@ macro_rules! variants {
             }
             fn ctr32_long(key: &Schedule, counter: &mut Block, data: Span<'_>) {
                 ctr::ctr::<V, 32>(key, counter, data)
-            }
-            fn cbc_decrypt_short(key: &Schedule, iv: &mut Block, data: Span<'_>) {
-                feedback::decrypt::<false, Xmm, true>(key, iv, data)
-            }
-            fn cbc_decrypt_long(key: &Schedule, iv: &mut Block, data: Span<'_>) {
-                feedback::decrypt::<false, V, false>(key, iv, data)
-            }
-            fn cfb128_decrypt_short(key: &Schedule, iv: &mut Block, data: Span<'_>) {
-                feedback::decrypt::<true, Xmm, true>(key, iv, data)
-            }
-            fn cfb128_decrypt_long(key: &Schedule, iv: &mut Block, data: Span<'_>) {
-                feedback::decrypt::<true, V, false>(key, iv, data)
-            }
-            fn xts_short(key: &Schedule, encrypts: bool, tweak: &mut Block, data: Span<'_>) {
-                directed!(encrypts, E => xts::xts::<E, Xmm, true>(key, tweak, data))
-            }
-            fn xts_long(key: &Schedule, encrypts: bool, tweak: &mut Block, data: Span<'_>) {
-                directed!(encrypts, E => xts::xts::<E, V, false>(key, tweak, data))
             }
             fn xts_unit_short(
                 key: &Schedule,
@@ -67,35 +70,22 @@ macro_rules! variants {
             ) {
                 directed!(encrypts, E => xts::unit_short::<E>(key, tweak_key, number, after, data))
             }
-            fn gcm_encrypt(
-                key: &Schedule,
-                hash_key: &Hash,
-                counter: &mut GcmCounter,
-                state: &mut Block,
-                data: Span<'_>
-            ) {
-                gcm::crypt_aligned::<V, VECTORS, true>(key, hash_key, counter, state, data)
+            fn cbc_encrypt_single(key: &Schedule, iv: &mut Block, data: Span<'_>) {
+                single_stream::cbc::<false>(key, iv, data.src(), data.dst(), data.len() / 16)
             }
-            fn gcm_decrypt(
-                key: &Schedule,
-                hash_key: &Hash,
-                counter: &mut GcmCounter,
-                state: &mut Block,
-                data: Span<'_>
-            ) {
-                gcm::crypt_aligned::<V, VECTORS, false>(key, hash_key, counter, state, data)
+            fn cfb128_encrypt(key: &Schedule, iv: &mut Block, data: Span<'_>) {
+                single_stream::feedback::<true>(key, iv, data)
+            }
+            fn ofb(key: &Schedule, iv: &mut Block, data: Span<'_>) {
+                single_stream::feedback::<false>(key, iv, data)
+            }
+            fn cfb8(key: &Schedule, encrypts: bool, iv: &mut Block, data: Span<'_>) {
+                directed!(encrypts, E => single_stream::cfb8::<E>(key, iv, data))
+            }
+            fn cfb1(key: &Schedule, encrypts: bool, register: &mut Block, bits: usize, data: Span<'_>) {
+                directed!(encrypts, E => single_stream::cfb1::<E>(key, register, data, bits))
             }
         }
-    };
-}
-
-/// Defines methods that choose a variant by a condition.
-macro_rules! either {
-    ($($condition:expr => $first:ident or $second:ident, fn $method:ident($($arg:ident: $type:ty),*);)*) => {
-        $(#[inline]
-        fn $method(self, $($arg: $type),*) {
-            if $condition { self.$first($($arg),*) } else { self.$second($($arg),*) }
-        })*
     };
 }
 
@@ -145,18 +135,37 @@ macro_rules! keys {
 /// The parallel passes.
 macro_rules! passes {
     ($features:literal) => {
-        either! {
-            data.len() < SHORT => ecb_short or ecb_long, fn ecb(key: &Schedule, encrypts: bool, data: Span<'_>);
-            ctr::is_short::<V, 128>(counter, data.len()) => ctr_short or ctr_long,
-                fn ctr(key: &Schedule, counter: &mut Block, data: Span<'_>);
-            ctr::is_short::<V, 32>(counter, data.len()) => ctr_short or ctr32_long,
-                fn ctr32(key: &Schedule, counter: &mut Block, data: Span<'_>);
-            data.len() < SHORT => cbc_decrypt_short or cbc_decrypt_long,
-                fn cbc_decrypt(key: &Schedule, iv: &mut Block, data: Span<'_>);
-            data.len() < SHORT => cfb128_decrypt_short or cfb128_decrypt_long,
-                fn cfb128_decrypt(key: &Schedule, iv: &mut Block, data: Span<'_>);
-            data.len() < SHORT => xts_short or xts_long,
-                fn xts(key: &Schedule, encrypts: bool, tweak: &mut Block, data: Span<'_>);
+        entries_by_length! { $features,
+            fn ecb(key: &Schedule, encrypts: bool, data: Span<'_>) by data {
+                directed!(encrypts, E => ecb::ecb::<E, W, FEW>(key, data))
+            }
+            fn cbc_decrypt(key: &Schedule, iv: &mut Block, data: Span<'_>) by data {
+                feedback::decrypt::<false, W, FEW>(key, iv, data)
+            }
+            fn cfb128_decrypt(key: &Schedule, iv: &mut Block, data: Span<'_>) by data {
+                feedback::decrypt::<true, W, FEW>(key, iv, data)
+            }
+            fn xts(key: &Schedule, encrypts: bool, tweak: &mut Block, data: Span<'_>) by data {
+                directed!(encrypts, E => xts::xts::<E, W, FEW>(key, tweak, data))
+            }
+        }
+
+        #[inline]
+        fn ctr(self, key: &Schedule, counter: &mut Block, data: Span<'_>) {
+            if ctr::is_short::<V, 128>(counter, data.len()) {
+                self.ctr_short(key, counter, data);
+            } else {
+                self.ctr_long(key, counter, data);
+            }
+        }
+
+        #[inline]
+        fn ctr32(self, key: &Schedule, counter: &mut Block, data: Span<'_>) {
+            if ctr::is_short::<V, 32>(counter, data.len()) {
+                self.ctr_short(key, counter, data);
+            } else {
+                self.ctr32_long(key, counter, data);
+            }
         }
 
         #[inline]
@@ -196,23 +205,17 @@ macro_rules! gcm_methods {
         const HAS_SHORT_GCM: bool = true;
         const GCM_SIV_STEP: usize = Self::GCM_STEP;
 
-        fn gcm(
-            self,
-            key: &Schedule,
-            hash_key: &Hash,
-            encrypts: bool,
-            counter: &mut GcmCounter,
-            state: &mut Block,
-            data: Span<'_>,
-        ) {
-            if encrypts {
-                self.gcm_encrypt(key, hash_key, counter, state, data);
-            } else {
-                self.gcm_decrypt(key, hash_key, counter, state, data);
-            }
-        }
-
         entries! { $features,
+            fn gcm(
+                key: &Schedule,
+                hash_key: &Hash,
+                encrypts: bool,
+                counter: &mut GcmCounter,
+                state: &mut Block,
+                data: Span<'_>
+            ) {
+                directed!(encrypts, E => gcm::crypt_aligned::<V, VECTORS, E>(key, hash_key, counter, state, data))
+            }
             fn gcm_short(
                 key: &Schedule,
                 powers: Powers<'_, Hash>,
@@ -266,23 +269,22 @@ macro_rules! serial_modes {
                 directed!(encrypts, E => each::each::<E>(keys, blocks))
             }
             fn encrypt_block(key: &Schedule, block: &mut Block) { single_stream::encrypt_block(key, block) }
-            fn cbc_encrypt_single(key: &Schedule, iv: &mut Block, data: Span<'_>) {
-                single_stream::cbc::<false>(key, iv, data.src(), data.dst(), data.len() / 16)
-            }
             fn cbc_mac(key: &Schedule, state: &mut Block, data: &[u8]) {
                 single_stream::cbc::<true>(key, state, data.as_ptr(), std::ptr::null_mut(), data.len() / 16)
             }
-            fn cfb128_encrypt(key: &Schedule, iv: &mut Block, data: Span<'_>) {
-                single_stream::feedback::<true>(key, iv, data)
-            }
-            fn ofb(key: &Schedule, iv: &mut Block, data: Span<'_>) {
-                single_stream::feedback::<false>(key, iv, data)
-            }
-            fn cfb8(key: &Schedule, encrypts: bool, iv: &mut Block, data: Span<'_>) {
-                directed!(encrypts, E => single_stream::cfb8::<E>(key, iv, data))
-            }
-            fn cfb1(key: &Schedule, encrypts: bool, register: &mut Block, data: Span<'_>, bits: usize) {
-                directed!(encrypts, E => single_stream::cfb1::<E>(key, register, data, bits))
+        }
+
+        #[inline]
+        fn serial(self, key: &Schedule, pass: Pass, register: &mut Block, bits: usize, data: Span<'_>) {
+            match pass {
+                Pass::CbcEncrypt => self.cbc_encrypt_single(key, register, data),
+                Pass::Cfb128Encrypt => self.cfb128_encrypt(key, register, data),
+                Pass::Ofb => self.ofb(key, register, data),
+                Pass::Cfb8Encrypt => self.cfb8(key, true, register, data),
+                Pass::Cfb8Decrypt => self.cfb8(key, false, register, data),
+                Pass::Cfb1Encrypt => self.cfb1(key, true, register, bits, data),
+                Pass::Cfb1Decrypt => self.cfb1(key, false, register, bits, data),
+                _ => serial::single(self, key, pass, register, bits, data.into_host()),
             }
         }
     };

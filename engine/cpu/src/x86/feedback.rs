@@ -21,7 +21,7 @@ impl<V: Vector, const CFB: bool> Feedback<V, CFB> {
     ///
     /// The same as for [`Pass::step`]. In addition, i is below the number of vectors of the step.
     #[inline(always)]
-    unsafe fn preceding<R: Extent>(&self, extent: R, src: *const u8, i: usize) -> V {
+    unsafe fn preceding(&self, extent: Extent, src: *const u8, i: usize) -> V {
         // SAFETY: the caller guarantees the conditions of this function. If i is not 0, the extent is a whole vector, and
         // the load stays within the vectors at `src`.
         unsafe {
@@ -35,7 +35,7 @@ impl<V: Vector, const CFB: bool> Feedback<V, CFB> {
 
 impl<V: Vector, const CFB: bool> Pass<V> for Feedback<V, CFB> {
     #[inline(always)]
-    unsafe fn step<const N: usize, R: Extent>(&mut self, extent: R, src: *const u8, dst: *mut u8) {
+    unsafe fn step<const N: usize>(&mut self, extent: Extent, src: *const u8, dst: *mut u8) {
         let keys = self.keys.opaque();
         // SAFETY: the caller guarantees that the processor has the instructions, and the memory of N vectors. The schedule
         // exists.

@@ -14,7 +14,7 @@ use std::mem::zeroed;
 use zeroize::Zeroize;
 
 use super::cipher::{Extent, opaque};
-use super::vector::{Vector, Xmm};
+use super::vector::{HIGH, LOW, Vector, Xmm};
 use crate::kernel::Block;
 
 /// The upper half of x^128 + x^127 + x^126 + x^121 + 1, in both halves.
@@ -94,7 +94,7 @@ impl<R: Zeroize> HashKey<R> {
     /// The same as for [`Vector`]. In addition, `power` is at most [`Self::POWERS`] and at least the number of blocks in the
     /// extent.
     #[inline(always)]
-    pub(super) unsafe fn powers_of<V: Vector, E: Extent>(&self, extent: E, power: usize) -> Factor<V> {
+    pub(super) unsafe fn powers_of<V: Vector>(&self, extent: Extent, power: usize) -> Factor<V> {
         let at = Self::POWERS - power;
         // SAFETY: the caller guarantees the conditions of this function.
         unsafe {
@@ -113,14 +113,8 @@ impl<R: Zeroize> HashKey<R> {
     /// vector.
     #[inline(always)]
     pub(super) unsafe fn powers<V: Vector>(&self, power: usize) -> Factor<V> {
-        let at = Self::POWERS - power;
         // SAFETY: the caller guarantees the conditions of this function.
-        unsafe {
-            Factor {
-                whole: V::load(self.powers.as_ptr().cast::<u8>().add(16 * at)),
-                sum: V::load(self.sums.as_ptr().cast::<u8>().add(16 * at)),
-            }
-        }
+        unsafe { self.powers_of(Extent::Whole, power) }
     }
 }
 
@@ -173,9 +167,9 @@ impl<V: Vector> Sum<V> {
     #[inline(always)]
     pub(super) fn product(a: V, b: Factor<V>) -> Self {
         Sum {
-            low: a.clmul_low(b.whole),
-            middle: a.xor(a.swapped()).clmul_low(b.sum),
-            high: a.clmul_high(b.whole),
+            low: a.clmul::<LOW>(b.whole),
+            middle: a.xor(a.swapped()).clmul::<LOW>(b.sum),
+            high: a.clmul::<HIGH>(b.whole),
         }
     }
 
@@ -192,8 +186,8 @@ impl<V: Vector> Sum<V> {
     #[inline(always)]
     pub(super) fn reduced(self, modulus: V) -> V {
         let middle = self.middle.xor(self.low).xor(self.high);
-        let middle = middle.xor(self.low.swapped()).xor(self.low.clmul_low(modulus));
-        self.high.xor(middle.swapped()).xor(middle.clmul_low(modulus))
+        let middle = middle.xor(self.low.swapped()).xor(self.low.clmul::<LOW>(modulus));
+        self.high.xor(middle.swapped()).xor(middle.clmul::<LOW>(modulus))
     }
 }
 

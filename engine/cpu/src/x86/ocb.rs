@@ -35,7 +35,7 @@ unsafe fn l(key: &OcbKey, i: u32) -> Xmm {
 impl<V: Vector, const ENCRYPTS: bool> Pass<V> for Ocb<'_, V, ENCRYPTS> {
     // [`ocb`] aligns the number of blocks, so that it is a multiple of the number of blocks in a step.
     #[inline(always)]
-    unsafe fn step<const N: usize, R: Extent>(&mut self, extent: R, src: *const u8, dst: *mut u8) {
+    unsafe fn step<const N: usize>(&mut self, extent: Extent, src: *const u8, dst: *mut u8) {
         let keys = self.keys.opaque();
         let count = N * V::BLOCKS;
         // SAFETY: the caller guarantees that the processor has the instructions, and the memory of N vectors. The schedule
@@ -91,7 +91,6 @@ pub(super) unsafe fn ocb<const ENCRYPTS: bool, V: Vector>(
     data: Span<'_>,
 ) {
     assert!(data.len().is_multiple_of(16), "whole blocks");
-    let keys = Keys::of::<ENCRYPTS>(schedule);
     // Blocks before the first step, and blocks after the last whole vector.
     let head = data.len().min(16 * (state.blocks.wrapping_neg() as usize % STEP));
     let (head, rest) = data.split_at(head);
@@ -99,45 +98,44 @@ pub(super) unsafe fn ocb<const ENCRYPTS: bool, V: Vector>(
     let (body, tail) = rest.split_at(whole);
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
-        singles::<ENCRYPTS>(keys, key, state, head);
-        if !body.is_empty() {
-            let offset = Xmm::load(state.offset[0].as_ptr());
-            let zero = V::splat(offset.xor(offset));
-            let pass = Ocb::<V, ENCRYPTS> { keys, key, offset, blocks: state.blocks, checksum: zero };
-            let pass = drive::<_, _, false>(pass, body);
-            pass.offset.store(state.offset[0].as_mut_ptr());
-            let checksum = Xmm::load(state.checksum[0].as_ptr()).xor(pass.checksum.folded());
-            checksum.store(state.checksum[0].as_mut_ptr());
-            state.blocks = pass.blocks;
-        }
-        singles::<ENCRYPTS>(keys, key, state, tail);
+        part::<ENCRYPTS, Xmm, true>(schedule, key, state, head);
+        part::<ENCRYPTS, V, false>(schedule, key, state, body);
+        part::<ENCRYPTS, Xmm, true>(schedule, key, state, tail);
     }
 }
 
-/// Encrypts or decrypts blocks one after another.
+/// Encrypts or decrypts whole vectors. If SINGLES is set, the vectors are processed one by one, and they may start with any block;
+/// otherwise the number of the first block is a multiple of the blocks in a step.
 ///
 /// # Safety
 ///
-/// The same as for [`Vector`], with [`Xmm`] as the vector. In addition, the schedule exists.
+/// The same as for [`Vector`], both for `V` and for [`Xmm`].
 #[inline(always)]
-unsafe fn singles<const ENCRYPTS: bool>(keys: Keys, key: &OcbKey, state: &mut OcbState, data: Span<'_>) {
-    let (src, dst) = (data.src(), data.dst());
+unsafe fn part<const ENCRYPTS: bool, V: Vector, const SINGLES: bool>(
+    schedule: &Schedule,
+    key: &OcbKey,
+    state: &mut OcbState,
+    data: Span<'_>,
+) {
+    if data.is_empty() {
+        return;
+    }
     // SAFETY: the caller guarantees that the processor has the instructions; the blocks lie in the span.
     unsafe {
-        let (first, last): (Xmm, Xmm) = keys.ends();
-        let mut offset = Xmm::load(state.offset[0].as_ptr());
-        let mut checksum = Xmm::load(state.checksum[0].as_ptr());
-        for at in (0..data.len()).step_by(16) {
-            state.blocks += 1;
-            offset = offset.xor(l(key, state.blocks.trailing_zeros()));
-            let text = Xmm::load(src.add(at));
-            let mut x = [text.xor(offset).xor(first)];
-            keys.middle::<ENCRYPTS, Xmm, 1>(&mut x);
-            let result = x[0].last::<ENCRYPTS>(last.xor(offset));
-            checksum = checksum.xor(if ENCRYPTS { text } else { result });
-            result.store(dst.add(at));
+        let offset = Xmm::load(state.offset[0].as_ptr());
+        let (keys, zero) = (Keys::of::<ENCRYPTS>(schedule), V::splat(offset.xor(offset)));
+        let mut pass = Ocb::<V, ENCRYPTS> { keys, key, offset, blocks: state.blocks, checksum: zero };
+        if SINGLES {
+            let (src, dst) = (data.src(), data.dst());
+            for at in (0..data.len()).step_by(V::BYTES) {
+                pass.step::<1>(Extent::Whole, src.add(at), dst.add(at));
+            }
+        } else {
+            pass = drive::<_, _, false>(pass, data);
         }
-        offset.store(state.offset[0].as_mut_ptr());
+        pass.offset.store(state.offset[0].as_mut_ptr());
+        let checksum = Xmm::load(state.checksum[0].as_ptr()).xor(pass.checksum.folded());
         checksum.store(state.checksum[0].as_mut_ptr());
+        state.blocks = pass.blocks;
     }
 }

@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::cipher::opaque_number;
-use super::vector::{Vector, vector};
+use super::vector::{HIGH_LOW, Vector, vector};
 use crate::kernel::partial;
 
 vector! {
@@ -22,18 +22,8 @@ vector! {
     after: |_this, before| identity(before),
     {
         #[inline(always)]
-        fn with_upper_half(self, _: Self) -> Self {
-            unreachable!("fewer blocks than four")
-        }
-
-        #[inline(always)]
         unsafe fn join(blocks: [Xmm; 4]) -> Self {
             blocks[0]
-        }
-
-        #[inline(always)]
-        unsafe fn load_blocks(_: *const u8, _: usize) -> Self {
-            unreachable!("fewer blocks than one")
         }
 
         #[inline(always)]
@@ -46,11 +36,6 @@ vector! {
         unsafe fn gather(ptrs: *const *const u8, offset: usize) -> Self {
             // SAFETY: the caller guarantees one pointer to a valid block.
             unsafe { Self::load((*ptrs).add(offset)) }
-        }
-
-        #[inline(always)]
-        unsafe fn store_blocks(self, _: *mut u8, _: usize) {
-            unreachable!("fewer blocks than one")
         }
 
         #[inline(always)]
@@ -82,11 +67,6 @@ vector! {
     folded: |this| this.lowest().xor(this.highest()),
     after: |this, before| _mm256_permute2x128_si256::<0x21>(before, this),
     {
-        #[inline(always)]
-        fn with_upper_half(self, _: Self) -> Self {
-            unreachable!("fewer blocks than four")
-        }
-
         #[inline(always)]
         unsafe fn join(blocks: [Xmm; 4]) -> Self {
             // SAFETY: the caller guarantees that the processor has the instructions.
@@ -197,12 +177,6 @@ vector! {
         }
 
         #[inline(always)]
-        unsafe fn gather(ptrs: *const *const u8, offset: usize) -> Self {
-            // SAFETY: the caller guarantees four pointers to valid blocks.
-            unsafe { Self::halves(Ymm::gather(ptrs, offset), Ymm::gather(ptrs.add(2), offset)) }
-        }
-
-        #[inline(always)]
         unsafe fn store_blocks(self, ptr: *mut u8, blocks: usize) {
             // SAFETY: the caller guarantees that `ptr` is valid for the one, two or three blocks.
             unsafe {
@@ -220,15 +194,6 @@ vector! {
         unsafe fn store_bytes(self, ptr: *mut u8, bytes: usize) {
             // SAFETY: the mask keeps the store inside the bytes that the caller guarantees.
             unsafe { _mm512_mask_storeu_epi8(ptr.cast(), (1u64 << bytes) - 1, self.0) }
-        }
-
-        #[inline(always)]
-        unsafe fn scatter(self, ptrs: *const *mut u8, offset: usize) {
-            // SAFETY: the caller guarantees four pointers to valid blocks.
-            unsafe {
-                self.lower_half().scatter(ptrs, offset);
-                self.upper_half().scatter(ptrs.add(2), offset);
-            }
         }
     }
 }

@@ -66,7 +66,7 @@ struct Group<'k, V: Vector> {
 /// The hash key has the powers for the group.
 impl<V: Vector> Pass<V> for Group<'_, V> {
     #[inline(always)]
-    unsafe fn step<const N: usize, R: Extent>(&mut self, extent: R, src: *const u8, dst: *mut u8) {
+    unsafe fn step<const N: usize>(&mut self, extent: Extent, src: *const u8, dst: *mut u8) {
         let keys = self.keys.opaque();
         // SAFETY: the caller guarantees the conditions of this function.
         unsafe {
