@@ -70,12 +70,9 @@ impl Key {
     /// # Errors
     /// [`Error::KeyLength`] for any other length.
     pub fn new(bytes: &[u8]) -> Result<Key> {
-        let size = match bytes.len() {
-            16 => KeySize::Aes128,
-            24 => KeySize::Aes192,
-            32 => KeySize::Aes256,
-            got => return Err(Error::KeyLength { got }),
-        };
+        let got = bytes.len();
+        let size =
+            KeySize::ALL.into_iter().find(|size| size.bytes() == got).ok_or(Error::KeyLength { got })?;
         let mut all = Box::new(Zeroizing::new([0; 32]));
         all[..bytes.len()].copy_from_slice(bytes);
         Ok(Key { bytes: all, size, forms: OnceLock::new() })

@@ -40,7 +40,7 @@ impl InlineOcb {
     pub fn new(key: InlineKey) -> InlineOcb {
         let mut star = Zeroizing::new([0; 16]);
         key.encrypt_block(&mut star);
-        let mut ocb = InlineOcb { key, masks: OcbKey::zero(), state: State::default(), encrypts: true };
+        let mut ocb = InlineOcb { key, masks: OcbKey::default(), state: State::default(), encrypts: true };
         ocb.masks.fill(&star);
         ocb.key.clear_registers();
         ocb
@@ -99,7 +99,7 @@ impl InlineOcb {
     /// An independent copy of the current state; `None` if memory cannot be allocated.
     pub fn duplicate(&self) -> Option<InlineOcb> {
         let InlineOcb { key, masks, state, encrypts } = self;
-        let (masks, state) = (masks.duplicate(), state.clone());
+        let (masks, state) = (masks.clone(), state.clone());
         Some(InlineOcb { key: key.duplicate()?, masks, state, encrypts: *encrypts })
     }
 }

@@ -44,14 +44,14 @@ use wiped::Wiped;
 pub const LANES: usize = 16;
 
 /// One message of a serial pass: key, chaining register and data.
-pub struct Lane<'a, S> {
+pub struct Lane<'a, S, D = Span<'a>> {
     /// The expanded key of this message.
     pub schedule: &'a S,
     /// The chaining register. It holds the IV before the first call and, after a call, the value from which the next call
     /// continues.
     pub register: &'a mut Block,
-    /// Whole blocks.
-    pub data: Span<'a>,
+    /// Whole blocks, for CBC encryption.
+    pub data: D,
 }
 
 mod listed {

@@ -6,7 +6,7 @@ use lockstep_core::data::HostData;
 use lockstep_core::work::Pass;
 
 use super::interleave::interleave;
-use super::{Block, Kernel, LANES};
+use super::{Block, Kernel, LANES, Lane};
 
 /// One step of a serial mode.
 pub(crate) trait Step {
@@ -166,12 +166,8 @@ pub(crate) fn single<K: Kernel>(
     })
 }
 
-/// A message: key, chaining register and data.
-pub(crate) struct Message<'a, T> {
-    pub(crate) schedule: &'a T,
-    pub(crate) register: &'a mut Block,
-    pub(crate) data: HostData<'a>,
-}
+/// A message of any length.
+pub(crate) type Message<'a, T> = Lane<'a, T, HostData<'a>>;
 
 /// Runs a mode over several messages, one step of each at a time. `each` calls [`Kernel::each`] with the direction of the step.
 /// Kernels with the same type of schedules share the compiled code.

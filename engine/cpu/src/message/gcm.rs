@@ -214,9 +214,15 @@ impl State {
         key: &mut MessageKey<'_, K>,
         encrypt: bool,
         mut data: Span<'_>,
-        mut ctr32: Option<Ctr32<'_>>,
+        ctr32: Option<Ctr32<'_>>,
     ) {
         self.ensure_mask(key);
+        let (kernel, schedule) = (key.kernel, key.schedule);
+        let mut own = |counter: &mut Block, data: Span<'_>| kernel.ctr32(schedule, counter, data);
+        let ctr32: Ctr32<'_> = match ctr32 {
+            Some(ctr32) => ctr32,
+            None => &mut own,
+        };
         while data.len() >= 16 {
             let at = (data.len() & !15).min(CHUNK);
             let (blocks, rest) = data.split_at(at);
@@ -226,10 +232,7 @@ impl State {
                 let ciphertext = unsafe { std::slice::from_raw_parts(src, at) };
                 self.hash.absorb(key, ciphertext);
             }
-            match &mut ctr32 {
-                Some(ctr32) => ctr32(&mut self.counter.block, blocks),
-                None => key.kernel.ctr32(key.schedule, &mut self.counter.block, blocks),
-            }
+            ctr32(&mut self.counter.block, blocks);
             if encrypt {
                 // SAFETY: the span is valid for its length and was written by CTR; nothing else writes to it.
                 let ciphertext = unsafe { std::slice::from_raw_parts(dst, at) };
@@ -238,14 +241,9 @@ impl State {
             data = rest;
         }
         if !data.is_empty() {
-            match &mut ctr32 {
-                Some(ctr32) => {
-                    let keystream = &mut self.encrypted[KEYSTREAM];
-                    *keystream = [0; 16];
-                    ctr32(&mut self.counter.block, Span::in_place(keystream));
-                }
-                None => self.next_keystream(key),
-            }
+            let keystream = &mut self.encrypted[KEYSTREAM];
+            *keystream = [0; 16];
+            ctr32(&mut self.counter.block, Span::in_place(keystream));
             self.last_block(key, encrypt, data);
         }
     }

@@ -16,6 +16,7 @@ use super::gcm::CHUNK;
 use super::hash::{GROUP, Hash, MessageKey, Places, blank};
 use super::{finish, nonce};
 use crate::host::host;
+use crate::kernel::partial;
 use crate::kernel::prepared::schedule;
 use crate::kernel::rfc8452::ghash_key_of_polyval_key;
 use crate::kernel::wiped::Wiped;
@@ -66,10 +67,8 @@ impl Derived {
 /// The nonce as a little-endian number.
 #[inline]
 fn nonce_number(nonce: &[u8; 12]) -> u128 {
-    let (low, high) = nonce.split_at(8);
-    let low = u64::from_le_bytes(low.try_into().expect("8 bytes"));
-    let high = u32::from_le_bytes(high.try_into().expect("4 bytes"));
-    u128::from(low) | u128::from(high) << 64
+    // SAFETY: the nonce has 12 bytes.
+    unsafe { partial::load(nonce.as_ptr(), 12) }
 }
 
 /// Processes messages, at most MOST. `schedules` and `hash_keys` are places for their keys.

@@ -11,7 +11,7 @@
 
 use zeroize::Zeroize;
 
-use super::lookup::{self, Bytes, STREAMS, Tables};
+use super::lookup::{self, Lookup, STREAMS, Tables};
 use crate::kernel::Block;
 use crate::kernel::boxed;
 
@@ -127,15 +127,11 @@ fn multiply(factors: &[Factor; 3], x: u128) -> u128 {
     reduce_product(high ^ (middle >> 64), low ^ (middle << 64))
 }
 
-/// The remainder of the product of two reflected numbers. The product has 255 bits; it is shifted to the top of 256 bits.
+/// The remainder of the product of two reflected numbers modulo the field's polynomial. The product has 255 bits.
 #[inline(always)]
 fn reduce_product(upper: u128, lower: u128) -> u128 {
-    reduce((upper << 1) | (lower >> 127), lower << 1)
-}
-
-/// The remainder of `upper * 2^128 + lower` modulo the field's polynomial, bits reflected.
-#[inline(always)]
-fn reduce(upper: u128, lower: u128) -> u128 {
+    // The product is shifted to the top of 256 bits.
+    let (upper, lower) = ((upper << 1) | (lower >> 127), lower << 1);
     // x^128 = x^7 + x^2 + x + 1. The coefficients above x^127 are in `lower`. The bits that the shifts move out of `lower`
     // are reduced first.
     let out = (lower << 127) ^ (lower << 126) ^ (lower << 121);
@@ -158,7 +154,7 @@ pub(super) fn update(key: &HashKey, state: &mut Block, data: &[u8]) {
 ///
 /// The processor must have the instructions of `B`.
 #[inline(always)]
-pub(super) unsafe fn update_by_lookups<B: Bytes>(key: &HashKey, state: &mut Block, data: &[u8]) {
+pub(super) unsafe fn update_by_lookups<B: Lookup>(key: &HashKey, state: &mut Block, data: &[u8]) {
     let mut rest = data;
     if key.powers.has_tables && data.len() >= 16 * LOOKUPS_FROM {
         let (groups, tail) = data.split_at(data.len() / (16 * STREAMS) * (16 * STREAMS));

@@ -3,7 +3,7 @@
 use std::arch::aarch64::*;
 use std::ops::{BitAnd, BitOr, BitXor};
 
-use super::lookup::{Bytes, Table};
+use super::lookup::{Lookup, Row, Table};
 use super::register::{
     Permutation, Register, SOURCES, SWAP_LAST, bitwise, counters_one_by_one, only_low_bits_change,
 };
@@ -94,39 +94,24 @@ impl Register for Neon {
     }
 }
 
-impl Bytes for Neon {
+impl Row for Neon {
+    #[inline(always)]
+    fn interleave(self, other: Self) -> [Self; 2] {
+        // SAFETY: every processor of this target has NEON.
+        unsafe { [Neon(vzip1q_u8(self.0, other.0)), Neon(vzip2q_u8(self.0, other.0))] }
+    }
+}
+
+impl Lookup for Neon {
+    type Row = Neon;
     /// The high nibbles and the low nibbles.
     type Nibbles = [Neon; 2];
     type Sum = Neon;
 
     #[inline(always)]
-    unsafe fn load(from: *const u8) -> Self {
-        // SAFETY: the caller guarantees 16 readable bytes; the load requires no alignment.
-        Neon(unsafe { vld1q_u8(from) })
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, to: *mut u8) {
-        // SAFETY: the caller guarantees 16 writable bytes; the store requires no alignment.
-        unsafe { vst1q_u8(to, self.0) }
-    }
-
-    #[inline(always)]
-    fn interleave_low(self, other: Self) -> Self {
+    fn nibbles(row: Neon) -> [Neon; 2] {
         // SAFETY: every processor of this target has NEON.
-        Neon(unsafe { vzip1q_u8(self.0, other.0) })
-    }
-
-    #[inline(always)]
-    fn interleave_high(self, other: Self) -> Self {
-        // SAFETY: every processor of this target has NEON.
-        Neon(unsafe { vzip2q_u8(self.0, other.0) })
-    }
-
-    #[inline(always)]
-    fn nibbles(self) -> [Neon; 2] {
-        // SAFETY: every processor of this target has NEON.
-        unsafe { [Neon(vshrq_n_u8::<4>(self.0)), Neon(vandq_u8(self.0, vdupq_n_u8(15)))] }
+        unsafe { [Neon(vshrq_n_u8::<4>(row.0)), Neon(vandq_u8(row.0, vdupq_n_u8(15)))] }
     }
 
     #[inline(always)]
@@ -140,7 +125,7 @@ impl Bytes for Neon {
     }
 
     #[inline(always)]
-    fn fold(sum: Neon) -> Self {
+    fn fold(sum: Neon) -> Neon {
         sum
     }
 }

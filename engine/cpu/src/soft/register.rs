@@ -114,61 +114,6 @@ pub(crate) fn only_low_bits_change<C: Counting>(counter: &Block, count: usize) -
     (C::advance(first, count as u128) ^ first) >> 32 == 0
 }
 
-/// Takes row `r` from vector `r`, for each of the four rows.
-#[inline(always)]
-fn select_rows(rows: [Vector; 4]) -> Vector {
-    let [a0, a1, a2, a3] = rows;
-    let low = (a0 & Vector::splat(0x0000_00ff)) | (a1 & Vector::splat(0x0000_ff00));
-    let high = (a2 & Vector::splat(0x00ff_0000)) | (a3 & Vector::splat(0xff00_0000));
-    low | high
-}
-
-impl Register for Vector {
-    const BLOCKS: usize = 1;
-
-    #[inline(always)]
-    unsafe fn splat(lane: u32) -> Self {
-        Vector::splat(lane)
-    }
-
-    #[inline(always)]
-    unsafe fn repeat(part: Vector) -> Self {
-        part
-    }
-
-    #[inline(always)]
-    unsafe fn load(from: *const u8) -> Self {
-        // SAFETY: the caller guarantees a valid block; a Block has alignment 1.
-        Vector::from_block(unsafe { from.cast::<Block>().read() })
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, to: *mut u8) {
-        // SAFETY: the caller guarantees a valid block; a Block has alignment 1.
-        unsafe { to.cast::<Block>().write(self.to_block()) }
-    }
-
-    #[inline(always)]
-    fn shift_left<const N: i32>(self) -> Self {
-        Vector::shift_left::<N>(self)
-    }
-
-    #[inline(always)]
-    fn shift_right<const N: i32>(self) -> Self {
-        Vector::shift_right::<N>(self)
-    }
-
-    #[inline(always)]
-    fn permute(self, permutation: Permutation) -> Self {
-        match permutation {
-            Permutation::UpOne => Vector::shift_right::<8>(self) | Vector::shift_left::<24>(self),
-            Permutation::UpTwo => Vector::shift_right::<16>(self) | Vector::shift_left::<16>(self),
-            Permutation::ShiftRows => select_rows([self, self.rotate(1), self.rotate(2), self.rotate(3)]),
-            Permutation::UnshiftRows => select_rows([self, self.rotate(3), self.rotate(2), self.rotate(1)]),
-        }
-    }
-}
-
 /// A permutation of the bytes of a plane.
 #[derive(Clone, Copy)]
 pub(crate) enum Permutation {

@@ -7,7 +7,7 @@ use std::ops::{BitAnd, BitOr, BitXor};
 
 use zeroize::Zeroize;
 
-use super::register::bitwise;
+use super::register::{Permutation, Register, bitwise};
 use crate::kernel::Block;
 
 /// Defines functions by expressions, such as intrinsics that every processor of the target has.
@@ -119,18 +119,6 @@ impl Vector {
         lanes::to_u128(self.0).to_le_bytes()
     }
 
-    /// Every lane shifted towards its most significant bit.
-    #[inline(always)]
-    pub(crate) fn shift_left<const N: i32>(self) -> Self {
-        Vector(lanes::shift_left::<N>(self.0))
-    }
-
-    /// Every lane shifted towards its least significant bit.
-    #[inline(always)]
-    pub(crate) fn shift_right<const N: i32>(self) -> Self {
-        Vector(lanes::shift_right::<N>(self.0))
-    }
-
     /// Moves lane `i + n` (modulo 4) to the place of lane `i`.
     #[inline(always)]
     pub(crate) fn rotate(self, n: usize) -> Self {
@@ -144,6 +132,61 @@ impl Vector {
 }
 
 bitwise! { Vector: BitXor bitxor lanes::xor, BitAnd bitand lanes::and, BitOr bitor lanes::or }
+
+/// Takes row `r` from vector `r`, for each of the four rows.
+#[inline(always)]
+fn select_rows(rows: [Vector; 4]) -> Vector {
+    let [a0, a1, a2, a3] = rows;
+    let low = (a0 & Vector::splat(0x0000_00ff)) | (a1 & Vector::splat(0x0000_ff00));
+    let high = (a2 & Vector::splat(0x00ff_0000)) | (a3 & Vector::splat(0xff00_0000));
+    low | high
+}
+
+impl Register for Vector {
+    const BLOCKS: usize = 1;
+
+    #[inline(always)]
+    unsafe fn splat(lane: u32) -> Self {
+        Vector::splat(lane)
+    }
+
+    #[inline(always)]
+    unsafe fn repeat(part: Vector) -> Self {
+        part
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: the caller guarantees a valid block; a Block has alignment 1.
+        Vector::from_block(unsafe { from.cast::<Block>().read() })
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        // SAFETY: the caller guarantees a valid block; a Block has alignment 1.
+        unsafe { to.cast::<Block>().write(self.to_block()) }
+    }
+
+    #[inline(always)]
+    fn shift_left<const N: i32>(self) -> Self {
+        Vector(lanes::shift_left::<N>(self.0))
+    }
+
+    #[inline(always)]
+    fn shift_right<const N: i32>(self) -> Self {
+        Vector(lanes::shift_right::<N>(self.0))
+    }
+
+    #[inline(always)]
+    fn permute(self, permutation: Permutation) -> Self {
+        match permutation {
+            Permutation::UpOne => self.shift_right::<8>() | self.shift_left::<24>(),
+            Permutation::UpTwo => self.shift_right::<16>() | self.shift_left::<16>(),
+            Permutation::ShiftRows => select_rows([self, self.rotate(1), self.rotate(2), self.rotate(3)]),
+            Permutation::UnshiftRows => select_rows([self, self.rotate(3), self.rotate(2), self.rotate(1)]),
+        }
+    }
+}
 
 impl Zeroize for Vector {
     fn zeroize(&mut self) {

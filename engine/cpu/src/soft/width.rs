@@ -11,7 +11,7 @@ use super::rounds;
 use super::schedule::Keys;
 use super::vector::Vector;
 #[cfg(target_arch = "x86_64")]
-use super::x86::{Half, Xmm, Ymm, Zmm};
+use super::x86::{Both, Xmm, Ymm, Zmm};
 use crate::kernel::{Block, Span};
 
 /// Defines the widths, the narrowest first, each with a module of its functions. The features are those of the register, and
@@ -86,11 +86,11 @@ widths! { $
     Ssse3(ssse3, Xmm), ["ssse3"], [target_feature(enable = "ssse3")], ghash: ghash::update_by_lookups::<Xmm>;
     /// 256 bits: AVX2.
     #[cfg(target_arch = "x86_64")]
-    Avx2(avx2, Ymm), ["avx2"], [target_feature(enable = "avx2")], ghash: ghash::update_by_lookups::<Half>;
+    Avx2(avx2, Ymm), ["avx2"], [target_feature(enable = "avx2")], ghash: ghash::update_by_lookups::<Both>;
     /// 512 bits: AVX-512, which also has logic instructions with three inputs.
     #[cfg(target_arch = "x86_64")]
     Avx512(avx512, Zmm), ["avx2" "avx512f" "avx512bw" "avx512vl"],
-        [target_feature(enable = "avx2,avx512f,avx512bw,avx512vl")], ghash: ghash::update_by_lookups::<Half>;
+        [target_feature(enable = "avx2,avx512f,avx512bw,avx512vl")], ghash: ghash::update_by_lookups::<Both>;
     /// 128 bits with the byte permutation of NEON.
     #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
     Neon(neon, Neon), [], [target_feature(enable = "neon")], ghash: ghash::update_by_lookups::<Neon>;

@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 use std::ops::{BitAnd, BitOr, BitXor};
 
-use super::lookup::{Bytes, Table};
+use super::lookup::{Lookup, Row, Table};
 use super::register::{
     Permutation, Register, SOURCES, SWAP_LAST, bitwise, counters_one_by_one, only_low_bits_change,
 };
@@ -129,104 +129,74 @@ register! {
     _mm512_sll_epi32, _mm512_srl_epi32, _mm512_shuffle_epi8, _mm512_add_epi32
 }
 
-/// Implements [`Bytes`] except for the lookups.
-macro_rules! bytes {
-    ($name:ident { $($items:tt)* }) => {
-        impl Bytes for $name {
-            #[inline(always)]
-            unsafe fn load(from: *const u8) -> Self {
-                // SAFETY: the caller guarantees 16 readable bytes; the load requires no alignment.
-                $name(unsafe { _mm_loadu_si128(from.cast()) })
-            }
-
-            #[inline(always)]
-            unsafe fn store(self, to: *mut u8) {
-                // SAFETY: the caller guarantees 16 writable bytes; the store requires no alignment.
-                unsafe { _mm_storeu_si128(to.cast(), self.0) }
-            }
-
-            #[inline(always)]
-            fn interleave_low(self, other: Self) -> Self {
-                // SAFETY: every x86-64 processor has SSE2.
-                $name(unsafe { _mm_unpacklo_epi8(self.0, other.0) })
-            }
-
-            #[inline(always)]
-            fn interleave_high(self, other: Self) -> Self {
-                // SAFETY: every x86-64 processor has SSE2.
-                $name(unsafe { _mm_unpackhi_epi8(self.0, other.0) })
-            }
-
-            $($items)*
-        }
-    };
-}
-
-bytes! {
-    Xmm {
-        /// The high nibbles and the low nibbles.
-        type Nibbles = [Xmm; 2];
-        type Sum = Xmm;
-
-        #[inline(always)]
-        fn nibbles(self) -> [Xmm; 2] {
-            // SAFETY: every x86-64 processor has SSE2.
-            unsafe {
-                let mask = _mm_set1_epi8(15);
-                [Xmm(_mm_and_si128(_mm_srli_epi16::<4>(self.0), mask)), Xmm(_mm_and_si128(self.0, mask))]
-            }
-        }
-
-        #[inline(always)]
-        fn look_up(table: &Table, nibbles: [Xmm; 2]) -> Xmm {
-            // SAFETY: a value exists, so the processor has SSSE3; the table is twice 16 readable bytes.
-            unsafe {
-                let high = _mm_loadu_si128(table.as_ptr().cast());
-                let low = _mm_loadu_si128(table.as_ptr().add(16).cast());
-                Xmm(_mm_xor_si128(_mm_shuffle_epi8(high, nibbles[0].0), _mm_shuffle_epi8(low, nibbles[1].0)))
-            }
-        }
-
-        #[inline(always)]
-        fn fold(sum: Xmm) -> Self {
-            sum
-        }
+impl Row for Xmm {
+    #[inline(always)]
+    fn interleave(self, other: Self) -> [Self; 2] {
+        // SAFETY: every x86-64 processor has SSE2.
+        unsafe { [Xmm(_mm_unpacklo_epi8(self.0, other.0)), Xmm(_mm_unpackhi_epi8(self.0, other.0))] }
     }
 }
 
-/// Sixteen bytes whose nibbles are looked up in the two halves of a ymm register.
-#[derive(Clone, Copy)]
-pub(crate) struct Half(__m128i);
+impl Lookup for Xmm {
+    type Row = Xmm;
+    /// The high nibbles and the low nibbles.
+    type Nibbles = [Xmm; 2];
+    type Sum = Xmm;
 
-bitwise! { Half: BitXor bitxor _mm_xor_si128 }
-
-bytes! {
-    Half {
-        type Nibbles = Ymm;
-        type Sum = Ymm;
-
-        #[inline(always)]
-        fn nibbles(self) -> Ymm {
-            // SAFETY: a value exists, so the processor has AVX2.
-            unsafe {
-                let both = _mm256_set_m128i(self.0, _mm_srli_epi16::<4>(self.0));
-                Ymm(_mm256_and_si256(both, _mm256_set1_epi8(15)))
-            }
+    #[inline(always)]
+    fn nibbles(row: Xmm) -> [Xmm; 2] {
+        // SAFETY: every x86-64 processor has SSE2.
+        unsafe {
+            let mask = _mm_set1_epi8(15);
+            [Xmm(_mm_and_si128(_mm_srli_epi16::<4>(row.0), mask)), Xmm(_mm_and_si128(row.0, mask))]
         }
+    }
 
-        #[inline(always)]
-        fn look_up(table: &Table, nibbles: Ymm) -> Ymm {
-            // SAFETY: a value exists, so the processor has AVX2; the table is 32 readable bytes.
-            unsafe { Ymm(_mm256_shuffle_epi8(_mm256_loadu_si256(table.as_ptr().cast()), nibbles.0)) }
+    #[inline(always)]
+    fn look_up(table: &Table, nibbles: [Xmm; 2]) -> Xmm {
+        // SAFETY: a value exists, so the processor has SSSE3; the table is twice 16 readable bytes.
+        unsafe {
+            let high = _mm_loadu_si128(table.as_ptr().cast());
+            let low = _mm_loadu_si128(table.as_ptr().add(16).cast());
+            Xmm(_mm_xor_si128(_mm_shuffle_epi8(high, nibbles[0].0), _mm_shuffle_epi8(low, nibbles[1].0)))
         }
+    }
 
-        #[inline(always)]
-        fn fold(sum: Ymm) -> Self {
-            // SAFETY: a value exists, so the processor has AVX2.
-            unsafe {
-                let (high, low) = (_mm256_castsi256_si128(sum.0), _mm256_extracti128_si256::<1>(sum.0));
-                Half(_mm_xor_si128(high, low))
-            }
+    #[inline(always)]
+    fn fold(sum: Xmm) -> Xmm {
+        sum
+    }
+}
+
+/// Looks nibbles up in the two halves of a ymm register.
+pub(crate) struct Both;
+
+impl Lookup for Both {
+    type Row = Xmm;
+    type Nibbles = Ymm;
+    type Sum = Ymm;
+
+    #[inline(always)]
+    fn nibbles(row: Xmm) -> Ymm {
+        // SAFETY: the functions that use this type have AVX2.
+        unsafe {
+            let both = _mm256_set_m128i(row.0, _mm_srli_epi16::<4>(row.0));
+            Ymm(_mm256_and_si256(both, _mm256_set1_epi8(15)))
+        }
+    }
+
+    #[inline(always)]
+    fn look_up(table: &Table, nibbles: Ymm) -> Ymm {
+        // SAFETY: a value exists, so the processor has AVX2; the table is 32 readable bytes.
+        unsafe { Ymm(_mm256_shuffle_epi8(_mm256_loadu_si256(table.as_ptr().cast()), nibbles.0)) }
+    }
+
+    #[inline(always)]
+    fn fold(sum: Ymm) -> Xmm {
+        // SAFETY: a value exists, so the processor has AVX2.
+        unsafe {
+            let (high, low) = (_mm256_castsi256_si128(sum.0), _mm256_extracti128_si256::<1>(sum.0));
+            Xmm(_mm_xor_si128(high, low))
         }
     }
 }

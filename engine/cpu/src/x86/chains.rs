@@ -16,7 +16,6 @@ use std::sync::atomic::{Ordering, compiler_fence};
 
 use super::cipher::{extra_rounds, opaque};
 use super::schedule::Schedule;
-use super::single_stream;
 use super::vector::Vector;
 use crate::kernel::{Block, Lane};
 
@@ -328,17 +327,7 @@ unsafe fn chains<V: Vector, const PLACES: usize>(
 #[inline(always)]
 pub(super) unsafe fn cbc_encrypt<V: Vector, const PLACES: usize>(lanes: &mut [Lane<'_, Schedule>]) {
     debug_assert!(lanes.iter().all(|lane| lane.data.len() % 16 == 0), "whole blocks");
-    let first = match lanes {
-        [] => return,
-        [Lane { schedule, register, data }] => {
-            // A single message needs no set-up. SAFETY: the caller guarantees that the processor has the instructions; the
-            // blocks lie in the span.
-            return unsafe {
-                single_stream::cbc::<false>(schedule, register, data.src(), data.dst(), data.len() / 16)
-            };
-        }
-        [first, ..] => first.schedule,
-    };
+    let Some(first) = lanes.first().map(|lane| lane.schedule) else { return };
     if lanes.iter().all(|lane| ptr::eq(lane.schedule, first)) {
         // SAFETY: the caller guarantees that the processor has the instructions.
         return unsafe { chains::<V, PLACES>(first.rounds(), lanes, Some(first.encrypt())) };

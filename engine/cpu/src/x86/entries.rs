@@ -132,7 +132,7 @@ macro_rules! keys {
     };
 }
 
-/// The parallel passes.
+/// The passes, and the parts of authenticated modes.
 macro_rules! passes {
     ($features:literal) => {
         entries_by_length! { $features,
@@ -194,12 +194,9 @@ macro_rules! passes {
                 directed!(encrypts, E => ocb::ocb::<E, V>(key, masks, state, data))
             }
         }
-    };
-}
 
-/// GCM and GCM-SIV: CTR and a hash in one loop.
-macro_rules! gcm_methods {
-    ($features:literal) => {
+        // GCM and GCM-SIV: CTR and a hash in one loop.
+
         const GCM_STEP: usize = VECTORS * <V as Vector>::BYTES;
         const GCM_FROM: usize = FROM;
         const HAS_SHORT_GCM: bool = true;
@@ -256,14 +253,9 @@ macro_rules! gcm_methods {
                 let text = text.as_ptr();
                 gcm::crypt::<V, VECTORS, false, false, false>(key, hash_key, counter, state, data, text)
             }
-        }
-    };
-}
 
-/// Steps of several messages, and the serial modes of one message.
-macro_rules! serial_modes {
-    ($features:literal) => {
-        entries! { $features,
+            // Steps of several messages, and the serial modes of one message.
+
             fn cbc_encrypt(lanes: &mut [Lane<'_, Schedule>]) { chains::cbc_encrypt::<Chains, PLACES>(lanes) }
             fn each(keys: &[&Schedule], encrypts: bool, blocks: &mut [Block]) {
                 directed!(encrypts, E => each::each::<E>(keys, blocks))

@@ -31,7 +31,7 @@ pub struct HashKey<R: Zeroize> {
     /// For each power, the exclusive or of its two halves, stored in both halves.
     sums: [R; 8],
     /// Number of vectors that have been computed, counted from the end: 0, 1, 2, 4 or 8. The others are zero.
-    made: usize,
+    pub(super) made: usize,
 }
 
 impl<R: Zeroize> HashKey<R> {
@@ -78,12 +78,6 @@ impl<R: Zeroize> HashKey<R> {
                 sum: V::broadcast(self.sums.as_ptr().cast::<__m128i>().add(at)),
             }
         }
-    }
-
-    /// Number of vectors of powers that have been computed.
-    #[inline(always)]
-    pub(super) fn vectors(&self) -> usize {
-        self.made
     }
 
     /// The powers for the blocks of an extent: H^power and the next lower powers. For blocks outside of the extent, they are

@@ -116,8 +116,6 @@ macro_rules! kernel {
                 entries! { $features, fn clear_registers() { crate::kernel::registers::$clear() } }
                 keys!($features);
                 passes!($features);
-                gcm_methods!($features);
-                serial_modes!($features);
             }
         }
     };

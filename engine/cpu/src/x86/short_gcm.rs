@@ -134,7 +134,7 @@ pub(super) unsafe fn crypt<V: Vector>(
             left: 0,
             encrypts,
         };
-        let most = hash_key.vectors().min(4) * V::BLOCKS;
+        let most = hash_key.made.min(4) * V::BLOCKS;
         let mut rest = data;
         while !rest.is_empty() {
             group.left = (rest.len() / 16).min(most);
