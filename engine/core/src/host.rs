@@ -121,12 +121,6 @@ impl<'a> HostData<'a> {
             HostData::ReadOnly(_) => panic!("read-only data have no output"),
         }
     }
-
-    /// Splits the data into the first bytes, at most `at`, and the rest.
-    pub fn split_at_most(self, at: usize) -> (HostData<'a>, HostData<'a>) {
-        let at = at.min(self.len());
-        self.split_at(at)
-    }
 }
 
 impl std::fmt::Debug for HostData<'_> {

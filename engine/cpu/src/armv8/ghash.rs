@@ -43,7 +43,7 @@ impl HashKey {
         for (whole, sum) in whole.iter_mut().zip(sums) {
             *whole = block(power);
             *sum = block(veorq_u8(power, swapped(power)));
-            power = Product::new(power, h).reduce();
+            power = Product::of(power, h, veorq_u8(h, swapped(h))).reduce();
         }
     }
 
@@ -95,12 +95,6 @@ fn swapped(a: uint8x16_t) -> uint8x16_t {
 }
 
 impl Product {
-    #[inline]
-    #[target_feature(enable = "neon,aes")]
-    fn new(a: uint8x16_t, b: uint8x16_t) -> Self {
-        Product::of(a, b, veorq_u8(b, swapped(b)))
-    }
-
     /// A product, if the exclusive or of the halves of `b` is known.
     #[inline]
     #[target_feature(enable = "neon,aes")]

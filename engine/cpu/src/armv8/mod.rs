@@ -88,11 +88,11 @@ impl Kernel for Armv8 {
     }
 
     fn cbc_decrypt(self, key: &Schedule, iv: &mut Block, data: Span<'_>) {
-        with_extensions!(self, passes::cbc_decrypt(key, iv, data));
+        with_extensions!(self, passes::feedback::<false>(key, iv, data));
     }
 
     fn cfb128_decrypt(self, key: &Schedule, iv: &mut Block, data: Span<'_>) {
-        with_extensions!(self, passes::cfb128_decrypt(key, iv, data));
+        with_extensions!(self, passes::feedback::<true>(key, iv, data));
     }
 
     fn xts(self, key: &Schedule, encrypts: bool, tweak: &mut Block, data: Span<'_>) {

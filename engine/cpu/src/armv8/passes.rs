@@ -85,32 +85,20 @@ fn shifted<const N: usize>(register: &mut Block, blocks: &[uint8x16_t; N]) -> [u
     before
 }
 
+/// Decryption of CBC, or of CFB128 if CFB is set.
 #[target_feature(enable = "neon,aes")]
-pub(crate) fn cbc_decrypt(key: &Schedule, iv: &mut Block, mut data: Span<'_>) {
+pub(crate) fn feedback<const CFB: bool>(key: &Schedule, iv: &mut Block, mut data: Span<'_>) {
     #[inline]
     #[target_feature(enable = "neon,aes")]
-    fn step<const N: usize>(at: usize, key: &Schedule, iv: &mut Block, data: &mut Span<'_>) {
-        let mut blocks = load::<N>(data, at);
-        let before = shifted(iv, &blocks);
-        crypt::<false, N>(key, &mut blocks);
-        add(&mut blocks, &before);
+    fn step<const CFB: bool, const N: usize>(at: usize, key: &Schedule, iv: &mut Block, data: &mut Span<'_>) {
+        let text = load::<N>(data, at);
+        let before = shifted(iv, &text);
+        let (mut blocks, other) = if CFB { (before, text) } else { (text, before) };
+        crypt::<CFB, N>(key, &mut blocks);
+        add(&mut blocks, &other);
         store(data, at, blocks);
     }
-    in_groups!(data.len() / 16, step(at, key, iv, &mut data));
-}
-
-#[target_feature(enable = "neon,aes")]
-pub(crate) fn cfb128_decrypt(key: &Schedule, iv: &mut Block, mut data: Span<'_>) {
-    #[inline]
-    #[target_feature(enable = "neon,aes")]
-    fn step<const N: usize>(at: usize, key: &Schedule, iv: &mut Block, data: &mut Span<'_>) {
-        let blocks = load::<N>(data, at);
-        let mut keystream = shifted(iv, &blocks);
-        crypt::<true, N>(key, &mut keystream);
-        add(&mut keystream, &blocks);
-        store(data, at, keystream);
-    }
-    in_groups!(data.len() / 16, step(at, key, iv, &mut data));
+    in_groups!(data.len() / 16, step::<CFB>(at, key, iv, &mut data));
 }
 
 /// The next `N` tweaks.

@@ -139,11 +139,6 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
         key
     }
 
-    /// Prepares a POLYVAL key (RFC 8452, section 3), for [`polyval`](Kernel::polyval) only.
-    fn polyval_key(self, h: &Block) -> Self::HashKey {
-        self.hash_key(&rfc8452::ghash_key_of_polyval_key(h))
-    }
-
     /// Replaces a schedule, for encryption only, and the hash key by those of another AES key.
     fn gcm_key_into(self, key: &[u8], schedule: &mut Self::Schedule, hash_key: &mut Self::HashKey) {
         let mut h = Wiped::<1>::zero();

@@ -4,6 +4,7 @@ use lockstep_core::key::Key;
 use zeroize::Zeroizing;
 
 use super::Kernel;
+use super::rfc8452::ghash_key_of_polyval_key;
 use super::wiped::Wiped;
 
 /// The GHASH key of an AES key, in the format of one kernel.
@@ -32,7 +33,7 @@ struct PolyvalForm<K: Kernel>(K::HashKey);
 pub(crate) fn polyval_key<K: Kernel>(kernel: K, key: &Key) -> &K::HashKey {
     let form = key.prepared(|key| {
         let h = Zeroizing::new(key.bytes().try_into().expect("checked by the caller"));
-        PolyvalForm::<K>(kernel.polyval_key(&h))
+        PolyvalForm::<K>(kernel.hash_key(&ghash_key_of_polyval_key(&h)))
     });
     &form.0
 }

@@ -119,7 +119,7 @@ impl State {
     #[inline]
     fn partial_block(&mut self, encrypt: bool, data: Span<'_>) {
         let len = data.len();
-        let keystream = u128::from_le_bytes(self.encrypted[KEYSTREAM]) >> (8 * (self.hash.len() % 16));
+        let keystream = u128::from_le_bytes(self.encrypted[KEYSTREAM]) >> (8 * (self.hash.len % 16));
         // SAFETY: the span is valid for reads and writes of its length, which is at most 16. There is room for 16 bytes after
         // the pending ones.
         unsafe {
@@ -133,7 +133,7 @@ impl State {
     /// Encrypts or decrypts at most one block with the keystream of the next block.
     #[inline]
     fn last_block<K: Kernel>(&mut self, key: &mut MessageKey<'_, K>, encrypt: bool, data: Span<'_>) {
-        if self.hash.len() == PENDING {
+        if self.hash.len == PENDING {
             self.hash.flush(key);
         }
         self.partial_block(encrypt, data);
@@ -148,8 +148,8 @@ impl State {
         mut data: Span<'_>,
         ctr32: Option<Ctr32<'_>>,
     ) {
-        if !self.hash.len().is_multiple_of(16) {
-            let at = data.len().min(16 - self.hash.len() % 16);
+        if !self.hash.len.is_multiple_of(16) {
+            let at = data.len().min(16 - self.hash.len % 16);
             let (head, rest) = data.split_at(at);
             self.partial_block(encrypt, head);
             data = rest;

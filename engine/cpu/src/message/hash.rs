@@ -65,7 +65,7 @@ pub(crate) struct Hash<const GHASH: bool> {
     /// The last 16 bytes have room for padding and for the block of lengths.
     pending: ManuallyDrop<Wiped<{ PENDING / 16 + 1 }>>,
     /// Number of pending bytes. The last block may be incomplete.
-    len: usize,
+    pub(super) len: usize,
 }
 
 impl<const GHASH: bool> Drop for Hash<GHASH> {
@@ -98,12 +98,6 @@ impl<const GHASH: bool> Hash<GHASH> {
     pub(super) fn clear(&mut self) {
         self.state[0] = [0; 16];
         self.len = 0;
-    }
-
-    /// Number of pending bytes.
-    #[inline(always)]
-    pub(super) fn len(&self) -> usize {
-        self.len
     }
 
     #[inline(always)]

@@ -82,13 +82,6 @@ impl<R: Register> Group<'_, R> {
         // SAFETY: the destination is valid for writes.
         unsafe { register.store(self.dst.add(Self::BYTES * i)) }
     }
-
-    /// The last block of the data in the source.
-    #[inline(always)]
-    fn last(&self) -> Block {
-        // SAFETY: the group has at least one block of data; a Block has alignment 1.
-        unsafe { self.src.cast::<Block>().add(self.blocks - 1).read() }
-    }
 }
 
 impl<R: Register> Drop for Group<'_, R> {
@@ -208,9 +201,10 @@ pub(crate) struct Feedback<'a> {
 impl Pass for Feedback<'_> {
     #[inline(always)]
     unsafe fn group<R: Register>(&mut self, group: &mut Group<'_, R>) {
-        let last = group.last();
-        // SAFETY: the caller guarantees that the processor has the instructions.
+        // SAFETY: the caller guarantees that the processor has the instructions. The group has at least one block of data, and a
+        // Block has alignment 1.
         unsafe {
+            let last = group.src.cast::<Block>().add(group.blocks - 1).read();
             for i in 0..8 {
                 let previous = group.load_previous(i, self.register);
                 group.buffer[i] = if self.cfb { previous } else { group.load(i) };
@@ -222,8 +216,8 @@ impl Pass for Feedback<'_> {
                 let other = if self.cfb { group.load(i) } else { previous };
                 group.store(i, group.buffer[i] ^ other);
             }
+            *self.register = last;
         }
-        *self.register = last;
     }
 }
 

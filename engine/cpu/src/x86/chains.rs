@@ -62,7 +62,7 @@ impl<const PLACES: usize> KeyTable<PLACES> {
         for rounds in [0..11, 11..rounds + 1] {
             for round in rounds {
                 // SAFETY: there are rounds + 1 keys.
-                self.keys[round][place].write(unsafe { *schedule.encrypt().add(round) });
+                self.keys[round][place].write(unsafe { *schedule.encrypt.as_ptr().add(round) });
             }
         }
         self.used = self.used.max(place + 1);
@@ -250,7 +250,7 @@ unsafe fn chains<V: Vector, const PLACES: usize>(
     };
     let mut next = 0;
     let mut take = |lanes: &[Lane<'_, Schedule>]| {
-        let wanted = |lane: &Lane<'_, Schedule>| lane.schedule.rounds() == rounds && !lane.data.is_empty();
+        let wanted = |lane: &Lane<'_, Schedule>| lane.schedule.rounds == rounds && !lane.data.is_empty();
         let found = next + lanes[next..].iter().position(wanted)?;
         next = found + 1;
         Some(found)
@@ -330,10 +330,10 @@ pub(super) unsafe fn cbc_encrypt<V: Vector, const PLACES: usize>(lanes: &mut [La
     let Some(first) = lanes.first().map(|lane| lane.schedule) else { return };
     if lanes.iter().all(|lane| ptr::eq(lane.schedule, first)) {
         // SAFETY: the caller guarantees that the processor has the instructions.
-        return unsafe { chains::<V, PLACES>(first.rounds(), lanes, Some(first.encrypt())) };
+        return unsafe { chains::<V, PLACES>(first.rounds, lanes, Some(first.encrypt.as_ptr())) };
     }
     for rounds in [10, 12, 14] {
-        if lanes.iter().any(|lane| lane.schedule.rounds() == rounds) {
+        if lanes.iter().any(|lane| lane.schedule.rounds == rounds) {
             // SAFETY: the caller guarantees that the processor has the instructions.
             unsafe { chains::<V, PLACES>(rounds, lanes, None) };
         }

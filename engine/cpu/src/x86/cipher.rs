@@ -51,8 +51,8 @@ impl Keys {
     /// The keys of the cipher, or of the equivalent inverse cipher.
     #[inline(always)]
     pub(super) fn of<const ENCRYPTS: bool>(schedule: &Schedule) -> Keys {
-        let first = if ENCRYPTS { schedule.encrypt() } else { schedule.decrypt() };
-        Keys { first, rounds: schedule.rounds() }
+        let keys = if ENCRYPTS { &schedule.encrypt } else { &schedule.decrypt };
+        Keys { first: keys.as_ptr(), rounds: schedule.rounds }
     }
 
     /// The same keys, with their origin hidden from the compiler: see [`opaque`].

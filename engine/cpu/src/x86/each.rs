@@ -51,8 +51,8 @@ pub(super) unsafe fn each<const ENCRYPTS: bool>(keys: &[&Schedule], blocks: &mut
     while start < keys.len() {
         let (keys, blocks) = (&keys[start..], &mut blocks[start..]);
         // Processes the next blocks whose keys have the same length: 8, 4, 2 or 1 of them.
-        let rounds = keys[0].rounds();
-        let alike = keys.iter().take(8).take_while(|key| key.rounds() == rounds).count();
+        let rounds = keys[0].rounds;
+        let alike = keys.iter().take(8).take_while(|key| key.rounds == rounds).count();
         macro_rules! interleaved {
             ($n:literal) => {{
                 // SAFETY: the caller guarantees that the processor has the instructions. The next N keys have the same

@@ -198,14 +198,6 @@ impl<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> Gcm<V, N
     }
 }
 
-/// The counter as a number whose last 32 bits are incremented; and the counter block after `blocks` blocks.
-#[inline(always)]
-fn counters<const GHASH: bool>(counter: &Block, blocks: u128) -> (u128, Block) {
-    let start = if GHASH { u128::from_be_bytes(*counter) } else { u128::from_le_bytes(*counter) };
-    let after = Low32::advance(start, blocks);
-    (start, if GHASH { after.to_be_bytes() } else { after.to_le_bytes() })
-}
-
 /// Encrypts or decrypts one or more whole steps, and adds the output (if OUTPUT is set) or the text at `hashed` to the state of
 /// the hash. The counter is advanced.
 ///
@@ -232,8 +224,9 @@ pub(super) unsafe fn crypt<
     let step = N * V::BYTES;
     let steps = data.len() / step;
     assert!(data.len().is_multiple_of(step) && steps > 0, "whole steps");
-    let (start, after) = counters::<GHASH>(counter, data.len() as u128 / 16);
-    *counter = after;
+    let start = if GHASH { u128::from_be_bytes(*counter) } else { u128::from_le_bytes(*counter) };
+    let after = Low32::advance(start, data.len() as u128 / 16);
+    *counter = if GHASH { after.to_be_bytes() } else { after.to_le_bytes() };
     let (src, dst) = (data.src(), data.dst());
     // SAFETY: the caller guarantees that the processor has the instructions. Each step lies in the span. Output is hashed
     // after it is written. Input is hashed before it is overwritten.
@@ -243,7 +236,7 @@ pub(super) unsafe fn crypt<
         let counter = V::splat(Xmm::number(start));
         let (counters, base) = if ALIGNED {
             let multiple = V::splat(Xmm::number(start - 2));
-            (multiple.add32(stride), V::broadcast(schedule.encrypt()).xor(multiple.reversed()))
+            (multiple.add32(stride), V::broadcast(schedule.encrypt.as_ptr()).xor(multiple.reversed()))
         } else {
             (counter.add32(V::numbers([0, 1, 2, 3])), counter)
         };

@@ -12,33 +12,16 @@ use zeroize::Zeroize;
 /// Round keys of one key for both directions; wiped on drop.
 #[repr(C, align(64))]
 pub struct Schedule {
-    encrypt: [__m128i; 15],
+    /// Round keys of the cipher, `rounds + 1` of them.
+    pub(super) encrypt: [__m128i; 15],
     /// 10, 12 or 14. The field is between the two arrays, where alignment leaves room.
-    rounds: usize,
+    pub(super) rounds: usize,
     /// Round keys of the equivalent inverse cipher, in the order of use. InvMixColumns is applied to all but the first and
     /// the last.
-    decrypt: [__m128i; 15],
+    pub(super) decrypt: [__m128i; 15],
 }
 
 impl Schedule {
-    /// 10, 12 or 14.
-    #[inline(always)]
-    pub(super) fn rounds(&self) -> usize {
-        self.rounds
-    }
-
-    /// Round keys of encryption, `rounds + 1` of them.
-    #[inline(always)]
-    pub(super) fn encrypt(&self) -> *const __m128i {
-        self.encrypt.as_ptr()
-    }
-
-    /// Round keys of decryption, `rounds + 1` of them.
-    #[inline(always)]
-    pub(super) fn decrypt(&self) -> *const __m128i {
-        self.decrypt.as_ptr()
-    }
-
     /// A schedule without a key, to be replaced by [`expand_each`].
     #[inline(always)]
     pub(super) fn blank() -> Self {
