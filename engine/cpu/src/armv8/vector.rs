@@ -80,7 +80,19 @@ pub(crate) fn last<const ENCRYPTS: bool>(
 #[inline]
 #[target_feature(enable = "neon,aes")]
 pub(crate) fn crypt<const ENCRYPTS: bool, const N: usize>(key: &Schedule, blocks: &mut [uint8x16_t; N]) {
-    crypt_with::<ENCRYPTS, N>([key.keys::<ENCRYPTS>(); N], blocks);
+    let [middle @ .., before, after] = key.keys::<ENCRYPTS>() else { unreachable!("a schedule has rounds") };
+    // The states are in registers during the rounds.
+    let mut state = *blocks;
+    for key in middle {
+        for block in &mut state {
+            *block = round::<ENCRYPTS>(*block, key);
+        }
+    }
+    let (before, after) = (vector(before), vector(after));
+    for block in &mut state {
+        *block = last::<ENCRYPTS>(*block, before, after);
+    }
+    *blocks = state;
 }
 
 /// Encrypts or decrypts blocks, each under its own key; all keys have the same number of rounds.

@@ -55,7 +55,7 @@ impl State {
         let State { hash, counter, lacks_mask, encrypted } = other;
         self.hash.copy_from(hash);
         self.encrypted.copy_from_slice(&encrypted[..]);
-        self.counter.set(counter.block, counter.is_public);
+        (self.counter.block, self.counter.is_public) = (counter.block, counter.is_public);
         self.lacks_mask = *lacks_mask;
     }
 
@@ -64,12 +64,13 @@ impl State {
     pub(crate) fn start<K: Kernel>(&mut self, mut key: MessageKey<'_, K>, iv: &[u8]) {
         self.hash.clear();
         if let Ok(nonce) = <&[u8; 12]>::try_from(iv) {
-            self.counter.set(counter_block(nonce, 1), true);
+            (self.counter.block, self.counter.is_public) = (counter_block(nonce, 1), true);
         } else {
             self.hash.absorb(&mut key, iv);
             self.hash.pad();
             let lengths = (8 * iv.len() as u128).to_be_bytes();
-            self.counter.set(*self.hash.finish(&mut key, &lengths), false);
+            self.counter.block = *self.hash.finish(&mut key, &lengths);
+            self.counter.is_public = false;
             self.hash.clear();
         }
         self.lacks_mask = true;
@@ -98,7 +99,7 @@ impl State {
     #[inline]
     pub(crate) fn start_masked(&mut self, nonce: &[u8; 12], mask: &Block) {
         self.hash.clear();
-        self.counter.set(counter_block(nonce, 2), true);
+        (self.counter.block, self.counter.is_public) = (counter_block(nonce, 2), true);
         self.encrypted[MASK] = *mask;
         self.lacks_mask = false;
     }

@@ -46,13 +46,6 @@ pub(crate) struct Group<'a, R: Register> {
 impl<R: Register> Group<'_, R> {
     const BYTES: usize = 16 * R::BLOCKS;
 
-    /// Encrypts or decrypts the buffer.
-    #[inline(always)]
-    unsafe fn run(&mut self, encrypts: bool) {
-        // SAFETY: the caller guarantees that the processor has the instructions.
-        unsafe { (self.crypt)(self.keys, encrypts, &mut self.buffer) }
-    }
-
     /// Register `i` of the source.
     #[inline(always)]
     unsafe fn load(&self, i: usize) -> R {
@@ -148,7 +141,7 @@ impl Pass for Ecb {
             for i in 0..8 {
                 group.buffer[i] = group.load(i);
             }
-            group.run(self.encrypts);
+            (group.crypt)(group.keys, self.encrypts, &mut group.buffer);
             for i in 0..8 {
                 group.store(i, group.buffer[i]);
             }
@@ -183,7 +176,7 @@ impl<C: Counting> Pass for Ctr<'_, C> {
         // SAFETY: the caller guarantees that the processor has the instructions.
         unsafe {
             R::counters::<C>(self.counter, group.blocks, &mut group.buffer);
-            group.run(true);
+            (group.crypt)(group.keys, true, &mut group.buffer);
             for i in 0..8 {
                 group.store(i, group.load(i) ^ group.buffer[i]);
             }
@@ -209,7 +202,7 @@ impl Pass for Feedback<'_> {
                 let previous = group.load_previous(i, self.register);
                 group.buffer[i] = if self.cfb { previous } else { group.load(i) };
             }
-            group.run(self.cfb);
+            (group.crypt)(group.keys, self.cfb, &mut group.buffer);
             // The loop starts with the last register, so that ciphertext in place is overwritten after its last use.
             for i in (0..8).rev() {
                 let previous = group.load_previous(i, self.register);
@@ -240,7 +233,7 @@ impl Pass for Xts<'_> {
                 let tweak = R::load(tweaks.as_ptr().add(step * i).cast());
                 group.buffer[i] = group.load(i) ^ tweak;
             }
-            group.run(self.encrypts);
+            (group.crypt)(group.keys, self.encrypts, &mut group.buffer);
             for i in 0..8 {
                 let tweak = R::load(tweaks.as_ptr().add(step * i).cast());
                 group.store(i, group.buffer[i] ^ tweak);
