@@ -17,7 +17,10 @@ use lockstep_core::{Key, KeySize, Result};
 
 use super::AWS_LC;
 use crate::host::host;
+use crate::kernel::Kernel;
+use crate::kernel::entry::Entry;
 use crate::message;
+use crate::soft::Soft;
 
 /// The cost of an operation; `None` unless it is GCM.
 pub(super) fn cost(operation: Operation, key: KeySize) -> Option<Cost> {
@@ -31,21 +34,24 @@ pub(super) fn cost(operation: Operation, key: KeySize) -> Option<Cost> {
 
 /// Runs a task on at most this number of threads.
 pub(super) fn run(task: &mut Task<'_, '_>, threads: usize) -> Result<()> {
+    // AWS-LC may use all registers that the portable kernel uses.
+    let kernel = Soft::detect().expect("the portable kernel runs everywhere");
+    let _entry = Entry::of(kernel);
     match task {
         Task::Fused(fused, messages) if fused.is_gcm() => {
-            message::run_all((), *fused, messages, threads, cached, run_batch)
+            message::run_all(kernel, *fused, messages, threads, cached, run_batch)
         }
         _ => Err(task.operation().unsupported_by(AWS_LC)),
     }
 }
 
 /// The context of a key for tags of 16 bytes, which is cached.
-fn cached((): (), key: &Key) -> &Context {
+fn cached(_: Soft, key: &Key) -> &Context {
     key.prepared(|key| Context::new(key, 16))
 }
 
 /// Processes messages one after another. The context of a key is cached if several messages use it, or for a single message.
-fn run_batch((): (), messages: &mut [AeadMessage<'_>]) {
+fn run_batch(kernel: Soft, messages: &mut [AeadMessage<'_>]) {
     let mut i = 0;
     // Keys whose context is not cached share this context, because allocating and zeroing a context takes longer than
     // expanding a key.
@@ -55,7 +61,7 @@ fn run_batch((): (), messages: &mut [AeadMessage<'_>]) {
         let same = messages[i..].iter().take_while(|message| std::ptr::eq(message.key, key)).count();
         let context = match key.already_prepared::<Context>() {
             Some(context) => context,
-            None if same > 1 || messages.len() == 1 => cached((), key),
+            None if same > 1 || messages.len() == 1 => cached(kernel, key),
             None => {
                 let context = once.get_or_insert_with(Context::without_key);
                 context.set_key(key, 16);

@@ -6,6 +6,7 @@ use lockstep_core::{KeySize, Result};
 
 use super::serial;
 use crate::host::{check_host, host};
+use crate::kernel::entry::{Entry, enter};
 use crate::kernel::prepared::{hash_key, polyval_key, schedule};
 use crate::kernel::{Kernel, tweak};
 use crate::kernels::Row;
@@ -14,13 +15,7 @@ use crate::{message, threads};
 /// Runs a task on at most this number of threads. This is a call of its own for each kernel, so that the caller has a small frame.
 #[inline(never)]
 pub(super) fn run<K: Kernel>(kernel: K, task: &mut Task<'_, '_>, threads: usize) -> Result<()> {
-    let outcome = run_uncleared(kernel, task, threads);
-    kernel.clear_registers();
-    outcome
-}
-
-#[inline(always)]
-fn run_uncleared<K: Kernel>(kernel: K, task: &mut Task<'_, '_>, threads: usize) -> Result<()> {
+    let _entry = Entry::of(kernel);
     match task {
         Task::Pass(pass, segments) => {
             for segment in &**segments {
@@ -29,13 +24,14 @@ fn run_uncleared<K: Kernel>(kernel: K, task: &mut Task<'_, '_>, threads: usize) 
                 }
                 check_host(&segment.data, pass.is_read_only())?;
             }
-            threads::spread(*pass, segments, threads, &|pass, segments| {
+            let run = |pass: Pass, segments: &mut [Segment<'_>]| {
                 if pass.is_serial() {
                     serial::run(kernel, pass, segments);
                 } else {
                     segments.iter_mut().for_each(|segment| parallel(kernel, pass, segment));
                 }
-            });
+            };
+            threads::spread(*pass, segments, threads, &run, &|calls| enter(kernel, calls));
             Ok(())
         }
         Task::Fused(fused, messages) => message::run(kernel, *fused, messages, threads),

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use lockstep_core::gcm::tags_match;
 
 use crate::kernel::boxed::{self, Shared};
+use crate::kernel::entry::Entry;
 use crate::kernel::wiped::Wiped;
 use crate::kernel::{Block, Kernel, Powers, Span};
 use crate::message::MessageKey;
@@ -134,9 +135,8 @@ struct Gcm<K: Kernel> {
 
 /// Allocates GCM on a kernel; `None` if memory cannot be allocated.
 pub(super) fn new<K: Kernel>(kernel: K, key: &[u8]) -> Option<Box<dyn Context>> {
-    let keys = Keys::new(kernel, key);
-    kernel.clear_registers();
-    let keys = keys?;
+    let _entry = Entry::of(kernel);
+    let keys = Keys::new(kernel, key)?;
     Some(boxed::try_new(|| Gcm { keys, state: State::idle() })?)
 }
 
@@ -168,61 +168,58 @@ impl<K: Kernel> Gcm<K> {
 impl<K: Kernel> Context for Gcm<K> {
     fn set_key(&mut self, key: &[u8]) -> bool {
         let kernel = self.keys.kernel;
-        let done = match self.keys.get_mut() {
+        let _entry = Entry::of(kernel);
+        match self.keys.get_mut() {
             Some(keys) => {
                 keys.set(key);
                 true
             }
             None => Keys::new(kernel, key).map(|keys| self.keys = keys).is_some(),
-        };
-        kernel.clear_registers();
-        done
+        }
     }
 
     fn start(&mut self, iv: &[u8]) {
+        let _entry = Entry::of(self.keys.kernel);
         let (key, state) = self.parts();
-        let kernel = key.kernel;
         state.start(key, iv);
-        kernel.clear_registers();
     }
 
     fn aad(&mut self, aad: &[u8]) {
+        let _entry = Entry::of(self.keys.kernel);
         let (mut key, state) = self.parts();
         state.aad(&mut key, aad);
-        key.kernel.clear_registers();
     }
 
     fn update(&mut self, first: bool, encrypt: bool, data: Span<'_>, ctr32: Option<Ctr32<'_>>) {
+        let _entry = Entry::of(self.keys.kernel);
         let (mut key, state) = self.parts();
         if first {
             state.end_aad();
         }
         state.update(&mut key, encrypt, data, ctr32);
-        key.kernel.clear_registers();
     }
 
     fn tag(&mut self, aad: u64, data: u64) -> Block {
+        let _entry = Entry::of(self.keys.kernel);
         let (mut key, state) = self.parts();
-        let tag = state.tag(&mut key, aad, data);
-        key.kernel.clear_registers();
-        tag
+        state.tag(&mut key, aad, data)
     }
 
     fn verify(&mut self, aad: u64, data: u64, tag: &[u8]) -> bool {
+        let _entry = Entry::of(self.keys.kernel);
         // The right tag of a forged message is a secret.
         let mut computed = Wiped::<1>::zero();
-        computed[0] = self.tag(aad, data);
-        let is_right = tags_match(&computed[0], tag);
-        self.keys.kernel.clear_registers();
-        is_right
+        let (mut key, state) = self.parts();
+        computed[0] = state.tag(&mut key, aad, data);
+        tags_match(&computed[0], tag)
     }
 
     fn duplicate(&self) -> Option<Box<dyn Context>> {
+        let _entry = Entry::of(self.keys.kernel);
         let keys = if self.keys.complete() { self.keys.clone() } else { self.keys.separate()? };
         // The state is copied from heap to heap, without a copy on the stack.
         let mut copy = boxed::try_new(|| Gcm { keys, state: State::idle() })?;
         copy.state.copy_from(&self.state);
-        self.keys.kernel.clear_registers();
         Some(copy)
     }
 

@@ -3,6 +3,7 @@
 use lockstep_core::work::Pass;
 
 use super::InlineKernel;
+use crate::kernel::entry::Entry;
 use crate::kernel::{Block, Kernel, Span};
 use crate::kernels::{AnyKey, Member, with_kernel, with_key};
 
@@ -25,8 +26,8 @@ macro_rules! modes {
             #[inline]
             pub fn $name(&self, $($arg: $type),*) {
                 with_key!(&self.0, (kernel, schedule) => {
+                    let _entry = Entry::of(*kernel);
                     kernel.$call(schedule, $($value),*);
-                    kernel.clear_registers();
                 })
             }
         )*
@@ -41,9 +42,10 @@ impl InlineKey {
         if !is_key_length(key.len()) {
             return None;
         }
-        let expanded = InlineKey::expanded(kernel, key);
-        kernel.clear_registers();
-        expanded
+        with_kernel!(kernel.0, kernel_of_key => {
+            let _entry = Entry::of(kernel_of_key);
+            InlineKey::expanded(kernel, key)
+        })
     }
 
     /// The kernel of this key.
@@ -63,17 +65,12 @@ impl InlineKey {
         Some(InlineKey(with_key!(&self.0, (kernel, schedule) => kernel.key(kernel.duplicate(schedule)?))))
     }
 
-    /// Clears the vector registers that the kernel uses.
-    #[inline]
-    pub(super) fn clear_registers(&self) {
-        with_key!(&self.0, (kernel, _) => kernel.clear_registers());
-    }
-
     /// A copy of this key; `None` if memory cannot be allocated.
     pub fn duplicate(&self) -> Option<InlineKey> {
-        let copy = self.copied();
-        self.clear_registers();
-        copy
+        with_key!(&self.0, (kernel, _) => {
+            let _entry = Entry::of(*kernel);
+            self.copied()
+        })
     }
 
     /// XTS of the whole blocks of a data unit, from the start of the unit. `self` is the data key. Both keys have the same
@@ -91,11 +88,11 @@ impl InlineKey {
         after: Option<&mut Block>,
         data: Span<'_>,
     ) {
-        with_key!(&self.0, (kernel, key) => match kernel.schedule_of(&tweak_key.0) {
-            Some(tweak_key) => kernel.xts_unit(key, tweak_key, encrypts, number, after, data),
-            None => panic!("the keys belong to different kernels"),
+        with_key!(&self.0, (kernel, key) => {
+            let _entry = Entry::of(*kernel);
+            let tweak_key = kernel.schedule_of(&tweak_key.0).expect("the keys belong to the same kernel");
+            kernel.xts_unit(key, tweak_key, encrypts, number, after, data);
         });
-        self.clear_registers();
     }
 
     modes! {

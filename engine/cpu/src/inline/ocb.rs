@@ -4,8 +4,8 @@ use lockstep_core::gcm::tags_match;
 use zeroize::Zeroizing;
 
 use super::key::InlineKey;
-use crate::kernel::wiped::Wiped;
-use crate::kernel::{Block, Kernel, OcbKey, Span};
+use crate::kernel::entry::Entry;
+use crate::kernel::{Block, OcbKey, Span};
 use crate::kernels::with_key;
 use crate::message::ocb::{OcbKeys, State};
 
@@ -27,10 +27,9 @@ macro_rules! with_state {
     ($ocb:expr, ($key:ident, $state:ident) => $call:expr) => {{
         let InlineOcb { key, masks, state: $state, .. } = $ocb;
         with_key!(&key.0, (kernel, schedule) => {
+            let _entry = Entry::of(*kernel);
             let $key = &OcbKeys { kernel: *kernel, schedule, masks };
-            let result = $call;
-            kernel.clear_registers();
-            result
+            $call
         })
     }};
 }
@@ -41,8 +40,10 @@ impl InlineOcb {
         let mut star = Zeroizing::new([0; 16]);
         key.encrypt_block(&mut star);
         let mut ocb = InlineOcb { key, masks: OcbKey::default(), state: State::default(), encrypts: true };
-        ocb.masks.fill(&star);
-        ocb.key.clear_registers();
+        with_key!(&ocb.key.0, (kernel, _) => {
+            let _entry = Entry::of(*kernel);
+            ocb.masks.fill(&star);
+        });
         ocb
     }
 
@@ -82,18 +83,12 @@ impl InlineOcb {
     /// Ends an encryption and returns 16 bytes. The tag is the beginning of these bytes, with the length that was stated at
     /// the start.
     pub fn finish_seal(&mut self) -> Block {
-        self.tag()[0]
+        with_state!(self, (key, state) => state.tag(key)[0])
     }
 
     /// Ends a decryption. True if `tag` has the right value. The comparison is constant-time.
     pub fn finish_open(&mut self, tag: &[u8]) -> bool {
-        let matches = tags_match(&self.tag()[0], tag);
-        self.key.clear_registers();
-        matches
-    }
-
-    fn tag(&mut self) -> Wiped<1> {
-        with_state!(self, (key, state) => state.tag(key))
+        with_state!(self, (key, state) => tags_match(&state.tag(key)[0], tag))
     }
 
     /// An independent copy of the current state; `None` if memory cannot be allocated.

@@ -10,12 +10,13 @@
 //! | `rfc8452` | POLYVAL and the counter mode of GCM-SIV by GHASH and ECB |
 //! | `serial`, `interleave` | serial modes as steps; scheduling of several messages |
 //! | `counter`, `tweak` | sequences of counter blocks and of XTS tweaks |
-//! | `registers` | clearing of the vector registers |
+//! | `entry`, `registers` | entry into public functions; clearing of registers |
 //! | `partial` | blocks of less than 16 bytes |
 //! | `wiped`, `boxed` | secret blocks that are wiped on drop; fallible allocation |
 
 pub(crate) mod boxed;
 pub(crate) mod counter;
+pub(crate) mod entry;
 pub(crate) mod gcm;
 pub(crate) mod interleave;
 pub(crate) mod ocb;
@@ -83,7 +84,8 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
     /// The kernel, or `None` if this processor lacks its instructions.
     fn detect() -> Option<Self>;
 
-    /// Clears the vector registers that this kernel uses, on x86-64. Public functions call it before they return.
+    /// Clears the vector registers that this kernel uses, and general registers, on x86-64. Public functions call it before they
+    /// return: see `entry`.
     fn clear_registers(self) {}
 
     // Keys.

@@ -14,6 +14,7 @@ use lockstep_core::work::{AeadMessage, FusedAead, Status};
 
 use crate::host::{check_host, host};
 use crate::kernel::Kernel;
+use crate::kernel::entry::enter;
 use crate::kernel::prepared::{hash_key, schedule};
 use crate::threads;
 
@@ -35,7 +36,7 @@ pub(crate) fn run<K: Kernel>(
 
 /// Checks all messages, expands their keys with `prepare`, and processes them with `run`. It is compiled for each AEAD.
 #[inline(always)]
-pub(crate) fn run_all<K: Copy + Sync, T>(
+pub(crate) fn run_all<K: Kernel, T>(
     kernel: K,
     fused: FusedAead,
     messages: &mut [AeadMessage<'_>],
@@ -55,7 +56,8 @@ pub(crate) fn run_all<K: Copy + Sync, T>(
     for pair in messages.windows(2).filter(|pair| std::ptr::eq(pair[0].key, pair[1].key)) {
         prepare(kernel, pair[0].key);
     }
-    threads::spread_messages(messages, threads, &|messages| run(kernel, messages));
+    let run = |messages: &mut [AeadMessage<'_>]| run(kernel, messages);
+    threads::spread_messages(messages, threads, &run, &|calls| enter(kernel, calls));
     Ok(())
 }
 
