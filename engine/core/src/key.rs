@@ -70,12 +70,9 @@ impl Key {
     /// # Errors
     /// [`Error::KeyLength`] for any other length.
     pub fn new(bytes: &[u8]) -> Result<Key> {
-        let size = match bytes.len() {
-            16 => KeySize::Aes128,
-            24 => KeySize::Aes192,
-            32 => KeySize::Aes256,
-            got => return Err(Error::KeyLength { got }),
-        };
+        let got = bytes.len();
+        let size =
+            KeySize::ALL.into_iter().find(|size| size.bytes() == got).ok_or(Error::KeyLength { got })?;
         let mut all = Box::new(Zeroizing::new([0; 32]));
         all[..bytes.len()].copy_from_slice(bytes);
         Ok(Key { bytes: all, size, forms: OnceLock::new() })
@@ -93,7 +90,7 @@ impl Key {
 
     /// The round keys of FIPS 197, expanded at first use in constant time.
     pub fn round_keys(&self) -> &RoundKeys {
-        self.prepared(|key| RoundKeys::expand(key.bytes(), key.size))
+        self.prepared(RoundKeys::expand)
     }
 
     /// The expanded form of type `T`, which is made at first use. `T` must wipe itself on drop.
@@ -189,35 +186,37 @@ impl RoundKeys {
     }
 
     /// KeyExpansion of FIPS 197, section 5.2, with SubWord computed rather than looked up.
-    fn expand(key: &[u8], size: KeySize) -> RoundKeys {
-        let nk = key.len() / 4;
-        let words = 4 * (size.rounds() + 1);
-        let mut w = Zeroizing::new([0u32; 60]);
-        for (word, bytes) in w.iter_mut().zip(key.chunks_exact(4)) {
-            *word = u32::from_le_bytes(bytes.try_into().expect("chunks of four"));
-        }
-        let mut rcon = 1u32;
-        for i in nk..words {
-            let mut t = w[i - 1];
-            if i % nk == 0 {
-                // Little-endian words: RotWord moves byte 1 to byte 0.
-                t = sub_word(t.rotate_right(8)) ^ rcon;
-                rcon = u32::from(xtime4(rcon) as u8);
-            } else if nk > 6 && i % nk == 4 {
-                t = sub_word(t);
-            }
-            w[i] = w[i - nk] ^ t;
-        }
-        let mut expanded = RoundKeys { keys: [[0; 16]; 15], rounds: size.rounds() };
-        for (bytes, word) in expanded.keys.as_flattened_mut().chunks_exact_mut(4).zip(w.iter().take(words)) {
-            bytes.copy_from_slice(&word.to_le_bytes());
-        }
+    fn expand(key: &Key) -> RoundKeys {
+        let mut expanded = RoundKeys { keys: [[0; 16]; 15], rounds: key.size.rounds() };
+        expand(key.bytes(), &mut expanded.keys, sbox::sub_word);
         expanded
     }
 }
 
-fn sub_word(x: u32) -> u32 {
-    u32::from_ne_bytes(sbox::sub_word(x.to_ne_bytes()))
+/// KeyExpansion of FIPS 197, section 5.2: writes the round keys of a key of 16, 24 or 32 bytes, and returns their number.
+/// `sub_word` computes SubWord.
+///
+/// # Panics
+/// If the key has another length.
+pub fn expand(key: &[u8], keys: &mut [Block; 15], sub_word: impl Fn([u8; 4]) -> [u8; 4]) -> usize {
+    assert!(matches!(key.len(), 16 | 24 | 32), "an AES key has 16, 24 or 32 bytes");
+    let nk = key.len() / 4;
+    let (words, _) = keys.as_flattened_mut().as_chunks_mut::<4>();
+    words[..nk].as_flattened_mut().copy_from_slice(key);
+    let mut rcon = 1;
+    for i in nk..4 * (nk + 7) {
+        let mut word = words[i - 1];
+        if i % nk == 0 {
+            word.rotate_left(1);
+            word = sub_word(word);
+            word[0] ^= rcon as u8;
+            rcon = xtime4(rcon);
+        } else if nk == 8 && i % nk == 4 {
+            word = sub_word(word);
+        }
+        words[i] = std::array::from_fn(|j| words[i - nk][j] ^ word[j]);
+    }
+    nk + 7
 }
 
 /// InvMixColumns of FIPS 197, section 5.3.3, on a block, in constant time.

@@ -84,7 +84,7 @@ fn kernel<K: Kernel>(count: usize) {
         },
         |schedule| {
             let mut data = [0x11; 16 * BLOCKS];
-            kernel.ecb_encrypt(schedule, Span::in_place(&mut data));
+            kernel.ecb(schedule, true, Span::in_place(&mut data));
             black_box(data);
         },
     );
@@ -94,12 +94,12 @@ fn kernel<K: Kernel>(count: usize) {
     };
     measure(K::NAME, "encryption of data", count, &mut random, blocks, |data| {
         let mut data = *data;
-        kernel.ecb_encrypt(&schedule, Span::in_place(&mut data));
+        kernel.ecb(&schedule, true, Span::in_place(&mut data));
         black_box(data);
     });
     measure(K::NAME, "decryption of data", count, &mut random, blocks, |data| {
         let mut data = *data;
-        kernel.ecb_decrypt(&schedule, Span::in_place(&mut data));
+        kernel.ecb(&schedule, false, Span::in_place(&mut data));
         black_box(data);
     });
     let hash_key = kernel.hash_key(&[0x42; 16]);

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::thread::available_parallelism;
 
 use lockstep::engine::{self, MAX_THREADS};
-use lockstep::hazmat::names::{BackendName, DeviceSelector, KernelName};
+use lockstep::hazmat::names::{DeviceSelector, KernelName};
 use lockstep::hazmat::shown;
 use lockstep::hazmat::verify::Verify;
 use lockstep::{Engine, Error, Result};
@@ -123,9 +123,7 @@ impl Settings {
     /// [`Error::Setting`] for a device or a kernel of another backend, before any device is opened; [`Error::Core`] for
     /// devices and kernels that do not exist.
     pub fn engine(&self, backends: &'static [&'static str]) -> Result<Engine> {
-        let has = |backend: &BackendName| {
-            backends.contains(&backend.as_str()) || engine::is_registered(backend.as_str())
-        };
+        let has = |backend: &str| backends.contains(&backend) || engine::is_registered(backend);
         let is_device = |name: &str| name == "auto" || has(DeviceSelector::from(name).backend());
         let is_kernel = |name: &str| has(KernelName::from(name).backend());
         let refused = |name, value: &Option<String>, expected| Error::Setting {

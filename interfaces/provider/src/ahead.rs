@@ -408,8 +408,8 @@ impl PoolMember {
             }
             let Some(keystream) = &self.current else { return data };
             let len = data.len().min(keystream.len() - self.used);
-            let (mut now, later) = data.split_at(len);
-            now.xor(&keystream[self.used..self.used + len]);
+            let (now, later) = data.split_at(len);
+            now.into_host().xor_with(&keystream[self.used..self.used + len]);
             data = later;
             self.used += len;
             if self.used == keystream.len()

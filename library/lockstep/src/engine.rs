@@ -134,7 +134,7 @@ fn planner_with_lazy_discovery(backends: Vec<Box<dyn Backend>>) -> (Planner, Arc
 fn discover_for(mut backends: Vec<Box<dyn Backend>>, selection: &Selection) -> Discovered {
     let device = selection.device.as_ref();
     let named = [device.map(|it| it.backend()), selection.kernel.as_ref().map(|it| it.backend())];
-    let is_named = |backend: &dyn Backend| named.iter().flatten().any(|name| **name == *backend.name());
+    let is_named = |backend: &dyn Backend| named.iter().flatten().any(|name| *name == backend.name());
     if backends.iter().any(|backend| is_named(&**backend)) {
         backends.retain(|backend| backend.name() == PROCESSOR || is_named(&**backend));
     }
@@ -375,8 +375,7 @@ fn with_reason(error: lockstep_core::Error, missing: &MissingBackends) -> lockst
             let selector = DeviceSelector::from(name.as_str());
             if let Some(advice) = simulated_elsewhere(&selector) {
                 known = format!("{known}; {advice}");
-            } else if let Some((backend, why)) =
-                missing.iter().find(|(name, _)| *selector.backend() == **name)
+            } else if let Some((backend, why)) = missing.iter().find(|(name, _)| selector.backend() == *name)
             {
                 known = format!("{known}; {backend}: {why}");
             }
@@ -388,9 +387,8 @@ fn with_reason(error: lockstep_core::Error, missing: &MissingBackends) -> lockst
 
 /// If the name is that of a simulated device, which this process does not have: where simulated devices are.
 pub fn simulated_elsewhere(name: &DeviceSelector) -> Option<&'static str> {
-    let is_simulated =
-        name.backend().as_str() == "spu" || ["qpu", "cuda:emu"].contains(&name.to_string().as_str());
-    (is_simulated && !is_registered(name.backend().as_str())).then_some(
+    let is_simulated = name.backend() == "spu" || ["qpu", "cuda:emu"].contains(&name.to_string().as_str());
+    (is_simulated && !is_registered(name.backend())).then_some(
         "simulated devices are in lockstep-lab (`make lab`: target/release/lockstep-lab) and, for OpenSSL, in \
          lockstep-lab.so (`make provider-lab`)",
     )

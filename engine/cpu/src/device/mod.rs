@@ -85,11 +85,6 @@ impl Cpu {
         cpu
     }
 
-    /// Maximum number of threads for one task.
-    pub fn threads(&self) -> usize {
-        self.threads
-    }
-
     fn runner(&self, id: KernelId) -> Option<Runner> {
         *self.runners.get(usize::from(id.0))?
     }

@@ -57,11 +57,6 @@ impl InlineGcm {
         done
     }
 
-    /// True if [`set_key`](InlineGcm::set_key) leaves no copy of a key on the stack.
-    pub fn rekeys_in_place(&self) -> bool {
-        self.gcm.expands_in_place()
-    }
-
     /// Starts a message with an IV of at least 1 byte; the current message ends. False if the IV is empty or too long, or if
     /// no key is set.
     pub fn start(&mut self, encrypt: bool, iv: &[u8]) -> bool {

@@ -5,45 +5,28 @@
 //! on processors where `aeskeygenassist` is microcoded. The words of one step are computed as a prefix sum of exclusive ors.
 
 use std::arch::x86_64::*;
+use std::mem::zeroed;
 
 use zeroize::Zeroize;
 
 /// Round keys of one key for both directions; wiped on drop.
 #[repr(C, align(64))]
 pub struct Schedule {
-    encrypt: [__m128i; 15],
+    /// Round keys of the cipher, `rounds + 1` of them.
+    pub(super) encrypt: [__m128i; 15],
     /// 10, 12 or 14. The field is between the two arrays, where alignment leaves room.
-    rounds: usize,
+    pub(super) rounds: usize,
     /// Round keys of the equivalent inverse cipher, in the order of use. InvMixColumns is applied to all but the first and
     /// the last.
-    decrypt: [__m128i; 15],
+    pub(super) decrypt: [__m128i; 15],
 }
 
 impl Schedule {
-    /// 10, 12 or 14.
-    #[inline(always)]
-    pub(super) fn rounds(&self) -> usize {
-        self.rounds
-    }
-
-    /// Round keys of encryption, `rounds + 1` of them.
-    #[inline(always)]
-    pub(super) fn encrypt(&self) -> *const __m128i {
-        self.encrypt.as_ptr()
-    }
-
-    /// Round keys of decryption, `rounds + 1` of them.
-    #[inline(always)]
-    pub(super) fn decrypt(&self) -> *const __m128i {
-        self.decrypt.as_ptr()
-    }
-
     /// A schedule without a key, to be replaced by [`expand_each`].
     #[inline(always)]
     pub(super) fn blank() -> Self {
-        // SAFETY: every x86-64 processor has SSE2.
-        let zero = unsafe { _mm_setzero_si128() };
-        Schedule { encrypt: [zero; 15], rounds: 10, decrypt: [zero; 15] }
+        // SAFETY: vectors and numbers may be zero.
+        unsafe { zeroed() }
     }
 
     /// Replaces this schedule by a copy of another. The round keys are copied to their final place only.
@@ -66,43 +49,27 @@ impl Drop for Schedule {
     }
 }
 
-/// Expands a key of 16, 24 or 32 bytes.
+/// Expands a key of 16, 24 or 32 bytes, for both directions.
 ///
-/// The schedule is returned by value and the loops have constant bounds. The compiler therefore writes the round keys from
-/// registers directly to the place of the schedule, without a copy on the stack.
+/// The round keys are written from registers directly to the place of the result, without a copy on the stack: the loops have
+/// constant bounds, and the result is the value that the caller returns.
 ///
 /// # Safety
 ///
 /// The processor has the AES instructions and SSSE3.
 #[inline(always)]
 pub(super) unsafe fn expand(key: &[u8]) -> Schedule {
+    let mut schedule = Schedule::blank();
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
+        expand_to_encrypt_into(key, &mut schedule);
         match key.len() {
-            16 => both::<10>(expand_128(key)),
-            24 => both::<12>(expand_192(key)),
-            32 => both::<14>(expand_256(key)),
-            other => panic!("an AES key has 16, 24 or 32 bytes, not {other}"),
+            16 => schedule.invert::<10>(),
+            24 => schedule.invert::<12>(),
+            _ => schedule.invert::<14>(),
         }
     }
-}
-
-/// Replaces a schedule by the schedule of another key.
-///
-/// # Safety
-///
-/// The same as for [`expand`].
-#[inline(always)]
-pub(super) unsafe fn expand_into(key: &[u8], place: &mut Schedule) {
-    // SAFETY: the caller guarantees that the processor has the instructions.
-    unsafe {
-        expand_to_encrypt_into(key, place);
-        match key.len() {
-            16 => place.invert::<10>(),
-            24 => place.invert::<12>(),
-            _ => place.invert::<14>(),
-        }
-    }
+    schedule
 }
 
 /// Replaces a schedule by the schedule of another key, for encryption only: the round keys of decryption are not changed.
@@ -184,46 +151,20 @@ unsafe fn expand_alike<const N: usize>(keys: [&[u8]; N], places: &mut [Schedule;
 }
 
 impl Schedule {
-    /// Computes the round keys of decryption from those of encryption, in place.
+    /// Computes the round keys of decryption from those of encryption.
     ///
     /// # Safety
     ///
     /// The processor has the AES instructions.
     #[inline(always)]
     unsafe fn invert<const ROUNDS: usize>(&mut self) {
-        for i in 0..15 {
+        self.decrypt[0] = self.encrypt[ROUNDS];
+        for i in 1..ROUNDS {
             // SAFETY: the caller guarantees that the processor has the instruction.
-            self.decrypt[i] = unsafe { inverse::<ROUNDS>(&self.encrypt, i) };
+            self.decrypt[i] = unsafe { _mm_aesimc_si128(self.encrypt[ROUNDS - i]) };
         }
+        self.decrypt[ROUNDS] = self.encrypt[0];
     }
-}
-
-/// Round key `i` of decryption.
-///
-/// # Safety
-///
-/// The processor has the AES instructions.
-#[inline(always)]
-unsafe fn inverse<const ROUNDS: usize>(encrypt: &[__m128i; 15], i: usize) -> __m128i {
-    match i {
-        _ if i == 0 || i == ROUNDS => encrypt[ROUNDS - i],
-        // SAFETY: the caller guarantees that the processor has the instruction.
-        _ if i < ROUNDS => unsafe { _mm_aesimc_si128(encrypt[ROUNDS - i]) },
-        _ => encrypt[i],
-    }
-}
-
-/// # Safety
-///
-/// The processor has the AES instructions.
-#[inline(always)]
-unsafe fn both<const ROUNDS: usize>(encrypt: [__m128i; 15]) -> Schedule {
-    let mut decrypt = encrypt;
-    for i in 0..15 {
-        // SAFETY: the caller guarantees that the processor has the instruction.
-        decrypt[i] = unsafe { inverse::<ROUNDS>(&encrypt, i) };
-    }
-    Schedule { encrypt, rounds: ROUNDS, decrypt }
 }
 
 /// Shuffles that copy the last word of a vector to every word: unchanged, or rotated by a byte (RotWord).
@@ -349,50 +290,5 @@ unsafe fn each_of_256<const N: usize>(keys: [&[u8]; N], mut put: impl FnMut(usiz
                 put(2 * i + 1, odd);
             }
         }
-    }
-}
-
-/// Returns all round keys by value.
-///
-/// # Safety
-///
-/// The same as for [`each_of_128`].
-#[inline(always)]
-unsafe fn expand_128(key: &[u8]) -> [__m128i; 15] {
-    // SAFETY: the caller guarantees that the processor has the instructions and that the key has this length.
-    unsafe {
-        let mut keys = [_mm_setzero_si128(); 15];
-        each_of_128([key], |i, [round_key]| keys[i] = round_key);
-        keys
-    }
-}
-
-/// Returns all round keys by value.
-///
-/// # Safety
-///
-/// The same as for [`each_of_192`].
-#[inline(always)]
-unsafe fn expand_192(key: &[u8]) -> [__m128i; 15] {
-    // SAFETY: the caller guarantees that the processor has the instructions and that the key has this length.
-    unsafe {
-        let mut keys = [_mm_setzero_si128(); 15];
-        each_of_192([key], |i, [round_key]| keys[i] = round_key);
-        keys
-    }
-}
-
-/// Returns all round keys by value.
-///
-/// # Safety
-///
-/// The same as for [`each_of_256`].
-#[inline(always)]
-unsafe fn expand_256(key: &[u8]) -> [__m128i; 15] {
-    // SAFETY: the caller guarantees that the processor has the instructions and that the key has this length.
-    unsafe {
-        let mut keys = [_mm_setzero_si128(); 15];
-        each_of_256([key], |i, [round_key]| keys[i] = round_key);
-        keys
     }
 }

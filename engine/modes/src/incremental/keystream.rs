@@ -90,18 +90,18 @@ impl Keystream {
 
     fn apply_parts<E: KeyedExecutor>(&mut self, executor: &mut E, data: Span<'_>) -> Result<(), E::Error> {
         let left = if self.used == 0 { 0 } else { data.len().min(16 - self.used) };
-        let (mut head, rest) = data.split_at(left);
-        head.xor(&self.block[self.used..self.used + left]);
+        let (head, rest) = data.split_at(left);
+        head.into_host().xor_with(&self.block[self.used..self.used + left]);
         self.used = (self.used + left) % 16;
         let whole = rest.len() & !15;
-        let (blocks, mut tail) = rest.split_at(whole);
+        let (blocks, tail) = rest.split_at(whole);
         if whole > 0 {
             executor.run(self.pass, &mut self.state, blocks)?;
         }
         if !tail.is_empty() {
             self.next_block(executor)?;
             self.used = tail.len();
-            tail.xor(&self.block[..self.used]);
+            tail.into_host().xor_with(&self.block[..self.used]);
         }
         Ok(())
     }

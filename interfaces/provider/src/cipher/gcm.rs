@@ -105,11 +105,8 @@ impl AeadMode for GcmState {
     }
 
     fn rekeys_in_place(&self, instance: &Instance) -> bool {
-        let in_place = || match &self.gcm {
-            Some(gcm) => gcm.rekeys_in_place(),
-            None => instance.resources.kernel().is_ok_and(InlineKernel::expands_in_place),
-        };
-        instance.keystream_pool.is_none() && in_place()
+        instance.keystream_pool.is_none()
+            && instance.resources.kernel().is_ok_and(InlineKernel::expands_in_place)
     }
 
     fn copies_in_place(&self) -> bool {
