@@ -10,37 +10,8 @@ use crate::message::{Cipher, CipherKey, Direction, Message};
 use crate::xts;
 
 impl Cipher {
-    /// Encrypts one message in host memory, in place. The IV is updated as documented for
-    /// [`Pass`](lockstep_core::work::Pass). The next call then continues the message, if this call ended at a block
-    /// boundary.
-    ///
-    /// # Errors
-    /// The errors of [`Cipher::run`].
-    pub fn encrypt(
-        self,
-        executor: &dyn Executor,
-        key: &CipherKey,
-        iv: &mut Block,
-        data: &mut [u8],
-    ) -> Result<()> {
-        self.one(executor, Direction::Encrypt, key, iv, Data::in_place(data))
-    }
-
-    /// Decrypts one message in place. The IV is updated as by [`Cipher::encrypt`].
-    ///
-    /// # Errors
-    /// The errors of [`Cipher::run`].
-    pub fn decrypt(
-        self,
-        executor: &dyn Executor,
-        key: &CipherKey,
-        iv: &mut Block,
-        data: &mut [u8],
-    ) -> Result<()> {
-        self.one(executor, Direction::Decrypt, key, iv, Data::in_place(data))
-    }
-
-    /// Processes one message, without allocating.
+    /// Processes one message, without allocating. The IV is updated as documented for [`Pass`](lockstep_core::work::Pass). The next
+    /// call then continues the message, if this call ended at a block boundary.
     ///
     /// # Errors
     /// The errors of [`Cipher::run`].

@@ -8,10 +8,11 @@ use zeroize::Zeroizing;
 
 use crate::absorb::{self, Side};
 use crate::executor::Executor;
-use crate::{Direction, pieces, transfer};
+use crate::{Direction, ecb, pieces, transfer};
 use lockstep_core::data::Data;
 use lockstep_core::error::{Error, Result};
 use lockstep_core::key::{Block, Key};
+use lockstep_core::ocb::xor;
 use lockstep_core::work::{Pass, Segment};
 
 /// A key of HCTR2 with the values that are derived from it.
@@ -121,18 +122,7 @@ fn xctr(executor: &dyn Executor, key: &Key, s: &Block, at: usize, piece: &mut [u
     Ok(())
 }
 
-/// ECB over host memory.
-fn ecb(executor: &dyn Executor, direction: Direction, key: &Key, blocks: &mut [u8]) -> Result<()> {
-    let pass = if direction == Direction::Encrypt { Pass::EcbEncrypt } else { Pass::EcbDecrypt };
-    let data = Data::in_place(blocks);
-    executor.run_pass(pass, &mut [Segment { key, tweak: None, state: &mut [0; 16], data }])
-}
-
 /// A number as a little-endian block.
 fn number(value: u128) -> Block {
     value.to_le_bytes()
-}
-
-fn xor(block: &mut Block, mask: &Block) {
-    block.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);
 }

@@ -26,7 +26,7 @@ use lockstep_core::error::{Error, Result};
 use lockstep_core::key::Block;
 use lockstep_core::messages::Messages;
 use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Status, Tag, Task, Work};
-use lockstep_modes::{Executor, gcm, gcm_siv, ocb, transfer};
+use lockstep_modes::{Direction, Executor, gcm, gcm_siv, ocb, transfer};
 use pieces::Piece;
 use resident::Waits;
 
@@ -240,12 +240,15 @@ fn run_on_host(
 fn run_trusted(verifier: &Verifier<'_>, operation: Operation, all: Messages<'_, '_>) -> Result<()> {
     match (operation, all) {
         (Operation::Pass(pass), Messages::Segments(segments)) => verifier.trusted.run_pass(pass, segments),
-        (Operation::Fused(fused), Messages::Aead(messages)) => match fused {
-            FusedAead::GcmSeal | FusedAead::GcmOpen => gcm::seal_or_open(verifier.trusted, fused, messages),
-            FusedAead::OcbSeal | FusedAead::OcbOpen => ocb::seal_or_open(verifier.trusted, fused, messages),
-            FusedAead::GcmSivSeal => gcm_siv::seal(verifier.trusted, messages),
-            FusedAead::GcmSivOpen => gcm_siv::open(verifier.trusted, messages),
-        },
+        (Operation::Fused(fused), Messages::Aead(messages)) => {
+            let direction = if fused.opens() { Direction::Decrypt } else { Direction::Encrypt };
+            let process = match fused {
+                FusedAead::GcmSeal | FusedAead::GcmOpen => gcm::run,
+                FusedAead::OcbSeal | FusedAead::OcbOpen => ocb::run,
+                FusedAead::GcmSivSeal | FusedAead::GcmSivOpen => gcm_siv::run,
+            };
+            process(verifier.trusted, direction, messages)
+        }
         _ => unreachable!("passes have segments, and fused AEADs have messages"),
     }
 }
@@ -299,12 +302,10 @@ impl Check<'_> {
         // Vectors that grow would leave copies of plaintext behind, which are not wiped.
         let room = || Zeroizing::new(Vec::with_capacity(16 * sampled.len()));
         let (mut input, mut found) = (room(), room());
-        for (message, number) in sampled.iter().copied() {
-            let (key, tweak, state) = (all.key(message), all.tweak(message), self.states[message]);
-            let ocb_nonce = ocb_nonce(self.operation, all.aead(message));
-            let piece = Piece { message, key, tweak, state, ocb_nonce, number, bytes: 16 };
-            input.extend_from_slice(&self.originals.input(all, message)[piece.range()]);
-            found.extend_from_slice(&output(all, message)[piece.range()]);
+        for place in sampled.iter().copied() {
+            let piece = Piece::of(all, self.operation, self.states[place.0], place, 16);
+            input.extend_from_slice(&self.originals.input(all, place.0)[piece.range()]);
+            found.extend_from_slice(&output(all, place.0)[piece.range()]);
             pieces.push(piece);
         }
         let pass = pass_of(self.operation)?;

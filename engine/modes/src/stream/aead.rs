@@ -1,6 +1,5 @@
 //! Incremental GCM and CCM.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::executor::Executor;
@@ -11,9 +10,8 @@ use lockstep_core::error::{Error, Result};
 use lockstep_core::key::Key;
 use lockstep_core::work::{Status, Tag};
 
-/// An authenticated mode for a message in pieces: associated data first, then data, in any split. `M` is the mode, or [`Aead`] if
-/// the mode is chosen at run time.
-pub struct AeadStream<M> {
+/// A message of GCM or CCM in pieces: associated data first, then data, in any split.
+pub struct AeadStream {
     executor: Arc<dyn Executor>,
     direction: Direction,
     key: Key,
@@ -23,7 +21,6 @@ pub struct AeadStream<M> {
     aad: u64,
     data: u64,
     phase: Phase,
-    mode: PhantomData<M>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,47 +29,6 @@ enum Phase {
     Data,
     /// A device has failed during a call. The message cannot continue, because keystream could then be used twice.
     Failed,
-}
-
-/// The mode of a [`GcmStream`].
-pub enum Gcm {}
-
-/// The mode of a [`CcmStream`].
-pub enum Ccm {}
-
-/// GCM (SP 800-38D).
-pub type GcmStream = AeadStream<Gcm>;
-
-/// CCM (SP 800-38C). All lengths must be known at the start.
-pub type CcmStream = AeadStream<Ccm>;
-
-impl GcmStream {
-    /// Starts a message. Nonces have any length except 0; 12 bytes are recommended.
-    ///
-    /// # Errors
-    /// [`Error::IvLength`], and errors of devices.
-    pub fn new(executor: Arc<dyn Executor>, direction: Direction, key: Key, nonce: &[u8]) -> Result<Self> {
-        Self::gcm(executor, direction, key, nonce)
-    }
-}
-
-impl CcmStream {
-    /// Starts a message with known lengths of associated data, data, and tag.
-    ///
-    /// # Errors
-    /// [`Error::IvLength`], [`Error::TagLength`], [`Error::TooLong`], and errors of devices.
-    pub fn new(
-        executor: Arc<dyn Executor>,
-        direction: Direction,
-        key: Key,
-        nonce: &[u8],
-        aad_len: u64,
-        data_len: u64,
-        tag_len: usize,
-    ) -> Result<Self> {
-        let lengths = MessageLengths { aad: aad_len, data: data_len, tag: tag_len };
-        Self::ccm(executor, direction, key, nonce, lengths)
-    }
 }
 
 /// The lengths of a message in bytes.
@@ -86,7 +42,7 @@ pub struct MessageLengths {
     pub tag: usize,
 }
 
-impl AeadStream<Aead> {
+impl AeadStream {
     /// Starts a message of the mode of the key: GCM, or CCM, which needs `lengths`.
     ///
     /// # Errors
@@ -99,47 +55,25 @@ impl AeadStream<Aead> {
         nonce: &[u8],
         lengths: Option<MessageLengths>,
     ) -> Result<Self> {
-        match (key.mode(), key.key(), lengths) {
-            (Aead::Gcm, Some(key), _) => Self::gcm(executor, direction, key.clone(), nonce),
-            (Aead::Ccm, Some(key), Some(lengths)) => {
-                Self::ccm(executor, direction, key.clone(), nonce, lengths)
+        let (mode, Some(key)) = (key.mode(), key.key()) else { return Err(NOT_IN_PIECES) };
+        let (state, lengths) = match (mode, lengths) {
+            (Aead::Gcm, _) => {
+                gcm::check(nonce.len(), 16, 0)?;
+                (CtrMac::gcm(gcm::first_counter(&*executor, key, nonce)?), None)
             }
-            (Aead::Ccm, ..) => Err(Error::Order { what: "CCM needs the lengths of a message at its start" }),
-            _ => Err(Error::Order { what: "this mode processes a message in one call" }),
-        }
-    }
-}
-
-impl<M> AeadStream<M> {
-    fn gcm(executor: Arc<dyn Executor>, direction: Direction, key: Key, nonce: &[u8]) -> Result<Self> {
-        gcm::check(nonce.len(), 16, 0)?;
-        let state = CtrMac::gcm(gcm::first_counter(&executor, &key, nonce)?);
-        Ok(Self::with(executor, direction, key, state, None))
-    }
-
-    fn ccm(
-        executor: Arc<dyn Executor>,
-        direction: Direction,
-        key: Key,
-        nonce: &[u8],
-        lengths: MessageLengths,
-    ) -> Result<Self> {
-        let MessageLengths { aad, data, tag } = lengths;
-        ccm::check(nonce.len(), tag, data)?;
-        let mut state = CtrMac::ccm(nonce);
-        state.ccm_header(&mut Planned::new(&*executor, &key), nonce, tag, aad, data)?;
-        Ok(Self::with(executor, direction, key, state, Some(lengths)))
-    }
-
-    fn with(
-        executor: Arc<dyn Executor>,
-        direction: Direction,
-        key: Key,
-        state: CtrMac,
-        lengths: Option<MessageLengths>,
-    ) -> Self {
-        let (phase, mode) = (Phase::Aad, PhantomData);
-        AeadStream { executor, direction, key, state, lengths, aad: 0, data: 0, phase, mode }
+            (Aead::Ccm, Some(MessageLengths { aad, data, tag })) => {
+                ccm::check(nonce.len(), tag, data)?;
+                let mut state = CtrMac::ccm(nonce);
+                state.ccm_header(&mut Planned::new(&*executor, key), nonce, tag, aad, data)?;
+                (state, lengths)
+            }
+            (Aead::Ccm, None) => {
+                return Err(Error::Order { what: "CCM needs the lengths of a message at its start" });
+            }
+            _ => return Err(NOT_IN_PIECES),
+        };
+        let (key, phase) = (key.clone(), Phase::Aad);
+        Ok(AeadStream { executor, direction, key, state, lengths, aad: 0, data: 0, phase })
     }
 
     /// Runs a step whose failure ends the message.
@@ -242,6 +176,8 @@ impl<M> AeadStream<M> {
         if status == Status::Done { Ok(()) } else { Err(Error::AuthenticationFailed) }
     }
 }
+
+const NOT_IN_PIECES: Error = Error::Order { what: "this mode processes a message in one call" };
 
 /// Checks the total length of the associated data.
 fn check_aad(lengths: Option<MessageLengths>, total: u64) -> Result<()> {

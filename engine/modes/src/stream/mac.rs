@@ -1,10 +1,10 @@
-//! Incremental CMAC. For GMAC, use [`super::GcmStream`] without data.
+//! Incremental CMAC. For GMAC, use [`super::AeadStream`] without data.
 
 use std::sync::Arc;
 
 use subtle::ConstantTimeEq;
 
-use crate::cmac;
+use crate::cmac::{self, CmacMessage};
 use crate::executor::Executor;
 use crate::incremental::{Mac, Planned};
 use lockstep_core::error::{Error, Result};
@@ -38,7 +38,7 @@ impl CmacStream {
     /// Errors of devices.
     pub fn finish(self) -> Result<Block> {
         let mut mac = *self.mac.state();
-        let end = cmac::End { key: &self.key, mac: &mut mac, last: self.mac.pending() };
+        let end = CmacMessage { key: &self.key, mac: &mut mac, data: self.mac.pending() };
         cmac::finish(&*self.executor, &mut [end])?;
         Ok(mac)
     }
