@@ -9,15 +9,8 @@ use std::thread::JoinHandle;
 use lockstep_core::backend::DeviceId;
 use lockstep_core::{Error, Result};
 
-/// Work for the thread.
-type Work<C> = Box<dyn FnOnce(&mut C) -> Ends + Send>;
-
-/// Whether the thread ends after some work.
-enum Ends {
-    No,
-    /// The work panicked, so the state of the context is unknown.
-    Yes,
-}
+/// Work for the thread. The error means that the work panicked, so the state of the context is unknown.
+type Work<C> = Box<dyn FnOnce(&mut C) -> std::thread::Result<()> + Send>;
 
 /// A context and the thread that owns it. Other threads send work, which runs in the order in which it was sent.
 pub struct ContextThread<C> {
@@ -171,11 +164,11 @@ impl<C: 'static> ContextThread<C> {
             };
             opened.deliver(Ok(()));
             while let Some(work) = of_thread.pop() {
-                let ends = {
+                let outcome = {
                     let _alone = lock();
                     work(&mut context)
                 };
-                if let Ends::Yes = ends {
+                if outcome.is_err() {
                     // The driver may be in any state. Therefore the driver is not called again, not even to close the
                     // context.
                     std::mem::forget(context);
@@ -199,13 +192,7 @@ impl<C: 'static> ContextThread<C> {
         let (delivery, place) = Delivery::new();
         let work: Work<C> = Box::new(move |context| {
             // After a panic, `delivery` is dropped without a result, which `Promise::wait` reports as an error.
-            match catch_unwind(AssertUnwindSafe(|| work(context))) {
-                Ok(value) => {
-                    delivery.deliver(value);
-                    Ends::No
-                }
-                Err(_) => Ends::Yes,
-            }
+            catch_unwind(AssertUnwindSafe(|| work(context))).map(|value| delivery.deliver(value))
         });
         if self.process == std::process::id() {
             // If the thread has ended, the work is dropped, and with it the delivery.

@@ -1,9 +1,8 @@
 //! Data added to hashes and MACs by the read-only passes: GHASH, POLYVAL and CBC-MAC.
 
 use lockstep_core::data::Data;
-use lockstep_core::error::Result;
-use lockstep_core::key::{Block, Key};
 use lockstep_core::work::{Pass, Segment};
+use lockstep_core::{Block, Key, Result};
 use zeroize::Zeroizing;
 
 use crate::executor::Executor;
@@ -57,20 +56,6 @@ impl Side {
             Side::Output => data.output_only(),
         }
     }
-
-    /// Copies bytes from offset `at` to the host.
-    pub(crate) fn fetch(
-        self,
-        executor: &dyn Executor,
-        data: &mut Data<'_>,
-        at: usize,
-        bytes: &mut [u8],
-    ) -> Result<()> {
-        match self {
-            Side::Input => transfer::fetch_input(executor, data, at, bytes),
-            Side::Output => transfer::fetch_output(executor, data, at, bytes),
-        }
-    }
 }
 
 /// The key of a message, the hash or MAC, the data that are added to it, and a last block.
@@ -89,7 +74,7 @@ pub(crate) fn data<'a, 'd: 'a>(
     let mut lengths = Vec::with_capacity(messages.len());
     for ((.., data, last), end) in messages.iter_mut().zip(&mut *ends) {
         let (len, tail) = (data.len(), data.len() % 16);
-        side.fetch(executor, data, len - tail, &mut end[..tail])?;
+        transfer::fetch_input(executor, &side.of(data), len - tail, &mut end[..tail])?;
         let mut end_len = tail.next_multiple_of(16);
         if let Some(last) = last {
             end[end_len..end_len + 16].copy_from_slice(last);

@@ -3,9 +3,8 @@
 use std::ops::Range;
 
 use lockstep_core::data::Data;
-use lockstep_core::error::{Error, Result};
-use lockstep_core::key::{Key, KeySize};
 use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Status, Tag};
+use lockstep_core::{Error, Key, KeySize, Result};
 
 use crate::executor::Executor;
 use crate::{Direction, ccm, eax, gcm, gcm_siv, ocb, run_mode, siv, xaes};

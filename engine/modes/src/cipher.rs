@@ -1,9 +1,8 @@
 //! The modes without authentication. Each mode consists of one pass; XTS also has ciphertext stealing.
 
 use lockstep_core::data::Data;
-use lockstep_core::error::{Error, Result};
-use lockstep_core::key::{Block, KeySize};
 use lockstep_core::work::Segment;
+use lockstep_core::{Block, Error, KeySize, Result};
 
 use crate::executor::Executor;
 use crate::message::{Cipher, CipherKey, Direction, Message};
@@ -63,8 +62,8 @@ impl Cipher {
         if is_xts == key.tweak().is_some() {
             return Ok(());
         }
-        let expected = if is_xts { "two keys" } else { "one key" };
-        Err(Error::ModeKey { mode: self.name(), expected, got: key.bytes() })
+        let (expected, keys) = if is_xts { ("two keys", 1) } else { ("one key", 2) };
+        Err(Error::ModeKey { mode: self.name(), expected, got: keys * key.data().bytes().len() })
     }
 
     fn check(self, key: &CipherKey, data: &Data<'_>) -> Result<()> {

@@ -5,9 +5,8 @@ use zeroize::Zeroizing;
 use crate::executor::Executor;
 use crate::run_pass;
 use lockstep_core::data::Data;
-use lockstep_core::error::Result;
-use lockstep_core::key::{Block, Key, KeySize};
 use lockstep_core::work::Pass;
+use lockstep_core::{Block, Key, KeySize, Result};
 
 /// Computes the CMAC of each message, in one batch.
 ///

@@ -1,10 +1,9 @@
 //! The authenticated modes that are composed of CTR and a MAC: GCM, CCM, EAX, GCM-SIV and SIV. Each pass runs over all messages at
 //! once.
 
-use lockstep_core::error::Result;
 use lockstep_core::gcm::settle;
-use lockstep_core::key::{Block, Key};
 use lockstep_core::work::{AeadMessage, Pass, Status};
+use lockstep_core::{Block, Key, Result};
 
 use crate::absorb::Side;
 use crate::executor::Executor;
@@ -20,8 +19,8 @@ pub(crate) enum Authenticated {
 
 /// The state of a message.
 pub(crate) trait State: Sized {
-    /// The key and the counter of the data. `key` is the key of the message.
-    fn counter<'s>(&'s mut self, key: &'s Key) -> (&'s Key, &'s mut Block);
+    /// The key and the counter of the data, and the tag, after it has been computed. `key` is the key of the message.
+    fn parts<'s>(&'s mut self, key: &'s Key) -> (&'s Key, &'s mut Block, &'s Block);
 
     /// Computes the tags of all messages. The text that the MAC authenticates is on the given side of the data.
     ///
@@ -33,9 +32,6 @@ pub(crate) trait State: Sized {
         states: &mut [Self],
         text: Side,
     ) -> Result<()>;
-
-    /// The tag, after it has been computed.
-    fn tag(&self) -> &Block;
 }
 
 /// Seals or opens messages whose keys have the same size. `ctr` is the pass over the data.
@@ -73,7 +69,7 @@ fn tags<S: State>(
 ) -> Result<()> {
     S::compute_tags(executor, messages, states, text)?;
     for (message, state) in messages.iter_mut().zip(states) {
-        message.status = settle(&mut message.tag, state.tag());
+        message.status = settle(&mut message.tag, state.parts(message.key).2);
     }
     Ok(())
 }
@@ -90,7 +86,7 @@ fn apply_ctr<S: State>(
         .zip(states)
         .filter(|(message, _)| !message.data.is_empty() && message.status != Status::AuthenticationFailed);
     let parts = good.map(|(message, state)| {
-        let (key, counter) = state.counter(message.key);
+        let (key, counter, _) = state.parts(message.key);
         (key, counter, message.data.reborrow())
     });
     run_pass(executor, pass, parts)

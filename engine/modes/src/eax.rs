@@ -12,12 +12,11 @@ use crate::composed::{self, Authenticated};
 use crate::executor::Executor;
 use crate::lengths::Lengths;
 use crate::message::Direction;
-use crate::run_pass;
+use crate::{run_pass, transfer};
 use lockstep_core::data::Data;
-use lockstep_core::error::Result;
-use lockstep_core::key::{Block, Key};
 use lockstep_core::ocb::xor;
 use lockstep_core::work::{AeadMessage, Pass};
+use lockstep_core::{Block, Key, Result};
 
 /// The lengths of tags.
 pub const TAGS: Lengths = Lengths { ranges: &[1..=16], words: "1 to 16" };
@@ -79,8 +78,8 @@ fn omac(
 }
 
 impl composed::State for State {
-    fn counter<'s>(&'s mut self, key: &'s Key) -> (&'s Key, &'s mut Block) {
-        (key, &mut self.counter)
+    fn parts<'s>(&'s mut self, key: &'s Key) -> (&'s Key, &'s mut Block, &'s Block) {
+        (key, &mut self.counter, &self.tag)
     }
 
     fn compute_tags(
@@ -97,7 +96,12 @@ impl composed::State for State {
             let len = message.data.len();
             if len > 0 {
                 *end_len = len - before(len);
-                text.fetch(executor, &mut message.data, before(len), &mut end[..*end_len])?;
+                transfer::fetch_input(
+                    executor,
+                    &text.of(&mut message.data),
+                    before(len),
+                    &mut end[..*end_len],
+                )?;
             }
         }
         let with_data = messages.iter().zip(&mut *macs).filter(|(message, _)| !message.data.is_empty());
@@ -118,10 +122,6 @@ impl composed::State for State {
         cmac::finish(executor, &mut lasts.collect::<Vec<_>>())?;
         states.iter_mut().zip(&*macs).for_each(|(state, mac)| xor(&mut state.tag, mac));
         Ok(())
-    }
-
-    fn tag(&self) -> &Block {
-        &self.tag
     }
 }
 

@@ -12,10 +12,9 @@ use crate::incremental::{CtrMac, Planned};
 use crate::lengths::Lengths;
 use crate::{Direction, absorb, run_fused, run_mode};
 use lockstep_core::data::Data;
-use lockstep_core::error::{Error, Result};
 pub use lockstep_core::gcm::{MAX_AAD_OR_IV, MAX_DATA, lengths_block, settle};
-use lockstep_core::key::{Block, Key};
 use lockstep_core::work::{AeadMessage, FusedAead, Pass, Status, Tag};
+use lockstep_core::{Block, Error, Key, Result};
 
 /// The lengths of tags (SP 800-38D, 5.2.1.2).
 pub const TAGS: Lengths = Lengths { ranges: &[4..=4, 8..=8, 12..=16], words: "4, 8 or 12 to 16" };

@@ -13,9 +13,8 @@ use crate::executor::Executor;
 use crate::message::Direction;
 use crate::{encrypt_blocks, run_fused, run_pass};
 use lockstep_core::data::Data;
-use lockstep_core::error::Result;
-use lockstep_core::key::{Block, Key, KeySize};
 use lockstep_core::work::{AeadMessage, FusedAead, Pass, Tag};
+use lockstep_core::{Block, Key, KeySize, Result};
 
 pub use lockstep_core::gcm::MAX_GCM_SIV as MAX_DATA;
 
@@ -97,8 +96,8 @@ fn counter_of(tag: &[u8]) -> Block {
 
 /// The tags of the plaintexts, and the first counter block of each message (RFC 8452, section 4).
 impl composed::State for State {
-    fn counter<'s>(&'s mut self, _: &'s Key) -> (&'s Key, &'s mut Block) {
-        (&self.encryption, &mut self.counter)
+    fn parts<'s>(&'s mut self, _: &'s Key) -> (&'s Key, &'s mut Block, &'s Block) {
+        (&self.encryption, &mut self.counter, &self.tag)
     }
 
     fn compute_tags(
@@ -126,9 +125,5 @@ impl composed::State for State {
         run_pass(executor, Pass::EcbEncrypt, tags)?;
         states.iter_mut().for_each(|state| state.counter = counter_of(&*state.tag));
         Ok(())
-    }
-
-    fn tag(&self) -> &Block {
-        &self.tag
     }
 }

@@ -10,10 +10,9 @@ use crate::absorb::{self, Side};
 use crate::executor::Executor;
 use crate::{Direction, ecb, pieces, transfer};
 use lockstep_core::data::Data;
-use lockstep_core::error::{Error, Result};
-use lockstep_core::key::{Block, Key};
 use lockstep_core::ocb::xor;
 use lockstep_core::work::{Pass, Segment};
+use lockstep_core::{Block, Error, Key, Result};
 
 /// A key of HCTR2 with the values that are derived from it.
 pub struct Hctr2Key {
@@ -104,7 +103,7 @@ fn hash_of_data(
     }
     if tail > 0 {
         let mut last = Zeroizing::new([0; 16]);
-        side.fetch(executor, data, len - tail, &mut last[..tail])?;
+        transfer::fetch_input(executor, &side.of(data), len - tail, &mut last[..tail])?;
         last[tail] = 1;
         absorb::blocks(executor, Pass::Polyval, &key.hash, &mut hash, &*last)?;
     }

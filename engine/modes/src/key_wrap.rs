@@ -19,7 +19,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::executor::Executor;
 use crate::incremental::{KeyedExecutor, Planned};
-use crate::message::{Cipher, Direction};
+use crate::message::Direction;
 
 /// Half a block, the unit of key wrap.
 pub type Semiblock = [u8; 8];
@@ -67,10 +67,11 @@ pub enum CipherFunction {
 impl CipherFunction {
     /// The pass over a block when wrapping (`Encrypt`) or unwrapping (`Decrypt`).
     const fn pass(self, direction: Direction) -> Pass {
-        match (self, direction) {
-            (CipherFunction::Forward, direction) => Cipher::Ecb.pass(direction),
-            (CipherFunction::Inverse, Direction::Encrypt) => Pass::EcbDecrypt,
-            (CipherFunction::Inverse, Direction::Decrypt) => Pass::EcbEncrypt,
+        let is_forward = matches!(self, CipherFunction::Forward);
+        if is_forward == matches!(direction, Direction::Encrypt) {
+            Pass::EcbEncrypt
+        } else {
+            Pass::EcbDecrypt
         }
     }
 }
@@ -130,11 +131,11 @@ pub fn wrap_in_place<E: KeyedExecutor>(
     len: usize,
     data: &mut [u8],
 ) -> Result<Semiblock, E::Error> {
-    let pass = function.pass(Direction::Encrypt);
+    let direction = Direction::Encrypt;
     let (least, unit) = if matches!(icv, Icv::Whole(_)) { (16, 8) } else { (1, 1) };
     let length = match u32::try_from(len) {
         Ok(length) if len >= least && len.is_multiple_of(unit) => length,
-        _ => return Err(icv.length_error(Direction::Encrypt, len).into()),
+        _ => return Err(icv.length_error(direction, len).into()),
     };
     assert_eq!(data.len(), padded_len(len), "space for the padding");
     data[len..].fill(0);
@@ -147,9 +148,9 @@ pub fn wrap_in_place<E: KeyedExecutor>(
         }
     }
     if data.len() > 8 {
-        return w(executor, pass, first, data);
+        return w(executor, function, direction, first, data);
     }
-    single(executor, pass, &mut first, data)?;
+    single(executor, function.pass(direction), &mut first, data)?;
     Ok(first)
 }
 
@@ -167,15 +168,15 @@ pub fn unwrap_in_place<E: KeyedExecutor>(
     mut first: Semiblock,
     data: &mut [u8],
 ) -> Result<usize, E::Error> {
-    let pass = function.pass(Direction::Decrypt);
+    let direction = Direction::Decrypt;
     let (len, least) = (data.len() + 8, if matches!(icv, Icv::Whole(_)) { 24 } else { 16 });
     if len < least || !len.is_multiple_of(8) {
-        return Err(icv.length_error(Direction::Decrypt, len).into());
+        return Err(icv.length_error(direction, len).into());
     }
     let outcome = if data.len() == 8 {
-        single(executor, pass, &mut first, data).map(|()| first)
+        single(executor, function.pass(direction), &mut first, data).map(|()| first)
     } else {
-        w_inverse(executor, pass, first, data)
+        w(executor, function, direction, first, data)
     };
     let checked = outcome.and_then(|found| check(icv, &found, data).map_err(E::Error::from));
     checked.inspect_err(|_| data.zeroize())
@@ -202,37 +203,28 @@ fn check(icv: Icv, found: &Semiblock, data: &[u8]) -> Result<usize, Error> {
     if bool::from(good) { Ok(len) } else { Err(Error::AuthenticationFailed) }
 }
 
-/// The function W (SP 800-38F, 6.1, algorithm 1) with `a` as the first semiblock of its input.
+/// The function W (SP 800-38F, 6.1, algorithm 1), or its inverse (algorithm 2), with `a` as the first semiblock of its input.
 fn w<E: KeyedExecutor>(
     executor: &mut E,
-    pass: Pass,
+    function: CipherFunction,
+    direction: Direction,
     mut a: Semiblock,
     data: &mut [u8],
 ) -> Result<Semiblock, E::Error> {
-    let mut t = 0u64;
-    for _ in 0..6 {
-        for r in data.chunks_exact_mut(8) {
-            t += 1;
+    let (pass, wraps, n) = (function.pass(direction), direction == Direction::Encrypt, data.len() / 8);
+    for round in 0..6 {
+        for step in 0..n {
+            // The inverse takes all steps in reverse order.
+            let (round, i) = if wraps { (round, step) } else { (5 - round, n - 1 - step) };
+            let t = (n * round + i + 1) as u64;
+            let r = &mut data[8 * i..8 * i + 8];
+            if !wraps {
+                xor_counter(&mut a, t);
+            }
             single(executor, pass, &mut a, r)?;
-            xor_counter(&mut a, t);
-        }
-    }
-    Ok(a)
-}
-
-/// The inverse of W (SP 800-38F, 6.1, algorithm 2) with `a` as the first semiblock of its input.
-fn w_inverse<E: KeyedExecutor>(
-    executor: &mut E,
-    pass: Pass,
-    mut a: Semiblock,
-    data: &mut [u8],
-) -> Result<Semiblock, E::Error> {
-    let mut t = 6 * (data.len() as u64 / 8);
-    for _ in 0..6 {
-        for r in data.chunks_exact_mut(8).rev() {
-            xor_counter(&mut a, t);
-            single(executor, pass, &mut a, r)?;
-            t -= 1;
+            if wraps {
+                xor_counter(&mut a, t);
+            }
         }
     }
     Ok(a)

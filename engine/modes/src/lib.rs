@@ -33,10 +33,9 @@ pub mod xaes;
 pub mod xts;
 
 use lockstep_core::data::Data;
-use lockstep_core::error::{Error, Result};
-use lockstep_core::key::{Block, Key, KeySize};
 use lockstep_core::messages::Messages;
 use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status, Tag};
+use lockstep_core::{Block, Error, Key, KeySize, Result};
 
 pub use aead::{Aead, AeadKey};
 pub use executor::Executor;

@@ -3,9 +3,8 @@
 use subtle::ConstantTimeEq;
 
 use lockstep_core::data::Data;
-use lockstep_core::error::{Error, Result};
-use lockstep_core::key::{Block, Key};
 use lockstep_core::work::{Pass, Segment, Tweak};
+use lockstep_core::{Block, Error, Key, Result};
 
 /// A mode of operation without authentication.
 ///
@@ -129,11 +128,6 @@ impl CipherKey {
     /// The key that encrypts the tweak, for XTS.
     pub fn tweak(&self) -> Option<&Key> {
         self.tweak.as_ref()
-    }
-
-    /// Length of the whole key in bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        self.data.bytes().len() * if self.tweak.is_some() { 2 } else { 1 }
     }
 }
 

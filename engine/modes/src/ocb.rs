@@ -7,12 +7,11 @@ use zeroize::Zeroizing;
 
 use crate::executor::Executor;
 use crate::{Direction, ecb, encrypt_blocks, invalidate, pieces, run_fused, transfer, zero_failed};
-use lockstep_core::error::Result;
 use lockstep_core::gcm::settle;
-use lockstep_core::key::{Block, Key};
 pub use lockstep_core::ocb::MAX_DATA;
 use lockstep_core::ocb::{Masks, first_offset, nonce_block, xor};
 use lockstep_core::work::{AeadMessage, FusedAead};
+use lockstep_core::{Block, Key, Result};
 
 /// The fused AEADs of OCB3: sealing and opening.
 pub(crate) const FUSED: [FusedAead; 2] = [FusedAead::OcbSeal, FusedAead::OcbOpen];

@@ -13,10 +13,9 @@ use crate::absorb::Side;
 use crate::cmac::{self, CmacMessage, double};
 use crate::composed::{self, Authenticated};
 use crate::executor::Executor;
-use crate::{Direction, run_mode, run_pass};
-use lockstep_core::error::{Error, Result};
-use lockstep_core::key::{Block, Key};
+use crate::{Direction, run_mode, run_pass, transfer};
 use lockstep_core::work::{AeadMessage, Pass, Tag};
+use lockstep_core::{Block, Error, Key, Result};
 
 /// The maximum number of strings of associated data of a message (RFC 5297, section 2.6).
 pub const MAX_STRINGS: usize = 126;
@@ -81,8 +80,8 @@ impl<'d> State<'d> {
 }
 
 impl composed::State for State<'_> {
-    fn counter<'s>(&'s mut self, _: &'s Key) -> (&'s Key, &'s mut Block) {
-        (self.source.ctr, &mut self.counter)
+    fn parts<'s>(&'s mut self, _: &'s Key) -> (&'s Key, &'s mut Block, &'s Block) {
+        (self.source.ctr, &mut self.counter, &self.d)
     }
 
     /// S2V (RFC 5297, section 2.4) of each message, with the plaintext as the last string.
@@ -117,10 +116,6 @@ impl composed::State for State<'_> {
         }
         add_plaintext(executor, messages, states, text)
     }
-
-    fn tag(&self) -> &Block {
-        &self.d
-    }
 }
 
 /// The last step of S2V: the CMAC of the plaintext, whose last 16 bytes are masked with D. A plaintext of less than 16 bytes is
@@ -139,7 +134,12 @@ fn add_plaintext(
         let len = message.data.len();
         let end = &mut end[..end_len(len)];
         let fetched = len.min(end.len());
-        plaintext.fetch(executor, &mut message.data, len - fetched, &mut end[..fetched])?;
+        transfer::fetch_input(
+            executor,
+            &plaintext.of(&mut message.data),
+            len - fetched,
+            &mut end[..fetched],
+        )?;
         if len < 16 {
             double(&mut state.d);
             end[len] = 0x80;

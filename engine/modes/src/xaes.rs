@@ -9,10 +9,9 @@ use crate::executor::Executor;
 use crate::lengths::Lengths;
 use crate::message::Direction;
 use crate::{encrypt_blocks, gcm, statuses};
-use lockstep_core::error::{Error, Result};
-use lockstep_core::key::{Key, KeySize};
 use lockstep_core::ocb::xor;
 use lockstep_core::work::AeadMessage;
+use lockstep_core::{Error, Key, KeySize, Result};
 
 /// The length of nonces.
 pub const NONCES: Lengths = Lengths { ranges: &[24..=24], words: "24" };

@@ -8,9 +8,8 @@ use crate::executor::Executor;
 use crate::message::{Cipher, Direction, Message};
 use crate::transfer::{fetch_input, fetch_output, store_output};
 use lockstep_core::data::Data;
-use lockstep_core::error::{Error, Result};
-use lockstep_core::key::{Block, KeySize};
 use lockstep_core::work::Segment;
+use lockstep_core::{Block, Error, KeySize, Result};
 
 /// Maximum data unit: 2^20 blocks (SP 800-38E, section 4; IEEE 1619, 5.1).
 pub const MAX_DATA_UNIT: u64 = 1 << 24;

@@ -21,9 +21,8 @@ use crate::timing::{Shape, Timing};
 use crate::verify::Verify;
 use lockstep_cache::Cache;
 use lockstep_core::backend::{Device, DeviceId};
-use lockstep_core::error::Result;
-use lockstep_core::key::KeySize;
 use lockstep_core::work::{Operation, Task};
+use lockstep_core::{KeySize, Result};
 
 pub use measure::Place;
 use measure::{Bench, Samples, Subject};

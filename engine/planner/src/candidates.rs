@@ -7,9 +7,8 @@ use crate::selection::Selection;
 use crate::selftest;
 use crate::timing::{Shape, Timing};
 use lockstep_core::backend::{Device, DeviceId, KernelId, kernel_by_name};
-use lockstep_core::error::Result;
-use lockstep_core::key::KeySize;
 use lockstep_core::work::Operation;
+use lockstep_core::{KeySize, Result};
 
 /// After this number of failures, a device is no longer chosen, unless the user named it. A single failure may be an
 /// accident. Each failure costs time, because the CPU repeats the work.

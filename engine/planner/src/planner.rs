@@ -23,9 +23,8 @@ use crate::target::{IncidentLog, Target};
 use crate::timing::Shape;
 use crate::verify::{self, Verifier, Verify};
 use lockstep_core::backend::{Completion, Device, DeviceId, KernelId};
-use lockstep_core::error::{Error, Result};
-use lockstep_core::key::KeySize;
 use lockstep_core::work::{Operation, Task, Work};
+use lockstep_core::{Error, KeySize, Result};
 
 use decisions::Decisions;
 pub use decisions::{Considered, Decision};
@@ -137,11 +136,17 @@ impl<'p> Plan<'p> {
     /// The errors of [`Device::submit`].
     pub fn run<'w, 'd: 'w>(self, work: impl Into<Work<'w, 'd>>) -> Result<()> {
         let work = work.into();
-        let _queued = self.queued.map(|(entry, ns)| Queued::new(entry, ns));
-        match self.planner.verifier(self.device) {
+        if let Some((entry, ns)) = self.queued {
+            entry.queued_ns.fetch_add(ns, Ordering::Relaxed);
+        }
+        let outcome = match self.planner.verifier(self.device) {
             Some(verifier) => verify::run(self.target(), &verifier, work),
             None => self.planner.finished(self.target().submit(work)),
+        };
+        if let Some((entry, ns)) = self.queued {
+            entry.queued_ns.fetch_sub(ns, Ordering::Relaxed);
         }
+        outcome
     }
 }
 
@@ -154,22 +159,6 @@ impl IncidentLog for Planner {
         if incidents.len() < MAX_INCIDENTS {
             incidents.push(incident);
         }
-    }
-}
-
-/// Work that is being run on a device.
-struct Queued<'p>(&'p DeviceEntry, u64);
-
-impl<'p> Queued<'p> {
-    fn new(entry: &'p DeviceEntry, ns: u64) -> Queued<'p> {
-        entry.queued_ns.fetch_add(ns, Ordering::Relaxed);
-        Queued(entry, ns)
-    }
-}
-
-impl Drop for Queued<'_> {
-    fn drop(&mut self) {
-        self.0.queued_ns.fetch_sub(self.1, Ordering::Relaxed);
     }
 }
 

@@ -4,9 +4,8 @@
 use lockstep_core::chaining::counter_after;
 use lockstep_core::data::{Data, HostData, Span};
 use lockstep_core::gcm::lengths_block;
-use lockstep_core::key::Key;
 use lockstep_core::work::{AeadMessage, Pass};
-use lockstep_core::{Block, Error};
+use lockstep_core::{Block, Error, Key};
 use zeroize::Zeroizing;
 
 use super::{Mac, MacExecutor, StreamState};
@@ -126,8 +125,8 @@ impl CtrMac {
 
 /// A whole message, whose associated data have been added.
 impl State for CtrMac {
-    fn counter<'s>(&'s mut self, key: &'s Key) -> (&'s Key, &'s mut Block) {
-        (key, self.keystream.state_mut())
+    fn parts<'s>(&'s mut self, key: &'s Key) -> (&'s Key, &'s mut Block, &'s Block) {
+        (key, self.keystream.state_mut(), self.mac.state())
     }
 
     fn compute_tags(
@@ -149,10 +148,6 @@ impl State for CtrMac {
             .zip(states)
             .map(|(message, state)| (message.key, &mut *state.first, Data::in_place(state.mac.state_mut())));
         run_pass(executor, ctr, masks)
-    }
-
-    fn tag(&self) -> &Block {
-        self.mac.state()
     }
 }
 

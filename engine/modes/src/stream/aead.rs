@@ -6,9 +6,8 @@ use crate::executor::Executor;
 use crate::incremental::{CtrMac, Planned};
 use crate::{Aead, AeadKey, Direction, ccm, gcm};
 use lockstep_core::data::HostData;
-use lockstep_core::error::{Error, Result};
-use lockstep_core::key::Key;
 use lockstep_core::work::{Status, Tag};
+use lockstep_core::{Error, Key, Result};
 
 /// A message of GCM or CCM in pieces: associated data first, then data, in any split.
 pub struct AeadStream {
@@ -78,9 +77,7 @@ impl AeadStream {
 
     /// Runs a step whose failure ends the message.
     fn attempt<T>(&mut self, step: impl FnOnce(&mut CtrMac, &mut Planned<'_>) -> Result<T>) -> Result<T> {
-        if self.phase == Phase::Failed {
-            return Err(Error::Order { what: "this message has failed: start it again" });
-        }
+        check_order(self.phase != Phase::Failed, "this message has failed: start it again")?;
         let phase = std::mem::replace(&mut self.phase, Phase::Failed);
         let done = step(&mut self.state, &mut Planned::new(&*self.executor, &self.key))?;
         self.phase = phase;
@@ -93,9 +90,7 @@ impl AeadStream {
     /// [`Error::Order`] after the first data, or in CCM beyond the length that was set; [`Error::TooLong`] beyond the limit of
     /// GCM, 2^61 - 1 bytes. The message can then be continued. After an error of a device, it cannot be continued.
     pub fn aad(&mut self, aad: &[u8]) -> Result<()> {
-        if self.phase == Phase::Data {
-            return Err(Error::Order { what: "associated data must come before the data" });
-        }
+        check_order(self.phase != Phase::Data, "associated data must come before the data")?;
         let total = self.aad.saturating_add(aad.len() as u64);
         check_aad(self.lengths, total)?;
         self.attempt(|state, executor| state.aad(executor, aad))?;
@@ -159,17 +154,11 @@ impl AeadStream {
 
     fn end(mut self, direction: Direction, mut tag: Tag<'_>) -> Result<()> {
         check_tag(self.lengths, tag.len())?;
-        if self.direction != direction {
-            return Err(Error::Order { what: "an encryption is ended by finish, a decryption by verify" });
-        }
+        check_order(self.direction == direction, "an encryption is ended by finish, a decryption by verify")?;
         check_data(self.lengths, self.aad, self.data)?;
-        let lengths = match self.lengths {
-            None => Some(gcm::lengths_block(self.aad, self.data)),
-            Some(set) if self.data < set.data => {
-                return Err(Error::Order { what: "less data than the length that was set for CCM" });
-            }
-            Some(_) => None,
-        };
+        let is_complete = self.lengths.is_none_or(|set| self.data == set.data);
+        check_order(is_complete, "less data than the length that was set for CCM")?;
+        let lengths = self.lengths.is_none().then(|| gcm::lengths_block(self.aad, self.data));
         self.enter_data()?;
         let computed = self.attempt(|state, executor| state.tag(executor, lengths.as_ref()))?;
         let status = gcm::settle(&mut tag, &computed);
@@ -181,35 +170,25 @@ const NOT_IN_PIECES: Error = Error::Order { what: "this mode processes a message
 
 /// Checks the total length of the associated data.
 fn check_aad(lengths: Option<MessageLengths>, total: u64) -> Result<()> {
-    match lengths {
-        None => gcm::check_aad(total),
-        Some(MessageLengths { aad, .. }) if total > aad => {
-            Err(Error::Order { what: "more associated data than the length that was set for CCM" })
-        }
-        Some(_) => Ok(()),
-    }
+    let Some(set) = lengths else { return gcm::check_aad(total) };
+    check_order(total <= set.aad, "more associated data than the length that was set for CCM")
 }
 
 /// Checks the total lengths of associated data and data, when the data begin, continue or end.
 fn check_data(lengths: Option<MessageLengths>, total_aad: u64, total: u64) -> Result<()> {
-    match lengths {
-        None => gcm::check(12, 16, total),
-        Some(MessageLengths { aad, .. }) if total_aad != aad => {
-            Err(Error::Order { what: "less associated data than the length that was set for CCM" })
-        }
-        Some(MessageLengths { data, .. }) if total > data => {
-            Err(Error::Order { what: "more data than the length that was set for CCM" })
-        }
-        Some(_) => Ok(()),
-    }
+    let Some(set) = lengths else { return gcm::check(12, 16, total) };
+    check_order(total_aad == set.aad, "less associated data than the length that was set for CCM")?;
+    check_order(total <= set.data, "more data than the length that was set for CCM")
 }
 
 fn check_tag(lengths: Option<MessageLengths>, got: usize) -> Result<()> {
     match lengths {
-        None => gcm::check(12, got, 0),
-        Some(MessageLengths { tag, .. }) if got != tag => {
-            Err(Error::TagLength { mode: "CCM", expected: "the length that was set", got })
-        }
-        Some(_) => Ok(()),
+        None => gcm::TAGS.check_tag("GCM", got),
+        Some(set) if got == set.tag => Ok(()),
+        Some(_) => Err(Error::TagLength { mode: "CCM", expected: "the length that was set", got }),
     }
+}
+
+fn check_order(is_right: bool, what: &'static str) -> Result<()> {
+    if is_right { Ok(()) } else { Err(Error::Order { what }) }
 }

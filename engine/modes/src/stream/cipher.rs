@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use lockstep_core::data::{Data, Span};
-use lockstep_core::error::{Error, Result};
-use lockstep_core::key::Block;
+use lockstep_core::{Block, Error, Result};
 use zeroize::Zeroizing;
 
 use crate::executor::Executor;

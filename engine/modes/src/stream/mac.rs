@@ -7,9 +7,8 @@ use subtle::ConstantTimeEq;
 use crate::cmac::{self, CmacMessage};
 use crate::executor::Executor;
 use crate::incremental::{Mac, Planned};
-use lockstep_core::error::{Error, Result};
-use lockstep_core::key::{Block, Key};
 use lockstep_core::work::Pass;
+use lockstep_core::{Block, Error, Key, Result};
 
 /// CMAC (SP 800-38B) of data in pieces.
 pub struct CmacStream {

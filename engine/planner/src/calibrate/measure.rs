@@ -7,9 +7,8 @@ use crate::candidates::DeviceEntry;
 use crate::timing::{Point, Shape, Timing};
 use lockstep_core::backend::{DeviceBuffer, DeviceId};
 use lockstep_core::data::Data;
-use lockstep_core::error::{Error, Result};
-use lockstep_core::key::{Block, Key, KeySize};
 use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Status, Tag, Task, Tweak};
+use lockstep_core::{Block, Error, Key, KeySize, Result};
 
 /// The memory that holds the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

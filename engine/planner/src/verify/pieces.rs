@@ -5,11 +5,10 @@ use zeroize::Zeroizing;
 use super::{Verifier, ocb_nonce};
 use lockstep_core::chaining::counter_after;
 use lockstep_core::data::Data;
-use lockstep_core::error::Result;
-use lockstep_core::key::{Block, Key};
 use lockstep_core::messages::Messages;
 use lockstep_core::ocb::xor;
 use lockstep_core::work::{Operation, Pass, Segment, Tweak};
+use lockstep_core::{Block, Key, Result};
 use lockstep_modes::ocb::{self, Offsets};
 
 /// One in this many blocks is computed again. This is one block in 64 KiB, or 0.02 % of the work.
