@@ -455,8 +455,6 @@ impl Probe {
     }
 }
 
-type Batch = fn(&dyn Executor, &mut [AeadMessage<'_>]) -> lockstep_core::Result<()>;
-
 /// The control: a comparison that returns at the first difference.
 fn early_exit() {
     let expected = [8; 16];
