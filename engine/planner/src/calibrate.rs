@@ -131,8 +131,7 @@ impl Calibrator {
     /// Reads the stored measurements of those operations whose measurements are complete.
     pub(crate) fn recall(&self, table: &CandidateTable, verify: Verify) {
         let Some(cache) = &self.cache else { return };
-        let stores: Vec<Store> =
-            table.entries().iter().map(|entry| Store::read(cache, &*entry.device)).collect();
+        let stores: Vec<Store> = table.devices.iter().map(|device| Store::read(cache, &**device)).collect();
         for (operation, key) in all_choices() {
             let choice = table.choice(operation, key);
             let found: Vec<Measured> = choice

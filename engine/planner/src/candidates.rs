@@ -164,10 +164,6 @@ impl CandidateTable {
         self.entries.iter().find(|entry| entry.device.id() == id)
     }
 
-    pub(crate) fn entries(&self) -> &[Arc<DeviceEntry>] {
-        &self.entries
-    }
-
     pub(crate) fn has(&self, id: DeviceId) -> bool {
         self.entry(id).is_some()
     }
