@@ -129,7 +129,9 @@ impl StreamState {
             matches!(pass, Pass::Cfb8Encrypt | Pass::Cfb8Decrypt | Pass::Cfb1Encrypt | Pass::Cfb1Decrypt);
         let left = if self.used == 0 { 0 } else { data.len().min(16 - self.used) };
         let (head, rest) = data.split_at(left);
-        self.feed(direction, head);
+        if left > 0 {
+            self.feed(direction, head);
+        }
         let whole = if takes_bytes { rest.len() } else { rest.len() & !15 };
         let (blocks, tail) = rest.split_at(whole);
         if whole > 0 {
