@@ -101,7 +101,8 @@ fn run(mut u: Unstructured<'_>) -> Result<()> {
             assert_eq!(data, secret, "a refused call changes nothing");
         }
         if is_gcm && lawful {
-            let (planner, key) = (Arc::clone(planner), AeadKey::new(Aead::Gcm, key.bytes()).expect("a length of AES"));
+            let planner = Arc::clone(planner);
+            let key = AeadKey::new(Aead::Gcm, key.bytes()).expect("a length of AES");
             let mut stream =
                 AeadStream::new(planner, Direction::Decrypt, &key, nonce, None).expect("a lawful nonce");
             stream.aad(aad).expect("in order");

@@ -2,9 +2,10 @@
 //!
 //! [`Cipher`] implements the modes without authentication, for one message or a batch. [`hctr2`] and [`cbc_cts`] (CBC with
 //! ciphertext stealing) implement two more. [`gcm`], [`gcm_siv`], [`ocb`], [`siv`], [`xaes`], [`ccm`] and [`eax`] implement the
-//! authenticated modes, and [`aead`] has a common type for these. [`key_wrap`] wraps keys. [`cmac`] and [`gcm::gmac`]
-//! compute MACs. These functions take whole messages and return when the messages have been processed. [`stream`] has the
-//! incremental forms, which use the engine of [`incremental`].
+//! authenticated modes. The functions `run` of these modules expect messages whose lengths have been checked; [`Aead::run`] and
+//! [`Aead::run_messages`] check them. [`key_wrap`] wraps keys. [`cmac`] and [`gcm::gmac`] compute MACs. These functions take whole
+//! messages and return when the messages have been processed. [`stream`] has the incremental forms, which use the engine of
+//! [`incremental`].
 #![forbid(unsafe_code)]
 
 mod absorb;
