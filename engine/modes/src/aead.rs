@@ -354,8 +354,8 @@ pub struct AeadKey {
     mode: Aead,
     /// The AES key; in SIV the key of S2V.
     key: Key,
-    /// The key of CTR, in SIV.
-    ctr: Option<Key>,
+    /// The key of CTR, in SIV. A box: without a key it has no bytes that a move could fill with what the stack holds.
+    ctr: Option<Box<Key>>,
 }
 
 impl AeadKey {
@@ -372,7 +372,7 @@ impl AeadKey {
             Run::Siv => bytes.split_at(bytes.len() / 2),
             Run::OneKey(..) => (bytes, &[][..]),
         };
-        let ctr = if ctr.is_empty() { None } else { Some(Key::new(ctr)?) };
+        let ctr = if ctr.is_empty() { None } else { Some(Box::new(Key::new(ctr)?)) };
         Ok(AeadKey { mode, key: Key::new(key)?, ctr })
     }
 
@@ -431,7 +431,7 @@ impl<'d> Message<'d> {
 
     /// The parts of a message of SIV that [`AeadMessage`] does not have.
     fn siv_source(&self) -> siv::Source<'d> {
-        let ctr = self.key.ctr.as_ref().expect("the mode of the key was checked");
+        let ctr = self.key.ctr.as_deref().expect("the mode of the key was checked");
         let nonce = (!self.nonce.is_empty()).then_some(self.nonce);
         siv::Source { ctr, strings: self.aad.iter().copied().chain(nonce).collect() }
     }
