@@ -23,9 +23,8 @@ use crate::target::{IncidentLog, Target};
 use crate::timing::Shape;
 use crate::verify::{self, Verifier, Verify};
 use lockstep_core::backend::{Completion, Device, DeviceId, KernelId};
-use lockstep_core::error::{Error, Result};
-use lockstep_core::key::KeySize;
 use lockstep_core::work::{Operation, Task, Work};
+use lockstep_core::{Error, KeySize, Result};
 
 use decisions::Decisions;
 pub use decisions::{Considered, Decision};
@@ -86,6 +85,13 @@ struct LazyDiscovery {
     spent: AtomicU64,
 }
 
+impl LazyDiscovery {
+    /// Adds the estimated time of work. Returns true if discovery is due.
+    fn count(&self, ns: f64) -> bool {
+        count_towards(self.after.load(Ordering::Relaxed), &self.spent, ns)
+    }
+}
+
 /// Adds to a sum of nanoseconds. Returns true if the sum has reached the limit.
 fn count_towards(limit: u64, sum: &AtomicU64, ns: f64) -> bool {
     sum.fetch_add(ns as u64, Ordering::Relaxed).saturating_add(ns as u64) >= limit
@@ -137,11 +143,17 @@ impl<'p> Plan<'p> {
     /// The errors of [`Device::submit`].
     pub fn run<'w, 'd: 'w>(self, work: impl Into<Work<'w, 'd>>) -> Result<()> {
         let work = work.into();
-        let _queued = self.queued.map(|(entry, ns)| Queued::new(entry, ns));
-        match self.planner.verifier(self.device) {
+        if let Some((entry, ns)) = self.queued {
+            entry.queued_ns.fetch_add(ns, Ordering::Relaxed);
+        }
+        let outcome = match self.planner.verifier(self.device) {
             Some(verifier) => verify::run(self.target(), &verifier, work),
             None => self.planner.finished(self.target().submit(work)),
+        };
+        if let Some((entry, ns)) = self.queued {
+            entry.queued_ns.fetch_sub(ns, Ordering::Relaxed);
         }
+        outcome
     }
 }
 
@@ -154,22 +166,6 @@ impl IncidentLog for Planner {
         if incidents.len() < MAX_INCIDENTS {
             incidents.push(incident);
         }
-    }
-}
-
-/// Work that is being run on a device.
-struct Queued<'p>(&'p DeviceEntry, u64);
-
-impl<'p> Queued<'p> {
-    fn new(entry: &'p DeviceEntry, ns: u64) -> Queued<'p> {
-        entry.queued_ns.fetch_add(ns, Ordering::Relaxed);
-        Queued(entry, ns)
-    }
-}
-
-impl Drop for Queued<'_> {
-    fn drop(&mut self) {
-        self.0.queued_ns.fetch_sub(self.1, Ordering::Relaxed);
     }
 }
 
@@ -361,33 +357,30 @@ impl Planner {
     /// Adds the estimated time of work on the only known device to the total time. Returns true if a kernel has to be chosen,
     /// because the work may start the discovery of other devices, or because earlier measurements have not been read.
     fn count_sole_work(&self, bytes: usize, ns_per_byte: f64) -> bool {
-        if bytes < MIN_COUNTED_BYTES {
-            return false;
-        }
-        let undiscovered = self.discovery.as_ref().filter(|_| self.all.get().is_none());
-        let count = |discovery: &LazyDiscovery| {
-            let limit = discovery.after.load(Ordering::Relaxed);
-            count_towards(limit, &discovery.spent, bytes as f64 * ns_per_byte)
-        };
-        !self.recalled.is_completed() || undiscovered.is_some_and(count)
+        let is_due = |discovery: &LazyDiscovery| discovery.count(bytes as f64 * ns_per_byte);
+        bytes >= MIN_COUNTED_BYTES
+            && (!self.recalled.is_completed() || self.undiscovered().is_some_and(is_due))
+    }
+
+    /// The discovery, until it has ended.
+    fn undiscovered(&self) -> Option<&LazyDiscovery> {
+        self.discovery.as_ref().filter(|_| self.all.get().is_none())
     }
 
     /// Waits for work and counts the failure of its device. The device has usually finished. In this case, the result, which
     /// is large, is not copied.
     #[inline]
     fn finished(&self, submitted: Result<Completion<'_>>) -> Result<()> {
-        let error = match submitted {
+        let outcome = match submitted {
             Ok(Completion::Done) => return Ok(()),
-            Ok(pending) => match pending.wait() {
-                Ok(()) => return Ok(()),
-                Err(error) => error,
-            },
-            Err(error) => error,
+            Ok(pending) => pending.wait(),
+            Err(error) => Err(error),
         };
-        if let Error::DeviceFailed { device, .. } = &error {
-            self.table().count_failure(*device);
-        }
-        Err(error)
+        outcome.inspect_err(|error| {
+            if let Error::DeviceFailed { device, .. } = error {
+                self.table().count_failure(*device);
+            }
+        })
     }
 
     fn choose(&self, wanted: Wanted) -> Result<Plan<'_>> {
@@ -437,9 +430,8 @@ impl Planner {
             self.recall();
             return true;
         }
-        if let Some(discovery) = self.discovery.as_ref().filter(|_| self.all.get().is_none()) {
-            let is_due = count_towards(discovery.after.load(Ordering::Relaxed), &discovery.spent, ns)
-                && !discovery.has_started.swap(true, Ordering::Relaxed);
+        if let Some(discovery) = self.undiscovered() {
+            let is_due = discovery.count(ns) && !discovery.has_started.swap(true, Ordering::Relaxed);
             if is_due {
                 self.all();
             }

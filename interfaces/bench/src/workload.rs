@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lockstep::Engine;
 use lockstep::hazmat::data::Data;
-use lockstep::hazmat::mode::{Cipher, CipherKey, Direction, Executor, Message, gcm, gcm_siv, ocb, xts};
+use lockstep::hazmat::mode::{self, Cipher, CipherKey, Direction, Executor, Message, xts};
 use lockstep::hazmat::work::{AeadMessage, FusedAead, Operation, Pass, Status, Tag};
 use lockstep::hazmat::{self, Block, Key, KeySize};
 
@@ -48,19 +48,15 @@ pub(crate) enum Aead {
 impl Aead {
     const ALL: [(&str, Aead); 3] = [("gcm", Aead::Gcm), ("gcm-siv", Aead::GcmSiv), ("ocb", Aead::Ocb)];
 
-    /// The function that seals or opens messages.
-    fn function(self, direction: Direction) -> AeadFunction {
-        let functions: [AeadFunction; 2] = match self {
-            Aead::Gcm => [gcm::seal, gcm::open],
-            Aead::GcmSiv => [gcm_siv::seal, gcm_siv::open],
-            Aead::Ocb => [ocb::seal, ocb::open],
-        };
-        functions[usize::from(direction == Direction::Decrypt)]
+    /// The mode.
+    fn mode(self) -> mode::Aead {
+        match self {
+            Aead::Gcm => mode::Aead::Gcm,
+            Aead::GcmSiv => mode::Aead::GcmSiv,
+            Aead::Ocb => mode::Aead::Ocb,
+        }
     }
 }
-
-/// A function that seals or opens messages.
-type AeadFunction = fn(&dyn Executor, &mut [AeadMessage<'_>]) -> hazmat::Result<()>;
 
 /// Number and size of the messages of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,8 +193,8 @@ impl Workload {
         if let Kind::Aead(aead, Direction::Decrypt) = self.kind {
             let mut sealed = random(shape.bytes());
             let mut tags = vec![[0; 16]; shape.messages];
-            let seal = aead.function(Direction::Encrypt);
-            run_aead(seal, sealer.planner(), &inputs.aes_keys(), NONCE, &mut sealed, &mut tags, None)?;
+            let mode = (aead.mode(), Direction::Encrypt);
+            run_aead(mode, sealer.planner(), &inputs.aes_keys(), NONCE, &mut sealed, &mut tags, None)?;
             inputs.sealed = Sealed { nonce: NONCE, bytes: sealed.into(), tags: tags.into() };
         }
         Ok(inputs)
@@ -279,7 +275,7 @@ impl Workload {
                 Ok(0)
             })),
             Kind::Aead(aead, direction) => {
-                let run = aead.function(direction);
+                let mode = aead.mode();
                 let prepared = if shape.messages == 1 { inputs.aes_keys() } else { Vec::new() };
                 let expand = move || all.chunks(each).map(Key::new).collect::<Result<Vec<_>, _>>();
                 // Each call of an opening workload opens the same messages and checks their tags.
@@ -292,7 +288,7 @@ impl Workload {
                     let keys = if prepared.is_empty() { &expanded } else { &prepared };
                     let nonce = opened.as_ref().map_or_else(|| nonce(call), |sealed| sealed.nonce);
                     let sealed = opened.as_ref().map(|sealed| &*sealed.bytes);
-                    run_aead(run, &planner, keys, nonce, data, &mut tags, sealed)?;
+                    run_aead((mode, direction), &planner, keys, nonce, data, &mut tags, sealed)?;
                     Ok(if opens { 0 } else { digest_of(tags.iter().map(|tag| u128::from_le_bytes(*tag))) })
                 });
                 Ok(if opens { checking_each_write(shape.size, call) } else { call })
@@ -339,7 +335,7 @@ pub(super) fn checking_each_write(size: usize, mut run: Run) -> Run {
 
 /// Seals the messages in `data` and sets their tags, or opens the messages in `sealed` to `data` and checks their tags.
 fn run_aead(
-    run: AeadFunction,
+    (mode, direction): (mode::Aead, Direction),
     executor: &dyn Executor,
     keys: &[Key],
     nonce: [u8; 12],
@@ -361,8 +357,11 @@ fn run_aead(
     });
     // One message needs no allocation.
     match (keys.len(), messages.next()) {
-        (1, Some(message)) => run(executor, &mut [message]),
-        (_, first) => run(executor, &mut first.into_iter().chain(messages).collect::<Vec<_>>()),
+        (1, Some(message)) => mode.run_messages(executor, direction, &mut [message]),
+        (_, first) => {
+            let mut all: Vec<_> = first.into_iter().chain(messages).collect();
+            mode.run_messages(executor, direction, &mut all)
+        }
     }
 }
 

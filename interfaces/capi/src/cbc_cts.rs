@@ -80,10 +80,7 @@ unsafe fn run(
                 to.copy_from_slice(from);
             }
             let data = data.output();
-            let outcome = match direction {
-                Direction::Encrypt => cbc_cts::encrypt(executor, key, variant, iv, data),
-                Direction::Decrypt => cbc_cts::decrypt(executor, key, variant, iv, data),
-            };
+            let outcome = cbc_cts::run_in_place(executor, direction, key, variant, iv, data);
             if outcome.is_err() {
                 // A copy of the input must not look like a result.
                 data.zeroize();

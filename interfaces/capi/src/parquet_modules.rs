@@ -209,7 +209,7 @@ pub unsafe extern "C" fn lockstep_parquet_device_decrypt_modules(
                 let what = format!("memory of {other}, since the first module is on {device}");
                 return Err(CoreError::OutOfReach { device, what }.into());
             }
-            converted = device_modules(executor.stream_memory(), handle(stream), &described)?;
+            converted = device_modules(executor.device_memory(), handle(stream), &described)?;
             Ok(decrypt_modules(&executor, &mut converted)?)
         });
         outcomes.extend(converted.iter().map(EncryptedModule::status));

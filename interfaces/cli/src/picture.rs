@@ -105,7 +105,7 @@ impl Picture {
         let data = if cipher == Cipher::Ctr { &mut self.colours[..] } else { &mut self.colours[..whole] };
         // The IV is fixed, to show the properties of the mode. The key is random and used for one picture only, or it
         // is given by a user who wants to compare pictures.
-        cipher.encrypt(planner, key, &mut [0; 16], data)
+        cipher.one(planner, Direction::Encrypt, key, &mut [0; 16], Data::in_place(data))
     }
 
     /// Encodes a PNG.

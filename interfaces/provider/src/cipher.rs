@@ -16,7 +16,7 @@
 use std::sync::Arc;
 
 use lockstep::hazmat::Key;
-use lockstep::hazmat::mode::{self, siv::SivKey};
+use lockstep::hazmat::mode::{self, AeadKey};
 
 use crate::algorithm::{Algorithm, Mode};
 use crate::instance::Instance;
@@ -46,7 +46,7 @@ pub(crate) type Gcm = aead::AeadContext<gcm::GcmState>;
 pub(crate) type Ccm = aead::AeadContext<ccm::CcmState>;
 pub(crate) type Ocb = aead::AeadContext<ocb::OcbState>;
 pub(crate) type GcmSiv = aead::AeadContext<siv::SyntheticIvState<Key>>;
-pub(crate) type Siv = aead::AeadContext<siv::SyntheticIvState<SivKey>>;
+pub(crate) type Siv = aead::AeadContext<siv::SyntheticIvState<AeadKey>>;
 
 /// Panics for a mode that has a type of context of its own.
 fn no_cipher() -> mode::Cipher {

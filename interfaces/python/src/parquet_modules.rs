@@ -138,7 +138,7 @@ fn on_device(
     let engine = engine::current(py)?;
     let work = || -> lockstep_parquet::Result<Vec<Status>> {
         let executor = OnStream::new(engine.planner(), device, stream)?;
-        let mut modules = device_modules(executor.stream_memory(), stream, &described)?;
+        let mut modules = device_modules(executor.device_memory(), stream, &described)?;
         match decrypt_modules(&executor, &mut modules) {
             Ok(()) | Err(Error::NotAuthentic { .. }) => {}
             Err(error) => return Err(error),

@@ -4,10 +4,10 @@
 use std::ops::Range;
 
 use lockstep::Engine;
-use lockstep::aead::{Data, Status, Tag};
+use lockstep::aead::{Aead, Data, Direction, Status, Tag};
 use lockstep::hazmat::backend::DeviceMemory;
 use lockstep::hazmat::data::DeviceSlice;
-use lockstep::hazmat::mode::{Executor, gcm};
+use lockstep::hazmat::mode::Executor;
 use lockstep::hazmat::work::{AeadMessage, Segment, Stream};
 use lockstep::hazmat::{Block, Error as CoreError, Key};
 use zeroize::Zeroize;
@@ -170,7 +170,7 @@ fn open_all(executor: &dyn Executor, modules: &mut [EncryptedModule<'_>]) -> Res
     }
     let (mut gcm, of_gcm): (Vec<_>, Vec<_>) = gcm.into_iter().unzip();
     if !gcm.is_empty() {
-        match gcm::open(executor, &mut gcm) {
+        match Aead::Gcm.run_messages(executor, Direction::Decrypt, &mut gcm) {
             Ok(()) | Err(CoreError::AuthenticationFailed) => {}
             Err(error) => return Err(error.into()),
         }
@@ -187,7 +187,8 @@ fn zero(executor: &dyn Executor, data: &mut Data<'_>) -> Result<()> {
     match data {
         Data::Host(data) => data.output().zeroize(),
         Data::Device { to, .. } if !to.is_empty() => {
-            executor.memory(to.device())?.upload(&vec![0; to.len()], to, Stream::default())?;
+            let stream = executor.stream(to.device());
+            executor.memory(to.device())?.upload(&vec![0; to.len()], to, stream)?;
         }
         Data::Pinned { to, .. } => to.buffer().lock()[to.range()].zeroize(),
         Data::Device { .. } => {}

@@ -286,7 +286,15 @@ mod tests {
         let (zero, iv) = ([7; 32], [9; 16]);
         let mut ctr = files.plaintext.clone();
         let cipher = CipherKey::new(Cipher::Ctr, &zero).unwrap();
-        Cipher::Ctr.encrypt(files.engine.planner(), &cipher, &mut iv.clone(), &mut ctr).unwrap();
+        Cipher::Ctr
+            .one(
+                files.engine.planner(),
+                Direction::Encrypt,
+                &cipher,
+                &mut iv.clone(),
+                lockstep::hazmat::data::Data::in_place(&mut ctr),
+            )
+            .unwrap();
         for (output, right) in [
             (Output::Message, message),
             (Output::Plaintext, files.plaintext.clone()),

@@ -7,8 +7,8 @@ mod whole;
 use std::io::Write;
 
 use lockstep::Engine;
-use lockstep::hazmat::mode::{Cipher, CipherKey, Direction};
-use lockstep::hazmat::stream::{CipherStream, CmacStream, GcmStream, Padding};
+use lockstep::hazmat::mode::{Aead, AeadKey, Cipher, CipherKey, Direction};
+use lockstep::hazmat::stream::{AeadStream, CipherStream, CmacStream, Padding};
 use lockstep::hazmat::{self, Block, Key};
 use zeroize::Zeroizing;
 
@@ -105,8 +105,9 @@ impl Raw {
         Ok(total)
     }
 
-    fn gcm_stream(&self) -> Result<GcmStream> {
-        Ok(GcmStream::new(self.engine.planner().clone(), Direction::Encrypt, Key::new(&self.key)?, &self.iv)?)
+    fn gcm_stream(&self) -> Result<AeadStream> {
+        let key = AeadKey::new(Aead::Gcm, &self.key)?;
+        Ok(AeadStream::new(self.engine.planner().clone(), Direction::Encrypt, &key, &self.iv, None)?)
     }
 
     /// The part of `tag` with the requested length. Lengths that neither GCM nor CCM supports are an error, before

@@ -2,13 +2,11 @@
 //! tag has been checked.
 
 use lockstep::aead::{self, Aead};
+use lockstep::hazmat::Key;
 use lockstep::hazmat::data::Data;
 use lockstep::hazmat::mode::cbc_cts::{self, Variant};
-use lockstep::hazmat::mode::executor::Executor;
 use lockstep::hazmat::mode::hctr2::{self, Hctr2Key};
-use lockstep::hazmat::mode::key_wrap;
-use lockstep::hazmat::{self, Key};
-use zeroize::Zeroizing;
+use lockstep::hazmat::mode::key_wrap::{self, Icv};
 
 use super::{Pipe, Raw, write};
 use crate::error::{Error, Result};
@@ -30,10 +28,6 @@ pub(crate) enum WholeMode {
     KeyWrapPadded,
 }
 
-/// The functions of key wrap.
-type Wrap = fn(&dyn Executor, &Key, &[u8]) -> hazmat::Result<Vec<u8>>;
-type Unwrap = fn(&dyn Executor, &Key, &[u8]) -> hazmat::Result<Zeroizing<Vec<u8>>>;
-
 impl Raw {
     /// Runs a mode on the whole input. The tag follows the ciphertext; the synthetic IV of SIV precedes it.
     pub(crate) fn whole(&self, mode: WholeMode, pipe: Pipe<'_>) -> Result<u64> {
@@ -42,8 +36,8 @@ impl Raw {
             WholeMode::Aead(aead) => self.seal(aead, pipe),
             WholeMode::Hctr2 => self.hctr2(pipe),
             WholeMode::CbcCts(variant) => self.cbc_cts(variant, pipe),
-            WholeMode::KeyWrap => self.key_wrap(key_wrap::wrap, key_wrap::unwrap, pipe),
-            WholeMode::KeyWrapPadded => self.key_wrap(key_wrap::wrap_padded, key_wrap::unwrap_padded, pipe),
+            WholeMode::KeyWrap => self.key_wrap(Icv::KW, pipe),
+            WholeMode::KeyWrapPadded => self.key_wrap(Icv::KWP, pipe),
         }
     }
 
@@ -79,23 +73,21 @@ impl Raw {
     fn cbc_cts(&self, variant: Variant, pipe: Pipe<'_>) -> Result<u64> {
         let mut data = pipe.input.read_all(pipe.report, FOR_MODE)?;
         let (key, mut iv) = (Key::new(&self.key)?, self.block("CBC-CTS")?);
-        match self.decrypt {
-            false => cbc_cts::encrypt(self.engine.planner(), &key, variant, &mut iv, &mut data)?,
-            true => cbc_cts::decrypt(self.engine.planner(), &key, variant, &mut iv, &mut data)?,
-        }
+        let planner = self.engine.planner();
+        cbc_cts::run_in_place(planner, self.direction(), &key, variant, &mut iv, &mut data)?;
         write(pipe.output, &data)?;
         Ok(data.len() as u64)
     }
 
-    fn key_wrap(&self, wrap: Wrap, unwrap: Unwrap, pipe: Pipe<'_>) -> Result<u64> {
+    fn key_wrap(&self, icv: Icv, pipe: Pipe<'_>) -> Result<u64> {
         let data = pipe.input.read_all(pipe.report, FOR_MODE)?;
         let key = Key::new(&self.key)?;
         if self.decrypt {
-            let unwrapped = unwrap(self.engine.planner(), &key, &data)?;
+            let unwrapped = key_wrap::unwrap(self.engine.planner(), &key, icv, &data)?;
             write(pipe.output, &unwrapped)?;
             return Ok(unwrapped.len() as u64);
         }
-        write(pipe.output, &wrap(self.engine.planner(), &key, &data)?)?;
+        write(pipe.output, &key_wrap::wrap(self.engine.planner(), &key, icv, &data)?)?;
         Ok(data.len() as u64)
     }
 

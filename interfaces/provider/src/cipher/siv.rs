@@ -1,11 +1,11 @@
 //! SIV (RFC 5297) and GCM-SIV (RFC 8452). One update is the whole message, because the tag of the whole plaintext is the
 //! start of the counter.
 
-use lockstep::aead::{Aead, Data, Lengths, Status, Tag};
+use lockstep::aead::{Aead, Data, Direction, Lengths, Message, Status, Tag};
 use lockstep::hazmat::inline::Block;
 use lockstep::hazmat::mode::incremental::BlockIo;
-use lockstep::hazmat::mode::siv::{self, MAX_STRINGS, SivKey, SivMessage};
-use lockstep::hazmat::mode::{Executor, gcm_siv};
+use lockstep::hazmat::mode::siv::MAX_STRINGS;
+use lockstep::hazmat::mode::{AeadKey, Executor};
 use lockstep::hazmat::planner::Planner;
 use lockstep::hazmat::work::AeadMessage;
 use lockstep::hazmat::{Error, Key, KeySize};
@@ -52,7 +52,7 @@ pub(crate) trait SyntheticIvKey: Clone + Send + Sync + Sized {
     ) -> Result<(), Error>;
 }
 
-impl SyntheticIvKey for SivKey {
+impl SyntheticIvKey for AeadKey {
     const MODE: Mode = Mode::Siv;
     const AEAD: Aead = Aead::Siv;
     const IV_LENGTHS: Option<Lengths> = None;
@@ -61,11 +61,11 @@ impl SyntheticIvKey for SivKey {
     const SECOND_UPDATE: Reason = Reason::SivSecondUpdate;
 
     fn new(key: &[u8]) -> Result<Self, Error> {
-        SivKey::new(key)
+        AeadKey::new(Aead::Siv, key)
     }
 
     fn size(&self) -> KeySize {
-        SivKey::size(self)
+        AeadKey::size(self)
     }
 
     fn run(
@@ -76,9 +76,9 @@ impl SyntheticIvKey for SivKey {
         data: Data<'_>,
         tag: Tag<'_>,
     ) -> Result<(), Error> {
-        let encrypts = matches!(tag, Tag::Write(_));
-        let message = SivMessage { key: self, aad, data, tag, status: Status::Pending };
-        if encrypts { siv::seal(executor, &mut [message]) } else { siv::open(executor, &mut [message]) }
+        let direction = direction_of(&tag);
+        let message = Message { key: self, nonce: &[], aad, data, tag, status: Status::Pending };
+        Aead::Siv.run(executor, direction, &mut [message])
     }
 }
 
@@ -107,12 +107,14 @@ impl SyntheticIvKey for Key {
         data: Data<'_>,
         tag: Tag<'_>,
     ) -> Result<(), Error> {
-        let encrypts = matches!(tag, Tag::Write(_));
-        let aad = aad.first().copied().unwrap_or_default();
+        let (direction, aad) = (direction_of(&tag), aad.first().copied().unwrap_or_default());
         let message = AeadMessage { key: self, nonce, aad, data, tag, status: Status::Pending };
-        let run = if encrypts { gcm_siv::seal } else { gcm_siv::open };
-        run(executor, &mut [message])
+        Aead::GcmSiv.run_messages(executor, direction, &mut [message])
     }
+}
+
+fn direction_of(tag: &Tag<'_>) -> Direction {
+    if matches!(tag, Tag::Write(_)) { Direction::Encrypt } else { Direction::Decrypt }
 }
 
 /// The state of SIV or GCM-SIV. Each init begins a message, also without a key or an IV: if a nonce is repeated, these modes

@@ -105,20 +105,22 @@ impl Cipher for Streams {
         let (len, bits) = (data.len(), data.bits());
         let direction = if self.encrypts { Direction::Encrypt } else { Direction::Decrypt };
         let span = data.whole()?;
-        match (&mut self.state, self.algorithm.mode) {
-            (StreamState::Keystream(keystream), Mode::Ctr) => match &self.instance.keystream_pool {
-                None => keystream.apply(&mut PlainCtr(key), span)?,
+        let state = &mut self.state;
+        match self.algorithm.mode {
+            Mode::Ctr => match &self.instance.keystream_pool {
+                None => state.apply(&mut PlainCtr(key), direction, span)?,
                 Some(keystream_pool) => {
                     let ahead = self.ahead.get_or_insert_with(|| KeystreamAhead::new(Pass::Ctr));
                     let resources = &self.instance.resources;
-                    keystream.apply(&mut PooledCtr { key, keystream_pool, resources, ahead }, span)?;
+                    let mut pooled = PooledCtr { key, keystream_pool, resources, ahead };
+                    state.apply(&mut pooled, direction, span)?;
                 }
             },
-            (StreamState::Shift(_, state), Mode::Cfb1) => match direction {
-                Direction::Encrypt => key.inline().cfb1_encrypt(state, span, bits),
-                Direction::Decrypt => key.inline().cfb1_decrypt(state, span, bits),
+            Mode::Cfb1 => match direction {
+                Direction::Encrypt => key.inline().cfb1_encrypt(state.state_mut(), span, bits),
+                Direction::Decrypt => key.inline().cfb1_decrypt(state.state_mut(), span, bits),
             },
-            (state, _) => state.apply(&mut &*key, direction, span)?,
+            _ => state.apply(&mut &*key, direction, span)?,
         }
         Ok(len)
     }
@@ -167,8 +169,7 @@ impl Cipher for Streams {
 
 impl Streams {
     fn used(&self) -> usize {
-        let is_remembered = self.key.is_none() || matches!(self.state, StreamState::Shift(..));
-        if is_remembered { self.num } else { self.state.used() }
+        if self.key.is_none() || self.has_no_position() { self.num } else { self.state.used() }
     }
 
     /// Sets the position inside the current block: the first `used` bytes of the block are used. For OFB and CFB, the
@@ -176,13 +177,16 @@ impl Streams {
     fn resume(&mut self, used: usize) -> Outcome<()> {
         self.num = used;
         self.ahead = None;
-        match (&mut self.state, &self.key) {
-            (StreamState::Keystream(keystream), Some(key)) => keystream.resume(&mut &*key, used)?,
-            (StreamState::Feedback(feedback), _) => feedback.resume(used),
+        match &self.key {
+            Some(key) if !self.has_no_position() => self.state.resume(&mut &*key, used),
             // Without a key there is no keystream yet. Setting a key later starts a message, which resets the position.
-            (StreamState::Keystream(_), None) | (StreamState::Shift(..), _) => {}
+            _ => Ok(()),
         }
-        Ok(())
+    }
+
+    /// True for modes whose passes process any number of bytes. Setting a position has no effect on them.
+    fn has_no_position(&self) -> bool {
+        matches!(self.algorithm.mode, Mode::Cfb8 | Mode::Cfb1)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lockstep::hazmat::mode::incremental::BlockIo;
-use lockstep::hazmat::mode::key_wrap::{self, CipherFunction, Semiblock};
+use lockstep::hazmat::mode::key_wrap::{self, CipherFunction, Icv, Semiblock};
 
 use zeroize::Zeroize;
 
@@ -137,9 +137,14 @@ impl Wrap {
         }
     }
 
-    /// The integrity check value with padding.
-    fn padded_icv(&self) -> [u8; 4] {
-        self.icv.map_or(key_wrap::PADDED_ICV, |icv| [icv[0], icv[1], icv[2], icv[3]])
+    /// The integrity check value.
+    fn icv(&self) -> Icv {
+        match (self.algorithm.mode.pads_semiblocks(), self.icv) {
+            (true, Some([a, b, c, d, ..])) => Icv::Padded([a, b, c, d]),
+            (true, None) => Icv::KWP,
+            (false, Some(icv)) => Icv::Whole(icv),
+            (false, None) => Icv::KW,
+        }
     }
 
     fn wrap(&self, key: &ContextKey, mut data: Buffers<'_>) -> Outcome<usize> {
@@ -147,12 +152,7 @@ impl Wrap {
         let mut key = Inline(key.inline());
         let (len, wrapped) = (data.len(), self.wrapped_len(data.len()));
         let rest = data.copy_input(0, 8, len, wrapped - 8)?;
-        let first = if self.algorithm.mode.pads_semiblocks() {
-            key_wrap::wrap_padded_in_place(&mut key, self.function(), &self.padded_icv(), len, rest)
-        } else {
-            let icv = self.icv.unwrap_or(key_wrap::ICV);
-            key_wrap::wrap_in_place(&mut key, self.function(), &icv, rest)
-        };
+        let first = key_wrap::wrap_in_place(&mut key, self.function(), self.icv(), len, rest);
         // The plaintext was copied to the output. Wipe it there after a failure.
         let first = first.inspect_err(|_| rest.zeroize())?;
         data.write(0, &first);
@@ -165,12 +165,6 @@ impl Wrap {
         let mut first = Semiblock::default();
         data.read(0, &mut first);
         let rest = data.copy_input(8, 0, rest_len, rest_len)?;
-        if self.algorithm.mode.pads_semiblocks() {
-            let icv = self.padded_icv();
-            return key_wrap::unwrap_padded_in_place(&mut key, self.function(), &icv, first, rest);
-        }
-        let icv = self.icv.unwrap_or(key_wrap::ICV);
-        key_wrap::unwrap_in_place(&mut key, self.function(), &icv, first, rest)?;
-        Ok(rest_len)
+        key_wrap::unwrap_in_place(&mut key, self.function(), self.icv(), first, rest)
     }
 }

@@ -70,7 +70,7 @@ impl Call {
         let (nonce_len, nonce_stride) = (self.nonce_len, self.nonce_stride);
         let work = || -> CoreResult<()> {
             let executor = OnStream::new(engine.planner(), device, stream)?;
-            let memory = executor.stream_memory();
+            let memory = executor.device_memory();
             let keys = keys_of(mode, &key.read(memory, stream)?, key_len)?;
             let nonces = nonces.read(memory, stream)?;
             let mut tag_bytes = vec![0; tags.len()];

@@ -107,7 +107,7 @@ impl Cipher {
             let (data, tag) = match direction {
                 Direction::Encrypt => (Data::on_device(data.clone(), body)?, Tag::Write(&mut *bytes)),
                 Direction::Decrypt => {
-                    executor.stream_memory().download(&tag_place, bytes, stream)?;
+                    executor.device_memory().download(&tag_place, bytes, stream)?;
                     (Data::on_device(body, data.clone())?, Tag::Expect(&*bytes))
                 }
             };
@@ -115,7 +115,7 @@ impl Cipher {
             let mut messages = [Message { key: &key, nonce, aad, data, tag, status }];
             self.mode().run(&executor, direction, &mut messages)?;
             match direction {
-                Direction::Encrypt => executor.stream_memory().upload(bytes, &tag_place, stream),
+                Direction::Encrypt => executor.device_memory().upload(bytes, &tag_place, stream),
                 Direction::Decrypt => Ok(()),
             }
         };

@@ -7,7 +7,8 @@ use lockstep::hazmat::data::{Data, HostData};
 use lockstep::hazmat::mode::cbc_cts::{self, Variant};
 use lockstep::hazmat::mode::cmac::CmacMessage;
 use lockstep::hazmat::mode::hctr2::{Hctr2Key, run as run_hctr2};
-use lockstep::hazmat::mode::{Cipher, CipherKey, Direction, gcm, key_wrap};
+use lockstep::hazmat::mode::key_wrap::{self, Icv};
+use lockstep::hazmat::mode::{Cipher, CipherKey, Direction, gcm};
 use lockstep::hazmat::planner::Planner;
 use lockstep::hazmat::shown;
 use lockstep::hazmat::{Block, Error as CoreError, Key, Result as CoreResult};
@@ -134,10 +135,7 @@ impl<'a> Call<'a> {
             if let HostData::Copy { from, to, .. } = &mut data {
                 to.copy_from_slice(from);
             }
-            match self.direction {
-                Direction::Encrypt => cbc_cts::encrypt(planner, &key, variant, iv, data.output()),
-                Direction::Decrypt => cbc_cts::decrypt(planner, &key, variant, iv, data.output()),
-            }
+            cbc_cts::run_in_place(planner, self.direction, &key, variant, iv, data.output())
         })
     }
 }
@@ -283,8 +281,8 @@ pub(crate) fn wrap<'py>(
     let (mut kek, mut key_export) = (Export::new(), Export::new());
     let kek = Key::new(kek.read(wrapping_key)?).map_err(from_core)?;
     let key = key_export.read(key)?;
-    let function = if padded { key_wrap::wrap_padded } else { key_wrap::wrap };
-    let wrapped = run(py, 0, |planner| function(planner, &kek, key))?;
+    let icv = if padded { Icv::KWP } else { Icv::KW };
+    let wrapped = run(py, 0, |planner| key_wrap::wrap(planner, &kek, icv, key))?;
     Ok(PyBytes::new(py, &wrapped))
 }
 
@@ -300,8 +298,8 @@ pub(crate) fn unwrap<'py>(
     let kek = Key::new(kek.read(wrapping_key)?).map_err(from_core)?;
     let key = key_export.read(key)?;
     let engine = engine::current(py)?;
-    let function = if padded { key_wrap::unwrap_padded } else { key_wrap::unwrap };
-    match function(engine.planner(), &kek, key) {
+    let icv = if padded { Icv::KWP } else { Icv::KW };
+    match key_wrap::unwrap(engine.planner(), &kek, icv, key) {
         Ok(key) => Ok(Some(PyBytes::new(py, &key))),
         Err(CoreError::AuthenticationFailed) => Ok(None),
         Err(error) => Err(from_core(error)),
