@@ -29,9 +29,9 @@ impl Piece {
         Piece { buffer: Zeroizing::new(vec![0; chunks * ENCRYPTED_CHUNK]), first: 0, full: 0, tail: None }
     }
 
-    /// Number of chunks that fit.
-    pub(super) fn capacity(&self) -> usize {
-        self.buffer.len() / ENCRYPTED_CHUNK
+    /// Bytes of plaintext that fit.
+    pub(super) fn room(&self) -> usize {
+        self.buffer.len() / ENCRYPTED_CHUNK * CHUNK
     }
 
     /// The slots for the first `len` bytes of plaintext, one slot for each chunk.
@@ -50,20 +50,12 @@ impl Piece {
         &mut self.buffer
     }
 
-    /// Copies plaintext to offset `at`; returns the number of bytes that fitted.
-    pub(super) fn copy_plain(&mut self, mut at: usize, bytes: &[u8]) -> usize {
-        let room = self.capacity() * CHUNK - at;
-        let (fits, _) = bytes.split_at(room.min(bytes.len()));
-        let mut rest = fits;
-        while !rest.is_empty() {
-            let (chunk, inside) = (at / CHUNK, at % CHUNK);
-            let (now, later) = rest.split_at(rest.len().min(CHUNK - inside));
-            let start = chunk * ENCRYPTED_CHUNK + inside;
-            self.buffer[start..start + now.len()].copy_from_slice(now);
-            at += now.len();
-            rest = later;
-        }
-        fits.len()
+    /// Copies plaintext to offset `at`, where there is room, up to the end of the chunk; returns the number of bytes.
+    pub(super) fn copy_plain(&mut self, at: usize, bytes: &[u8]) -> usize {
+        let (chunk, inside) = (at / CHUNK, at % CHUNK);
+        let len = bytes.len().min(CHUNK - inside);
+        self.buffer[chunk * ENCRYPTED_CHUNK + inside..][..len].copy_from_slice(&bytes[..len]);
+        len
     }
 
     /// Moves the `len` bytes that follow the first `behind` chunks to the start of the buffer.
@@ -110,21 +102,21 @@ impl Piece {
         &self.buffer[..self.encrypted_len()]
     }
 
-    /// After [`open`](Piece::open): the bytes to write.
-    pub(super) fn plaintext(&self) -> Vec<IoSlice<'_>> {
-        self.plain_chunks().filter(|chunk| !chunk.is_empty()).map(IoSlice::new).collect()
-    }
-
-    /// After [`open`](Piece::open): the plaintext, chunk by chunk.
-    pub(super) fn plain_chunks(&self) -> impl Iterator<Item = &[u8]> {
-        self.ciphertext().chunks(ENCRYPTED_CHUNK).map(|chunk| &chunk[..chunk.len() - TAG])
+    /// After [`open`](Piece::open): `len` bytes of plaintext, after the first `skip` bytes, which are part of the first chunk.
+    pub(super) fn plaintext(&self, mut skip: usize, mut len: usize) -> Vec<IoSlice<'_>> {
+        let slices = self.ciphertext().chunks(ENCRYPTED_CHUNK).map(|chunk| {
+            let rest = &chunk[std::mem::take(&mut skip)..chunk.len() - TAG];
+            let slice = &rest[..rest.len().min(len)];
+            len -= slice.len();
+            IoSlice::new(slice)
+        });
+        slices.filter(|slice| !slice.is_empty()).collect()
     }
 
     /// After [`open`](Piece::open): the plaintext of one chunk.
     pub(super) fn plain_chunk(&self, index: usize) -> &[u8] {
         let len = if index < self.full { CHUNK } else { self.tail.unwrap_or(0) };
-        let start = index * ENCRYPTED_CHUNK;
-        &self.buffer[start..start + len]
+        &self.buffer[index * ENCRYPTED_CHUNK..][..len]
     }
 
     /// Seals all chunks in place.
@@ -161,25 +153,12 @@ impl Piece {
         (outcome, messages.iter().position(|message| message.status != Status::Done))
     }
 
-    /// Opens all chunks in place. On failure the whole piece is zeroed.
-    ///
-    /// # Errors
-    /// [`Error::Damaged`] with the number of the first chunk that is not authentic.
-    pub(super) fn open(&mut self, engine: &Engine, key: &MessageKey) -> Result<()> {
-        let opened = self.open_verified(engine, key);
-        if opened.is_err() {
-            let len = self.encrypted_len();
-            self.buffer[..len].fill(0);
-        }
-        opened
-    }
-
     /// Opens all chunks in place. On failure only the chunks before the first one that is not authentic remain in the
     /// piece, and the others are zeroed.
     ///
     /// # Errors
-    /// The errors of [`open`](Piece::open).
-    pub(super) fn open_verified(&mut self, engine: &Engine, key: &MessageKey) -> Result<()> {
+    /// [`Error::Damaged`] with the number of the first chunk that is not authentic.
+    pub(super) fn open(&mut self, engine: &Engine, key: &MessageKey) -> Result<()> {
         let len = self.encrypted_len();
         let (verified, failed) = match self.run(engine, key, Direction::Decrypt) {
             (Ok(()), None) => return Ok(()),

@@ -4,15 +4,14 @@ use std::io::{IoSliceMut, Read, Write};
 
 use zeroize::Zeroize;
 
-use super::chunks::Piece;
 use super::format::{
     CHUNK, ENCRYPTED_CHUNK, HEADER, check_full_chunks, chunk_offset, ciphertext_len, plaintext_len,
 };
-use super::header::{self, MessageKey};
-use super::io::{Sink, Source, into_buffer, piece_chunks, read_full, workers};
+use super::header;
+use super::io::{Sink, into_buffer, read_full};
 use super::key::FileKey;
 use super::options::{Options, Summary};
-use super::pipeline::{self, ReadState, Stage};
+use super::pipeline::{self, ReadState, Slot, Workers};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::foreign;
@@ -101,94 +100,59 @@ pub(super) fn decrypt_stream(
     }
 }
 
-fn decrypt_to<'a>(
-    sink: &mut Sink<'a>,
-    engine: &'a Engine,
+fn decrypt_to(
+    sink: &mut Sink<'_>,
+    engine: &Engine,
     key: &FileKey,
     context: &[u8],
-    reader: &'a mut (dyn Read + Send),
+    reader: &mut (dyn Read + Send),
     known_len: Option<u64>,
-    options: Options<'a>,
+    options: Options<'_>,
 ) -> Result<()> {
-    let mut header = [0; HEADER];
-    let got = read_full(reader, &mut [IoSliceMut::new(&mut header)], &options)?;
-    let checked = match got {
-        HEADER => header::check(key, context, &header),
-        _ => Err(Error::Truncated { got: got as u64 }),
+    let mut read = |slot: &mut [u8]| {
+        read_full(&mut [IoSliceMut::new(slot)], &options, |slots, _| reader.read_vectored(slots))
     };
-    let key = checked.map_err(|error| {
-        header::or_other_format(error, || {
-            let mut start = header[..got].to_vec();
-            // A stream could block, so more bytes are read from buffers only.
-            if known_len.is_some() {
-                let more = (foreign::START - HEADER) as u64;
-                let _ = (&mut *reader).take(more).read_to_end(&mut start);
-            }
-            start
-        })
+    let mut header = [0; HEADER];
+    let got = read(&mut header)?;
+    let key = header::check(key, context, &header[..got], |start| {
+        // A stream could block, so more bytes are read from buffers only.
+        if known_len.is_some() {
+            start.resize(foreign::START, 0);
+            let more = read(&mut start[got..]).unwrap_or(0);
+            start.truncate(got + more);
+        }
     })?;
-    let workers = workers(engine, &options);
-    let chunks = piece_chunks(workers, known_len.map(|len| len / CHUNK as u64 + 1));
-    let stage = Decrypt { engine, key, options, chunks };
-    pipeline::run(&stage, workers, &mut Source { reader, next: 0 }, sink)
-}
-
-/// Decrypts sequential input.
-struct Decrypt<'a> {
-    engine: &'a Engine,
-    key: MessageKey,
-    options: Options<'a>,
-    /// Number of chunks in a piece.
-    chunks: usize,
-}
-
-/// A piece, and why the message cannot be decrypted beyond it, if its beginning is written anyway.
-struct Slot {
-    piece: Piece,
-    stopped: Option<Error>,
-}
-
-impl<'a> Stage for Decrypt<'a> {
-    type Source = Source<'a>;
-    type Slot = Slot;
-    type Sink = Sink<'a>;
-
-    fn slot(&self) -> Slot {
-        Slot { piece: Piece::new(self.chunks), stopped: None }
-    }
-
-    fn read(&self, source: &mut Source<'a>, Slot { piece, stopped }: &mut Slot) -> Result<ReadState> {
-        self.options.check_interrupt()?;
-        let slot = piece.encrypted_slot();
-        let room = slot.len();
-        let len = read_full(source.reader, &mut [IoSliceMut::new(slot)], &self.options)?;
-        piece.first = source.next;
-        if !piece.set_encrypted(len, len < room) {
-            let error = Error::Truncated { got: chunk_offset(source.next) + len as u64 };
-            if !self.options.is_partial() {
-                return Err(error);
+    let mut chunk = 0;
+    pipeline::run(
+        Workers::new(engine, options, known_len.map(|len| len / CHUNK as u64 + 1)),
+        // The value of a slot is the reason why the message cannot be decrypted beyond the piece, if its beginning is written anyway.
+        |(piece, stopped): &mut Slot<Option<Error>>| {
+            let slot = piece.encrypted_slot();
+            let room = slot.len();
+            let len = read(slot)?;
+            piece.first = chunk;
+            if !piece.set_encrypted(len, len < room) {
+                let error = Error::Truncated { got: chunk_offset(chunk) + len as u64 };
+                if !options.is_partial() {
+                    return Err(error);
+                }
+                *stopped = Some(error);
             }
-            *stopped = Some(error);
-        }
-        source.next += (len / ENCRYPTED_CHUNK) as u64;
-        check_full_chunks(source.next)?;
-        Ok(if len < room { ReadState::Last } else { ReadState::More })
-    }
-
-    fn process(&self, Slot { piece, stopped }: &mut Slot) -> Result<()> {
-        if !self.options.is_partial() {
-            return piece.open(self.engine, &self.key);
-        }
-        match piece.open_verified(self.engine, &self.key) {
-            Err(error @ Error::Damaged { .. }) => *stopped = Some(error),
-            opened => opened?,
-        }
-        Ok(())
-    }
-
-    fn write(&self, sink: &mut Sink<'a>, Slot { piece, stopped }: &mut Slot) -> Result<()> {
-        let plain = piece.plain_len();
-        sink.put(&mut piece.plaintext(), plain, &self.options)?;
-        stopped.take().map_or(Ok(()), Err)
-    }
+            chunk += (len / ENCRYPTED_CHUNK) as u64;
+            check_full_chunks(chunk)?;
+            Ok(if len < room { ReadState::Last } else { ReadState::More })
+        },
+        |(piece, stopped)| match piece.open(engine, &key) {
+            Err(error @ Error::Damaged { .. }) if options.is_partial() => {
+                *stopped = Some(error);
+                Ok(())
+            }
+            opened => opened,
+        },
+        |(piece, stopped)| {
+            let len = piece.plain_len();
+            sink.put(&mut piece.plaintext(0, len), len, &options)?;
+            stopped.take().map_or(Ok(()), Err)
+        },
+    )
 }

@@ -4,11 +4,11 @@ use std::io::{IoSlice, Read, Write};
 
 use super::chunks::Piece;
 use super::format::{CHUNK, check_full_chunks, ciphertext_len};
-use super::header::{self, MessageKey};
-use super::io::{Sink, Source, into_buffer, piece_chunks, read_full, workers, write_all};
+use super::header;
+use super::io::{Sink, into_buffer, read_full, write_all};
 use super::key::FileKey;
 use super::options::{Options, Summary};
-use super::pipeline::{self, ReadState, Stage};
+use super::pipeline::{self, ReadState, Workers};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 
@@ -69,55 +69,57 @@ pub(super) fn encrypt_stream(
     writer: &mut (dyn Write + Send),
     options: Options<'_>,
 ) -> Result<Summary> {
+    let next = |piece: &mut Piece| {
+        let room = piece.room();
+        read_full(&mut piece.plain_slots(room), &options, |slots, _| reader.read_vectored(slots))
+    };
+    let plaintext = Plaintext { known_len, next, fill: |_: &mut Piece| Ok(()) };
+    encrypt_pieces(engine, key, context, plaintext, writer, options)
+}
+
+/// The plaintext of a message.
+pub(super) struct Plaintext<N, F> {
+    /// The length in bytes, if it is known. It is used only to choose small buffers for a short message.
+    pub(super) known_len: Option<u64>,
+    /// Returns the number of bytes of the next piece, which fill it unless the message ends. Reads the bytes, or leaves this to
+    /// `fill`.
+    pub(super) next: N,
+    /// Reads the bytes of a piece that `next` has not read. Called in parallel.
+    pub(super) fill: F,
+}
+
+pub(super) fn encrypt_pieces(
+    engine: &Engine,
+    key: &FileKey,
+    context: &[u8],
+    plaintext: Plaintext<
+        impl FnMut(&mut Piece) -> Result<usize> + Send,
+        impl Fn(&mut Piece) -> Result<()> + Sync,
+    >,
+    writer: &mut (dyn Write + Send),
+    options: Options<'_>,
+) -> Result<Summary> {
     let (header, key) = header::create(key, context)?;
     write_all(writer, &mut [IoSlice::new(&header)], &options)?;
-    let workers = workers(engine, &options);
-    let chunks = piece_chunks(workers, known_len.map(|len| len / CHUNK as u64 + 1));
-    let stage = Encrypt { engine, key, options, chunks };
-    let mut sink = Sink { writer, plaintext: 0 };
-    pipeline::run(&stage, workers, &mut Source { reader, next: 0 }, &mut sink)?;
-    summary(sink)
-}
-
-pub(super) fn summary(sink: Sink<'_>) -> Result<Summary> {
+    let Plaintext { known_len, mut next, fill } = plaintext;
+    let (mut chunk, mut sink) = (0, Sink { writer, plaintext: 0 });
+    pipeline::run(
+        Workers::new(engine, options, known_len.map(|len| len / CHUNK as u64 + 1)),
+        |(piece, ())| {
+            piece.first = chunk;
+            let len = next(piece)?;
+            let ends = len < piece.room();
+            piece.set_plain(len, ends);
+            chunk += (len / CHUNK) as u64;
+            check_full_chunks(chunk)?;
+            Ok(if ends { ReadState::Last } else { ReadState::More })
+        },
+        |(piece, ())| {
+            fill(piece)?;
+            piece.seal(engine, &key)
+        },
+        |(piece, ())| sink.put(&mut [IoSlice::new(piece.ciphertext())], piece.plain_len(), &options),
+    )?;
     let plaintext_len = sink.finish()?;
     Ok(Summary { plaintext_len, ciphertext_len: ciphertext_len(plaintext_len)? })
-}
-
-/// Encrypts sequential input.
-struct Encrypt<'a> {
-    engine: &'a Engine,
-    key: MessageKey,
-    options: Options<'a>,
-    /// Number of chunks in a piece.
-    chunks: usize,
-}
-
-impl<'a> Stage for Encrypt<'a> {
-    type Source = Source<'a>;
-    type Slot = Piece;
-    type Sink = Sink<'a>;
-
-    fn slot(&self) -> Piece {
-        Piece::new(self.chunks)
-    }
-
-    fn read(&self, source: &mut Source<'a>, piece: &mut Piece) -> Result<ReadState> {
-        self.options.check_interrupt()?;
-        let room = self.chunks * CHUNK;
-        let len = read_full(source.reader, &mut piece.plain_slots(room), &self.options)?;
-        piece.first = source.next;
-        piece.set_plain(len, len < room);
-        source.next += (len / CHUNK) as u64;
-        check_full_chunks(source.next)?;
-        Ok(if len < room { ReadState::Last } else { ReadState::More })
-    }
-
-    fn process(&self, piece: &mut Piece) -> Result<()> {
-        piece.seal(self.engine, &self.key)
-    }
-
-    fn write(&self, sink: &mut Sink<'a>, piece: &mut Piece) -> Result<()> {
-        sink.put(&mut [IoSlice::new(piece.ciphertext())], piece.plain_len(), &self.options)
-    }
 }

@@ -27,7 +27,6 @@ mod options;
 mod pipeline;
 mod random_access;
 mod reader;
-mod scatter;
 mod writer;
 
 pub use decrypt::{decrypt, open, open_into};

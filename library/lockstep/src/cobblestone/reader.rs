@@ -8,6 +8,7 @@ use super::header::{self, MessageKey};
 use super::key::FileKey;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::read;
 
 /// Maximum number of chunks opened in one call.
 const BATCH: usize = 16;
@@ -39,23 +40,11 @@ impl<R: Read> DecryptReader<R> {
     /// [`Error::WrongKeyOrContext`], [`Error::OtherFormat`], [`Error::Truncated`], [`Error::Read`].
     pub fn new(engine: &Engine, key: &FileKey, context: &[u8], mut inner: R) -> Result<Self> {
         let mut header = [0; HEADER];
-        let mut got = 0;
-        while got < HEADER {
-            match inner.read(&mut header[got..]) {
-                Ok(0) => {
-                    let error = Error::Truncated { got: got as u64 };
-                    return Err(header::or_other_format(error, || header[..got].to_vec()));
-                }
-                Ok(n) => got += n,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Error::Read(error)),
-            }
-        }
+        let got = read::full(&mut inner, &mut header).map_err(Error::Read)?;
         Ok(DecryptReader {
             inner,
             engine: engine.clone(),
-            key: header::check(key, context, &header)
-                .map_err(|error| header::or_other_format(error, || header.to_vec()))?,
+            key: header::check(key, context, &header[..got], |_| ())?,
             piece: Piece::new(BATCH),
             given: 0,
             waiting: 0,
@@ -126,9 +115,7 @@ impl<R: Read> Read for DecryptReader<R> {
             }
         }
         let chunk = self.piece.plain_chunk(self.given / CHUNK);
-        let rest = &chunk[self.given % CHUNK..];
-        let n = rest.len().min(buffer.len());
-        buffer[..n].copy_from_slice(&rest[..n]);
+        let n = (&chunk[self.given % CHUNK..]).read(buffer)?;
         self.given += n;
         Ok(n)
     }

@@ -61,7 +61,7 @@ impl<W: Write> EncryptWriter<W> {
 
     /// Makes space for at least one more byte, or for the end of the message.
     fn make_room(&mut self) -> Result<()> {
-        if self.filled == self.piece.capacity() * CHUNK { self.send_full() } else { Ok(()) }
+        if self.filled == self.piece.room() { self.send_full() } else { Ok(()) }
     }
 
     /// Seals and writes the full chunks of the piece, and keeps the rest.
