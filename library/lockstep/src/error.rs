@@ -190,11 +190,14 @@ impl Error {
 
     /// Returns a function for `map_err` that adds the operation and the path to an error.
     #[cfg(feature = "files")]
-    pub(crate) fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
+    pub(crate) fn file<E: Into<io::Error>>(
+        action: &'static str,
+        path: &std::path::Path,
+    ) -> impl FnOnce(E) -> Error {
         move |source| {
-            let path = path.into();
+            let source = source.into();
             let exists = !matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidFilename);
-            Error::File { action, path: lockstep_core::shown::path(&path, exists).into_owned(), source }
+            Error::File { action, path: lockstep_core::shown::path(path, exists).into_owned(), source }
         }
     }
 }

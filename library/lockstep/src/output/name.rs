@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use rustix::io::{Errno, Result};
 
-use super::folder::Folder;
 use crate::creator::Creator;
+use crate::folder::Folder;
 
 /// The names that exist. After a fork, the list in the child also has the names of the parent.
 static NAMES: Mutex<Vec<Arc<Entry>>> = Mutex::new(Vec::new());

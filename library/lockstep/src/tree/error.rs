@@ -41,7 +41,7 @@ impl Error {
     }
 
     /// Returns a function for `map_err` that adds the operation and the path to an error.
-    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    pub(super) fn io<E: Into<io::Error>>(action: &'static str, path: &Path) -> impl FnOnce(E) -> Error {
         move |source| crate::Error::file(action, path)(source).into()
     }
 }

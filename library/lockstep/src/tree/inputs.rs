@@ -1,4 +1,4 @@
-//! The input files and folders, and the content of the folders.
+//! The input files and folders, and the content of the folders. Each file gets the name of its output.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -9,7 +9,8 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, CWD, FileType, Stat, statat};
 
 use super::error::{Error, Result, failed};
-use super::folder::{Folder, Id, id};
+use super::{Direction, Options, names};
+use crate::folder::{Folder, Id, id};
 use crate::quoted::quoted;
 
 /// Maximum length in bytes of the path of a folder below the output folder: the limit of Linux on paths. The path of
@@ -18,27 +19,40 @@ pub(super) const MAX_PATH: usize = 4096;
 /// Maximum number of folders in the path of a folder below an input folder. Each access to a folder opens all of them.
 pub(super) const MAX_DEPTH: usize = 256;
 
-/// A regular file to process.
+/// A regular file to process, and its output.
 #[derive(Debug)]
-pub(super) struct Found {
-    /// The folder of its output: an index into [`Inputs::places`].
+pub(super) struct Job {
+    /// The folder of the output: an index into [`Inputs::places`].
     pub(super) place: usize,
-    /// Its name in its folder.
+    /// The name of the input in its folder.
     pub(super) name: OsString,
+    /// The name of the output in its folder.
+    pub(super) output_name: OsString,
     /// The path on the command line, for a file that is itself named there.
     pub(super) given: Option<PathBuf>,
     /// Length in bytes.
     pub(super) len: u64,
     pub(super) id: Id,
+    /// True if the output exists.
+    pub(super) exists: bool,
+    /// True if an existing output may be replaced.
+    pub(super) replace: bool,
 }
 
-impl Found {
-    /// The path for messages.
+impl Job {
+    /// The path of the input for messages.
     pub(super) fn path(&self, places: &[Place]) -> PathBuf {
-        match &self.given {
-            Some(path) => path.clone(),
-            None => places[self.place].shown(&self.name),
-        }
+        self.given.clone().unwrap_or_else(|| places[self.place].shown(&self.name))
+    }
+
+    /// The path of the output below the output folder.
+    pub(super) fn relative(&self, places: &[Place]) -> PathBuf {
+        places[self.place].path.join(&self.output_name)
+    }
+
+    /// The path of the output.
+    pub(super) fn output(&self, output_dir: &Path, places: &[Place]) -> PathBuf {
+        output_dir.join(self.relative(places))
     }
 }
 
@@ -103,7 +117,7 @@ impl Place {
 /// All files and folders that were found.
 #[derive(Debug, Default)]
 pub(super) struct Inputs {
-    pub(super) files: Vec<Found>,
+    pub(super) jobs: Vec<Job>,
     /// Each folder comes after its parent.
     pub(super) places: Vec<Place>,
     /// Files that are skipped, with the reason.
@@ -115,61 +129,79 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// Lists the paths of the command line and, with `recursive`, the content of folders. Symbolic links are not
+    /// Lists the paths of the command line and, with [`Options::recursive`], the content of folders. Symbolic links are not
     /// followed. If an input folder contains the output folder, whose identity is `output`, the output folder is
-    /// skipped.
+    /// skipped, as is a file without an output name in a folder.
     ///
     /// # Errors
-    /// If a path does not exist, means standard input or is the output folder; if a path is a folder, but `recursive`
-    /// is false.
-    pub(super) fn find(given: &[PathBuf], recursive: bool, output: Option<Id>) -> Result<Inputs> {
-        let mut inputs = Inputs::default();
+    /// If a path does not exist, means standard input, is the output folder or has no output name; if a path is a folder, but
+    /// `recursive` is false.
+    pub(super) fn find(
+        given: &[PathBuf],
+        direction: Direction,
+        options: &Options<'_>,
+        output: Option<Id>,
+    ) -> Result<Inputs> {
+        let mut search = Search { direction, options, output, found: Inputs::default() };
         // The folder of the files that the command line names: the output folder itself.
         let mut place = None;
         for path in given {
             if path == Path::new("-") {
                 return Err(failed("standard input has no name: with -O, give files or folders"));
             }
-            let look = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).map_err(io::Error::from);
-            let stat = look.map_err(Error::io("read", path))?;
+            let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).map_err(Error::io("read", path))?;
+            let name = path.file_name().unwrap_or_default();
+            let shown = quoted(path);
             if is_folder(&stat) {
-                if !recursive {
-                    let path = quoted(path);
+                if !options.recursive {
                     return Err(failed(format!(
-                        "{path} is a folder: add --recursive to process its content"
+                        "{shown} is a folder: add --recursive to process its content"
                     )));
                 }
-                inputs.add_folder(path, &stat, output)?;
+                search.add_folder(path, &stat)?;
             } else if let Some(reason) = why_skipped(&stat) {
-                inputs.skipped.push((path.clone(), reason));
+                search.found.skipped.push((path.clone(), reason));
+            } else if names::of_output(direction, name).is_none() {
+                return Err(failed(format!("{shown} does not end in .enc: {}", options.advice.name)));
             } else {
-                let place = *place.get_or_insert_with(|| inputs.add_place(PathBuf::new(), 0o777, None));
-                let name = path.file_name().unwrap_or_default().to_owned();
-                inputs.add(place, name, Some(path.clone()), &stat);
+                let place = *place.get_or_insert_with(|| search.add_place(PathBuf::new(), 0o777, None));
+                search.add(place, name.to_owned(), Some(path.clone()), &stat);
             }
         }
-        Ok(inputs)
+        Ok(search.found)
     }
 
     /// The number of folders on the command line, and one more if it names files.
     pub(super) fn roots(&self) -> usize {
         self.places.iter().filter(|place| place.relative().as_os_str().is_empty()).count()
     }
+}
 
+struct Search<'a> {
+    direction: Direction,
+    options: &'a Options<'a>,
+    output: Option<Id>,
+    found: Inputs,
+}
+
+impl Search<'_> {
     fn add(&mut self, place: usize, name: OsString, given: Option<PathBuf>, stat: &Stat) {
-        let (len, id) = (stat.st_size.cast_unsigned(), id(stat));
-        self.files.push(Found { place, name, given, len, id });
+        let Some(output_name) = names::of_output(self.direction, &name) else {
+            return self.skip(place, name, "a file whose name does not end in .enc");
+        };
+        let (len, id, replace) = (stat.st_size.cast_unsigned(), id(stat), self.options.force);
+        self.found.jobs.push(Job { place, name, output_name, given, len, id, exists: false, replace });
     }
 
     fn add_place(&mut self, path: PathBuf, mode: u32, root: Option<Arc<Root>>) -> usize {
-        self.places.push(Place { path, mode, root, exists: false, is_refused: false });
-        self.places.len() - 1
+        self.found.places.push(Place { path, mode, root, exists: false, is_refused: false });
+        self.found.places.len() - 1
     }
 
     /// Adds a folder and its content. An input folder `a/b` becomes the folder `b` in the output folder. An input
     /// folder without a name, such as `.`, becomes the output folder itself.
-    fn add_folder(&mut self, path: &Path, stat: &Stat, output: Option<Id>) -> Result<()> {
-        if output == Some(id(stat)) {
+    fn add_folder(&mut self, path: &Path, stat: &Stat) -> Result<()> {
+        if self.output == Some(id(stat)) {
             return Err(failed(format!(
                 "{} is the output folder: choose another one, outside of the input",
                 quoted(path)
@@ -181,40 +213,32 @@ impl Inputs {
         // The folders that are not listed yet. The last of these folders is listed next.
         let mut pending = vec![self.add_place(base, folder_mode(stat), Some(root))];
         while let Some(place) = pending.pop() {
-            let entries = match folder.list(self.places[place].relative()) {
-                Ok(entries) => entries,
-                Err(error) => {
-                    let path = self.places[place].shown(OsStr::new(""));
-                    self.failed.push((path.clone(), Error::io("read", &path)(error)));
-                    continue;
+            let first = self.found.places.len();
+            match folder.list(self.found.places[place].relative()) {
+                Ok(entries) => {
+                    entries.into_iter().for_each(|(name, stat)| self.add_entry(place, name, stat));
                 }
-            };
-            let first = self.places.len();
-            for (name, stat) in entries {
-                self.add_entry(place, name, stat, output);
+                Err(error) => self.fail(place, OsStr::new(""), |path| Error::io("read", path)(error)),
             }
-            pending.extend((first..self.places.len()).rev());
+            pending.extend((first..self.found.places.len()).rev());
         }
         Ok(())
     }
 
     /// Adds an entry of an input folder: a file, or a folder whose content is not listed yet.
-    fn add_entry(&mut self, place: usize, name: OsString, stat: io::Result<Stat>, output: Option<Id>) {
-        let parent = &self.places[place];
+    fn add_entry(&mut self, place: usize, name: OsString, stat: rustix::io::Result<Stat>) {
+        let parent = &self.found.places[place];
         let stat = match stat {
             Ok(stat) => stat,
-            Err(error) => {
-                let shown = parent.shown(&name);
-                return self.failed.push((shown.clone(), Error::io("read", &shown)(error)));
-            }
+            Err(error) => return self.fail(place, &name, |path| Error::io("read", path)(error)),
         };
         if is_folder(&stat) {
-            if output == Some(id(&stat)) {
+            if self.output == Some(id(&stat)) {
                 return self.skip(place, name, "the output folder");
             }
             let path = parent.path.join(&name);
             if path.as_os_str().len() > MAX_PATH || parent.relative().iter().count() >= MAX_DEPTH {
-                return self.failed.push((parent.shown(&name), too_deep()));
+                return self.fail(place, &name, |_| too_deep());
             }
             let root = parent.root.clone();
             self.add_place(path, folder_mode(&stat), root);
@@ -226,8 +250,14 @@ impl Inputs {
     }
 
     fn skip(&mut self, place: usize, name: OsString, reason: &'static str) {
-        self.skipped.push((self.places[place].shown(&name), reason));
-        self.skipped_entries.push((place, name));
+        self.found.skipped.push((self.found.places[place].shown(&name), reason));
+        self.found.skipped_entries.push((place, name));
+    }
+
+    fn fail(&mut self, place: usize, name: &OsStr, error: impl FnOnce(&Path) -> Error) {
+        let path = self.found.places[place].shown(name);
+        let error = error(&path);
+        self.found.failed.push((path, error));
     }
 }
 
@@ -243,7 +273,7 @@ fn folder_mode(stat: &Stat) -> u32 {
     stat.st_mode & 0o777 | 0o700
 }
 
-pub(super) fn is_folder(stat: &Stat) -> bool {
+fn is_folder(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 

@@ -3,37 +3,20 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
+use crate::aead::Direction;
+
 const SUFFIX: &[u8] = b".enc";
 
-/// What happens to the files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// Each file becomes an encrypted file, with the suffix `.enc`.
-    Encrypt,
-    /// Each encrypted file becomes a plain file, without the suffix `.enc`.
-    Decrypt,
-}
-
-impl Direction {
-    /// The name of the output for an input with this name; `None` if there is to be no output.
-    pub(super) fn output_name(self, input: &OsStr) -> Option<OsString> {
-        match self {
-            Direction::Encrypt => Some(encrypted(input)),
-            Direction::Decrypt => decrypted(input),
-        }
-    }
-
-    /// What the inputs are, for messages.
-    pub(super) fn inputs(self) -> &'static str {
-        match self {
-            Direction::Encrypt => "file to encrypt",
-            Direction::Decrypt => "file whose name ends in .enc",
-        }
+/// The name of the output for an input with this name; `None` if there is to be no output.
+pub(super) fn of_output(direction: Direction, input: &OsStr) -> Option<OsString> {
+    match direction {
+        Direction::Encrypt => Some(encrypted(input)),
+        Direction::Decrypt => decrypted(input),
     }
 }
 
 /// Converts `report.pdf` to `report.pdf.enc`.
-fn encrypted(name: &OsStr) -> OsString {
+pub(super) fn encrypted(name: &OsStr) -> OsString {
     OsString::from_vec([name.as_bytes(), SUFFIX].concat())
 }
 

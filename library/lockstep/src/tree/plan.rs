@@ -1,62 +1,34 @@
-//! The assignment of outputs to inputs, with checks before the first byte is read.
+//! The checks of inputs and outputs before the first byte is read.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::error::{Error, Result, failed};
-use super::folder::Folder;
-use super::inputs::{Found, Inputs, Place};
+use super::inputs::{Inputs, Job};
 use super::leftovers::Leftovers;
-use super::names::Direction;
 use super::survey::survey;
-use super::{Host, Options};
+use super::{Direction, Host, Options};
+use crate::folder::Folder;
 use crate::output::{OutputFile, OutputOptions};
 use crate::quoted::quoted;
-
-/// One file to process.
-#[derive(Debug)]
-pub(super) struct Job {
-    pub(super) input: Found,
-    /// The name of the output in its folder.
-    pub(super) name: OsString,
-    /// True if the output exists.
-    pub(super) exists: bool,
-    /// True if an existing output may be replaced.
-    pub(super) replace: bool,
-}
-
-impl Job {
-    /// The path of the output below the output folder.
-    pub(super) fn relative(&self, places: &[Place]) -> PathBuf {
-        places[self.input.place].path.join(&self.name)
-    }
-
-    /// The path of the output.
-    pub(super) fn output(&self, output_dir: &Path, places: &[Place]) -> PathBuf {
-        output_dir.join(self.relative(places))
-    }
-}
 
 /// The inputs and their outputs.
 pub(super) struct Assigned {
     /// The output folder, if it exists.
     pub(super) output: Option<Folder>,
     pub(super) inputs: Inputs,
-    pub(super) jobs: Vec<Job>,
     pub(super) leftovers: Leftovers,
 }
 
 impl Assigned {
     /// Lists the inputs, assigns an output to each file, and checks that the outputs can be written.
     ///
-    /// A file without an output name that was found in a folder is skipped.
-    ///
     /// # Errors
-    /// Those of [`Inputs::find`]; if a file that is given has no output name; if the folders contain no file to process; if
-    /// two inputs have the same output; if an output is an input or one of the files in `protected`; if an output exists and
-    /// may be neither replaced nor skipped; if the output folder cannot be written to.
+    /// Those of [`Inputs::find`]; if the folders contain no file to process; if two inputs have the same output; if an output is
+    /// an input or one of the files in `protected`; if an output exists and may be neither replaced nor skipped; if the output
+    /// folder cannot be written to.
     pub(super) fn new(
         given: &[PathBuf],
         direction: Direction,
@@ -70,41 +42,22 @@ impl Assigned {
             Err(error) => return Err(Error::io("open the folder", path)(error)),
         };
         let id = output.as_ref().map(Folder::id).transpose().map_err(Error::io("look at", path))?;
-        let mut inputs = Inputs::find(given, options.recursive, id)?;
+        let mut inputs = Inputs::find(given, direction, options, id)?;
         if options.delete {
             check_unambiguous(&inputs)?;
         }
-        let mut jobs = name_outputs(&mut inputs, direction, options)?;
-        if jobs.is_empty() && inputs.failed.is_empty() {
+        if inputs.jobs.is_empty() && inputs.failed.is_empty() {
             check_not_empty(&inputs, direction)?;
         }
-        check_distinct(&jobs, &inputs.places, options)?;
+        check_distinct(&inputs, options)?;
         let mut leftovers = Leftovers::default();
         if let Some(output) = &output {
-            (jobs, leftovers) = survey(output, jobs, &mut inputs, direction, options)?;
-            check_existing(&jobs, &inputs.places, options)?;
+            leftovers = survey(output, &mut inputs, direction, options)?;
+            check_existing(&inputs, options)?;
         }
         check_writable(options, host)?;
-        Ok(Assigned { output, inputs, jobs, leftovers })
+        Ok(Assigned { output, inputs, leftovers })
     }
-}
-
-fn name_outputs(inputs: &mut Inputs, direction: Direction, options: &Options<'_>) -> Result<Vec<Job>> {
-    let mut jobs = Vec::with_capacity(inputs.files.len());
-    for input in std::mem::take(&mut inputs.files) {
-        match direction.output_name(&input.name) {
-            Some(name) => jobs.push(Job { input, name, exists: false, replace: options.force }),
-            None => {
-                let path = input.path(&inputs.places);
-                if input.given.is_some() {
-                    let (path, advice) = (quoted(&path), options.advice.name);
-                    return Err(failed(format!("{path} does not end in .enc: {advice}")));
-                }
-                inputs.skipped.push((path, "a file whose name does not end in .enc"));
-            }
-        }
-    }
-    Ok(jobs)
 }
 
 /// Checks that files can be created in the output folder or, if it is missing, in the folder in which it will be
@@ -133,19 +86,22 @@ fn check_not_empty(inputs: &Inputs, direction: Direction) -> Result<()> {
     };
     Err(failed(format!(
         "there is no {} in {}{skipped}: check the path",
-        direction.inputs(),
+        match direction {
+            Direction::Encrypt => "file to encrypt",
+            Direction::Decrypt => "file whose name ends in .enc",
+        },
         quoted(&first.shown(OsStr::new("")))
     )))
 }
 
-fn check_distinct(jobs: &[Job], places: &[Place], options: &Options<'_>) -> Result<()> {
+fn check_distinct(Inputs { jobs, places, .. }: &Inputs, options: &Options<'_>) -> Result<()> {
     let mut outputs: HashMap<(&Path, &OsStr), &Job> = HashMap::with_capacity(jobs.len());
     for job in jobs {
-        if let Some(other) = outputs.insert((&places[job.input.place].path, &job.name), job) {
+        if let Some(other) = outputs.insert((&places[job.place].path, &job.output_name), job) {
             return Err(failed(format!(
                 "{} and {} would both be written to {}: {}",
-                quoted(&other.input.path(places)),
-                quoted(&job.input.path(places)),
+                quoted(&other.path(places)),
+                quoted(&job.path(places)),
                 quoted(&job.output(options.output_dir, places)),
                 options.advice.same_output
             )));
@@ -155,14 +111,14 @@ fn check_distinct(jobs: &[Job], places: &[Place], options: &Options<'_>) -> Resu
 }
 
 /// Refuses outputs that exist, unless they may be replaced or skipped.
-fn check_existing(jobs: &[Job], places: &[Place], options: &Options<'_>) -> Result<()> {
-    let existing = jobs.iter().filter(|job| job.exists).count();
-    match jobs.iter().find(|job| job.exists) {
+fn check_existing(inputs: &Inputs, options: &Options<'_>) -> Result<()> {
+    let mut existing = inputs.jobs.iter().filter(|job| job.exists);
+    match existing.next() {
         Some(first) if !options.force && !options.resume => {
-            let first = first.output(options.output_dir, places);
-            let which = match existing {
+            let first = first.output(options.output_dir, &inputs.places);
+            let which = match existing.count() + 1 {
                 1 => format!("the output {} exists", quoted(&first)),
-                _ => format!("{existing} of the outputs exist, the first is {}", quoted(&first)),
+                count => format!("{count} of the outputs exist, the first is {}", quoted(&first)),
             };
             Err(failed(format!("{which}: {}", options.advice.existing)))
         }

@@ -1,18 +1,18 @@
-//! Writing of one output.
+//! Writing of outputs.
 
 use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
 
 use super::error::{Error, Result, failed};
-use super::folder::Folder;
 use super::inputs::Place;
-use super::{Host, Operation, clash, times};
+use super::{Host, Operation, clash, existing};
+use crate::folder::Folder;
 use crate::output::{FileMode, OnExisting, OutputFile, OutputOptions, Trials, remove_abandoned};
 
 /// Files of at least this length are processed by all cores. A file of 8 MiB has at least 16 pieces of up to 512 KiB,
@@ -21,59 +21,36 @@ pub(super) const LONG: u64 = 8 << 20;
 
 /// Writes outputs below an output folder.
 pub(super) struct Writer<'a> {
-    operation: &'a dyn Operation,
-    host: &'a dyn Host,
-    output: &'a Folder,
+    pub(super) operation: &'a dyn Operation,
+    pub(super) host: &'a dyn Host,
+    pub(super) output: &'a Folder,
     /// The path of the output folder, for messages.
-    output_dir: &'a Path,
-    sync: bool,
-    trials: Trials,
+    pub(super) output_dir: &'a Path,
+    pub(super) sync: bool,
+    pub(super) trials: Trials,
 }
 
-/// A complete output that does not have its name yet.
-pub(super) struct Written {
+/// What [`Writer::write`] has done.
+pub(super) struct Written<T> {
     pub(super) plaintext: u64,
     /// True if the input changed while it was read.
     pub(super) has_changed: bool,
-    // This field is dropped before the guard.
-    file: OutputFile,
-    guard: Box<dyn Send>,
+    /// The result of `inspect`.
+    pub(super) inspected: T,
 }
 
-impl Written {
-    pub(super) fn as_file(&self) -> &File {
-        self.file.as_file()
-    }
-
-    /// Gives the file its name.
-    pub(super) fn commit(self) -> Result<()> {
-        let Written { file, guard, .. } = self;
-        file.commit()?;
-        drop(guard);
-        Ok(())
-    }
-}
-
-impl<'a> Writer<'a> {
-    pub(super) fn new(
-        operation: &'a dyn Operation,
-        host: &'a dyn Host,
-        (output, output_dir): (&'a Folder, &'a Path),
-        sync: bool,
-    ) -> Writer<'a> {
-        Writer { operation, host, output, output_dir, sync, trials: Trials::default() }
-    }
-
-    /// Processes an open input into a new file, which gets its name when it is committed. `relative` is its path below the
-    /// output folder. The file gets the permission bits and the modification time of the input.
-    pub(super) fn write(
+impl Writer<'_> {
+    /// Processes an open input into a new file. `relative` is its path below the output folder. The file gets the permission bits
+    /// and the modification time of the input. `inspect` gets the complete file before it has its name.
+    pub(super) fn write<T>(
         &self,
         input: &File,
         input_path: &Path,
         relative: &Path,
         existing: OnExisting,
         stream: crate::Options<'_>,
-    ) -> Result<Written> {
+        inspect: impl FnOnce(&File) -> Result<T>,
+    ) -> Result<Written<T>> {
         let path = self.output_dir.join(relative);
         let parent = relative.parent().unwrap_or(Path::new(""));
         let folder = self.output.make_folder(parent, 0o777, self.sync);
@@ -88,10 +65,9 @@ impl<'a> Writer<'a> {
             regular_only: true,
             ..Default::default()
         };
-        // Only tests resolve names.
-        let resolved = path.with_file_name(folder.resolved(path.file_name().unwrap_or_default()));
-        let guard = self.host.guard();
-        let created = OutputFile::create_in(folder.into(), &resolved, options, existing, &self.trials);
+        // Dropped after the file.
+        let _guard = self.host.guard();
+        let created = OutputFile::create_in(folder, &path, options, existing, &self.trials);
         let mut file = created.map_err(|error| output_error(error.into(), &path))?;
         let plaintext = match self.operation.process(input, &mut file, stream) {
             Err(Error::Library(error)) if error.keeps_output() => {
@@ -102,24 +78,21 @@ impl<'a> Writer<'a> {
             processed => processed?,
         };
         let after = input.metadata().map_err(Error::io("look at", input_path))?;
-        let has_changed = !times::is_unchanged(&before, &after);
+        let has_changed = !existing::is_unchanged(&before, &after);
         if !has_changed {
             // An error is ignored: on a file system without modification times, the output is created again by
             // `--resume`.
             let _ = before.modified().map(|modified| file.as_file().set_modified(modified));
         }
-        Ok(Written { plaintext, has_changed, file, guard })
+        let inspected = inspect(file.as_file())?;
+        file.commit()?;
+        Ok(Written { plaintext, has_changed, inspected })
     }
 }
 
 /// The error for an output that cannot be looked up or created.
 pub(super) fn output_error(error: Error, path: &Path) -> Error {
-    let is_too_long = matches!(
-        &error,
-        Error::Library(crate::Error::File { source, .. })
-            if source.raw_os_error() == Some(Errno::NAMETOOLONG.raw_os_error())
-    );
-    if !is_too_long {
+    if error.errno() != Some(Errno::NAMETOOLONG.raw_os_error()) {
         return error;
     }
     let len = path.file_name().unwrap_or_default().len();
@@ -168,7 +141,8 @@ pub(super) fn create_places<'p>(
             refused.insert(path);
         } else if made.insert(path) {
             match create_place(output, output_dir, place, sync) {
-                Ok(folder) if cleans => remove_abandoned_in(&folder),
+                // A file that cannot be removed does no harm.
+                Ok(folder) if cleans => drop(remove_abandoned(&folder)),
                 Ok(_) => {}
                 Err(error) => {
                     refused.insert(path);
@@ -191,12 +165,20 @@ fn create_place(output: &Folder, output_dir: &Path, place: &Place, sync: bool) -
     output.make_folder(&place.path, place.mode, sync).map_err(Error::io("make the folder", &path))
 }
 
-/// Removes the temporary files that killed processes have left. A file that cannot be removed does no harm, so errors
-/// are ignored.
-pub(super) fn remove_abandoned_in(folder: &Folder) {
-    if let Ok(folder) = folder.reader() {
-        let _ = remove_abandoned(folder);
-    }
+/// Calls `work` for each item and a number of threads; returns the results in the order of the items. Items of at least [`LONG`] bytes
+/// are processed one after the other, each with `threads`, then the others in parallel with one thread each, at most `parallel` at
+/// the same time.
+pub(super) fn by_length<T: Sync, R: Send>(
+    items: &[T],
+    len: impl Fn(&T) -> u64,
+    (threads, parallel): (usize, usize),
+    work: impl Fn(&T, usize) -> R + Sync,
+) -> Vec<R> {
+    let (long, short): (Vec<_>, Vec<_>) = (0..items.len()).partition(|&index| len(&items[index]) >= LONG);
+    let process = |index: usize, threads: usize| (index, work(&items[index], threads));
+    let mut results: Vec<_> = long.into_iter().map(|index| process(index, threads)).collect();
+    results.extend(in_parallel(parallel, &short, |&index| process(index, 1)));
+    in_order(results)
 }
 
 /// Calls `work` for each item, in parallel on at most `threads` threads; returns the results in the order of the items.
@@ -222,11 +204,15 @@ pub(super) fn in_parallel<T: Sync, R: Send>(
         }
         worker();
     });
-    let mut results = results.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    in_order(results.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Results, each with the index of its item, in the order of the items.
+fn in_order<R>(mut results: Vec<(usize, R)>) -> Vec<R> {
     results.sort_unstable_by_key(|(index, _)| *index);
     results.into_iter().map(|(_, result)| result).collect()
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
