@@ -5,14 +5,12 @@ use std::io;
 
 /// The process that has created a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Creator {
-    process: u32,
-}
+pub(crate) struct Creator(u32);
 
 impl Creator {
     /// The process that makes this call.
     pub(crate) fn current() -> Creator {
-        Creator { process: std::process::id() }
+        Creator(std::process::id())
     }
 
     pub(crate) fn is_current(self) -> bool {

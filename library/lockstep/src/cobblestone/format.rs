@@ -32,25 +32,23 @@ pub enum Suite {
 impl Suite {
     /// Bytes of a key.
     pub const fn key_len(self) -> usize {
-        match self {
-            Suite::Cobblestone128 => 16,
-            Suite::Cobblestone256 => 32,
-        }
+        self.select(16, 32)
     }
 
     /// The name, such as `Cobblestone-256`.
     pub const fn name(self) -> &'static str {
-        match self {
-            Suite::Cobblestone128 => "Cobblestone-128",
-            Suite::Cobblestone256 => "Cobblestone-256",
-        }
+        self.select("Cobblestone-128", "Cobblestone-256")
     }
 
     /// The name of the AEAD in IANA's registry, which is an input of the key derivation.
     pub(super) const fn aead_name(self) -> &'static [u8] {
+        self.select(b"AEAD_AES_128_GCM", b"AEAD_AES_256_GCM")
+    }
+
+    const fn select<T: Copy>(self, of_128: T, of_256: T) -> T {
         match self {
-            Suite::Cobblestone128 => b"AEAD_AES_128_GCM",
-            Suite::Cobblestone256 => b"AEAD_AES_256_GCM",
+            Suite::Cobblestone128 => of_128,
+            Suite::Cobblestone256 => of_256,
         }
     }
 }

@@ -15,15 +15,11 @@ const NONCE: usize = 12;
 
 /// The key and base nonce for the chunks of one message.
 pub(super) struct MessageKey {
-    key: AeadKey,
+    pub(super) key: AeadKey,
     base_nonce: Zeroizing<[u8; NONCE]>,
 }
 
 impl MessageKey {
-    pub(super) fn key(&self) -> &AeadKey {
-        &self.key
-    }
-
     /// The nonce of a chunk: the base nonce XOR the number of the chunk, big-endian.
     pub(super) fn nonce(&self, chunk: u64) -> [u8; NONCE] {
         let mut nonce = *self.base_nonce;

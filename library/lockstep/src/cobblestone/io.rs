@@ -36,21 +36,17 @@ impl Drop for Unfinished<'_> {
 /// The destination of pieces.
 pub(super) struct Sink<'w> {
     pub(super) writer: &'w mut (dyn Write + Send),
+    pub(super) options: Options<'w>,
     /// Bytes of plaintext processed.
     pub(super) plaintext: u64,
 }
 
 impl Sink<'_> {
     /// Writes the bytes of a piece with `plain` bytes of plaintext.
-    pub(super) fn put(
-        &mut self,
-        slices: &mut [IoSlice<'_>],
-        plain: usize,
-        options: &Options<'_>,
-    ) -> Result<()> {
-        write_all(self.writer, slices, options)?;
+    pub(super) fn put(&mut self, slices: &mut [IoSlice<'_>], plain: usize) -> Result<()> {
+        write_all(self.writer, slices, &self.options)?;
         self.plaintext += plain as u64;
-        options.report(self.plaintext);
+        self.options.report(self.plaintext);
         Ok(())
     }
 

@@ -5,11 +5,10 @@ use std::io::{self, Seek, Write};
 use std::ops::Range;
 
 use super::chunks::Piece;
-use super::decrypt::decrypt_stream;
-use super::encrypt::{Plaintext, encrypt_pieces, encrypt_stream};
 use super::format::{CHUNK, ciphertext_len};
 use super::io::read_full;
 use super::key::FileKey;
+use super::message::{Plaintext, decrypt_stream, encrypt_pieces, encrypt_stream};
 use super::options::{Options, Summary};
 use super::random_access::{Reader, Tail};
 use crate::engine::Engine;
@@ -83,7 +82,7 @@ pub fn decrypt_open_file(
     options: Options<'_>,
 ) -> Result<Summary> {
     let rest = rest_of_file(file)?;
-    let (Some(rest), false) = (&rest, options.is_partial()) else {
+    let (Some(rest), false) = (&rest, options.partial) else {
         // `Reader::open` below refuses a truncated message as a whole.
         let len = rest.map(|rest| len_of(&rest));
         return decrypt_stream(engine, key, context, &mut file, len, &mut output, options);

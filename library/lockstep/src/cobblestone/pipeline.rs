@@ -36,7 +36,8 @@ pub(super) struct Workers<'a> {
 impl<'a> Workers<'a> {
     /// The workers for a message or a part of one. `chunks` is its number of chunks, if known.
     pub(super) fn new(engine: &Engine, options: Options<'a>, chunks: Option<u64>) -> Workers<'a> {
-        let count = options.limit_threads(engine.threads()).min(MAX_WORKERS);
+        let threads = engine.threads();
+        let count = options.max_threads.map_or(threads, |most| most.clamp(1, threads)).min(MAX_WORKERS);
         Workers { count, chunks: piece_chunks(count, chunks), options }
     }
 }
@@ -50,21 +51,14 @@ fn piece_chunks(workers: usize, chunks: Option<u64>) -> usize {
 /// The slot of a worker: a piece, and what else the steps keep with it.
 pub(super) type Slot<X> = (Piece, X);
 
-/// Whether more pieces follow.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum ReadState {
-    More,
-    Last,
-}
-
-/// Processes all pieces. `read` and `write` are called exclusively and in order, `process` in parallel. The calling thread is
-/// one of the workers. With one worker, or with one piece, it is the only worker.
+/// Processes all pieces. `read` and `write` are called exclusively and in order, `process` in parallel. `read` returns true for the
+/// last piece. The calling thread is one of the workers. With one worker, or with one piece, it is the only worker.
 ///
 /// # Errors
 /// Those of the steps, and [`Error::Interrupted`](crate::Error::Interrupted).
 pub(super) fn run<X: Default>(
     workers: Workers<'_>,
-    mut read: impl FnMut(&mut Slot<X>) -> Result<ReadState> + Send,
+    mut read: impl FnMut(&mut Slot<X>) -> Result<bool> + Send,
     process: impl Fn(&mut Slot<X>) -> Result<()> + Sync,
     mut write: impl FnMut(&mut Slot<X>) -> Result<()> + Send,
 ) -> Result<()> {
@@ -75,14 +69,14 @@ pub(super) fn run<X: Default>(
     };
     let mut slot = new_slot();
     loop {
-        let state = read(&mut slot)?;
-        if state == ReadState::More && workers.count > 1 {
+        let is_last = read(&mut slot)?;
+        if !is_last && workers.count > 1 {
             // The piece in the slot becomes number 0 of the parallel run.
             break;
         }
         process(&mut slot)?;
         write(&mut slot)?;
-        if state == ReadState::Last {
+        if is_last {
             return Ok(());
         }
     }
@@ -117,7 +111,7 @@ struct Shared<'a, X> {
 }
 
 struct Input<'a, X> {
-    read: &'a mut (dyn FnMut(&mut Slot<X>) -> Result<ReadState> + Send),
+    read: &'a mut (dyn FnMut(&mut Slot<X>) -> Result<bool> + Send),
     next: u64,
     ended: bool,
 }
@@ -153,7 +147,7 @@ impl<X> Shared<'_, X> {
         // The flag remains set if the source panics.
         input.ended = true;
         let state = (input.read)(slot);
-        input.ended = !matches!(state, Ok(ReadState::More));
+        input.ended = !matches!(state, Ok(false));
         let number = input.next;
         input.next += 1;
         Some((number, state.map(|_| ())))

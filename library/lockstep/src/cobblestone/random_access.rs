@@ -14,7 +14,7 @@ use super::header::{self, MessageKey};
 use super::io::Sink;
 use super::key::FileKey;
 use super::options::Options;
-use super::pipeline::{self, ReadState, Slot, Workers};
+use super::pipeline::{self, Slot, Workers};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::foreign;
@@ -219,8 +219,8 @@ impl<S: ReadAt> Reader<S> {
         mut writer: impl Write + Send,
         options: Options<'_>,
     ) -> Result<u64> {
-        let mut sink = Sink { writer: &mut writer, plaintext: 0 };
-        let write = |part: &Part, piece: &Piece| sink.put(&mut part.of(piece), part.len(), &options);
+        let mut sink = Sink { writer: &mut writer, options, plaintext: 0 };
+        let write = |part: &Part, piece: &Piece| sink.put(&mut part.of(piece), part.len());
         self.read_parts(offset, len, options, |_| (), |_, _, ()| (), write)?;
         sink.finish()
     }
@@ -283,7 +283,7 @@ impl<S: ReadAt> Reader<S> {
                 *part = Part { start, end: end.min(start + room as u64) };
                 *value = take(part);
                 start = part.end;
-                Ok(if start == end { ReadState::Last } else { ReadState::More })
+                Ok(start == end)
             },
             |(piece, (part, value))| {
                 let first = chunk_of(part.start);

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lockstep_core::shown;
-use rustix::fs::{FileType, Stat, fstat};
+use rustix::fs::{FileType, Mode, Stat, fstat};
 use rustix::io::Errno;
 
 use super::temporary::{self, Outcome, Temporary};
 use super::{OnExisting, OutputOptions};
 use crate::error::{Error, Result};
-use crate::folder::{self, Folder};
+use crate::folder::{Folder, sys};
 use crate::quoted::quoted;
 
 /// The sticky bit.
@@ -70,14 +70,6 @@ impl Destination {
         Ok(destination)
     }
 
-    /// Checks that files can be created in a folder. No particular name is checked.
-    pub(super) fn check_folder(path: &Path, options: OutputOptions) -> Result<()> {
-        let folder = Arc::new(open_folder(path, path, options)?);
-        let (path, name, existing) = (path.into(), OsString::new(), OnExisting::of(options));
-        let destination = Destination { path, folder, name, options, existing, is_special: false };
-        destination.trial("create a file in").map(drop)
-    }
-
     /// Opens the device or FIFO. Returns `None` if the output is a new file. For a FIFO the call waits until another
     /// process opens it for reading.
     pub(super) fn open_special(&self) -> Result<Option<File>> {
@@ -120,10 +112,10 @@ impl Destination {
     pub(super) fn place(&self, temporary: Temporary) -> Result<()> {
         let failed = |action| Error::file(action, &self.path);
         let file = temporary.file();
-        let mode = temporary.permissions() & self.options.mode.0;
-        folder::set_mode(file, mode).map_err(failed("set the mode of"))?;
+        let mode = Mode::from_raw_mode(temporary.permissions() & self.options.mode.0);
+        sys::fchmod(file, mode).map_err(failed("set the mode of"))?;
         if self.options.sync {
-            folder::sync_file(file).map_err(failed("sync"))?;
+            sys::fsync(file).map_err(failed("sync"))?;
         }
         const RENAME: &str = "rename the finished file to";
         match temporary.rename(&self.folder, &self.name) {
@@ -174,6 +166,17 @@ impl Destination {
     fn refused(&self, reason: &str) -> Error {
         Error::file("write to", &self.path)(io::Error::new(io::ErrorKind::PermissionDenied, reason))
     }
+}
+
+/// Checks in advance that files can be created in a folder. The check leaves no file behind.
+///
+/// # Errors
+/// [`Error::File`].
+pub(crate) fn check_folder(path: &Path, options: OutputOptions) -> Result<()> {
+    let folder = Arc::new(open_folder(path, path, options)?);
+    let (path, name, existing) = (path.into(), OsString::new(), OnExisting::of(options));
+    let destination = Destination { path, folder, name, options, existing, is_special: false };
+    destination.trial("create a file in").map(drop)
 }
 
 impl OnExisting {

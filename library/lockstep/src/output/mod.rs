@@ -12,7 +12,7 @@ mod temporary;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::hash_map::{Entry, HashMap};
 use std::fs::File;
 use std::io::{self, IoSlice, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -23,6 +23,7 @@ use crate::creator::Creator;
 use crate::error::{Error, Result};
 use crate::folder::{Folder, Id};
 use destination::Destination;
+pub(crate) use destination::check_folder;
 use holes::Holes;
 pub(crate) use temporary::remove_abandoned;
 use temporary::{Outcome, Temporary};
@@ -62,17 +63,13 @@ pub(crate) struct Trials(Mutex<HashMap<(Id, OnExisting), Outcome>>);
 
 impl Trials {
     fn get(&self, destination: &Destination) -> Result<Outcome> {
-        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // The folder itself and not its path: another process may replace the folder.
         let id = destination.folder.id().map_err(Error::file("create", &destination.path))?;
-        let key = (id, destination.existing);
-        let found = known().get(&key).copied();
-        if let Some(outcome) = found {
-            return Ok(outcome);
-        }
-        let outcome = destination.trial("create")?;
-        known().insert(key, outcome);
-        Ok(outcome)
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(match known.entry((id, destination.existing)) {
+            Entry::Occupied(outcome) => *outcome.get(),
+            Entry::Vacant(place) => *place.insert(destination.trial("create")?),
+        })
     }
 }
 
@@ -190,14 +187,6 @@ impl OutputFile {
     /// The errors of [`create`](OutputFile::create).
     pub fn check(path: &Path, options: OutputOptions) -> Result<()> {
         Destination::find(path, options)?.check()
-    }
-
-    /// Checks in advance whether files can be created in a folder. The check leaves no file behind.
-    ///
-    /// # Errors
-    /// [`Error::File`].
-    pub(crate) fn check_folder(folder: &Path, options: OutputOptions) -> Result<()> {
-        Destination::check_folder(folder, options)
     }
 
     /// Gives the file its final name. With [`OutputOptions::sync`], the file is on stable storage when the call

@@ -138,7 +138,7 @@ extern "C" fn remove_all() {
     with_names(|names| {
         for entry in names.iter().filter(|entry| entry.creator.is_current()) {
             // A file that cannot be removed remains. A later run removes it.
-            let _ = entry.folder.remove_at_exit(&entry.name);
+            let _ = entry.folder.remove(&entry.name);
         }
     });
 }

@@ -11,9 +11,10 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-use super::{FileMode, OnExisting, OutputFile, OutputOptions, Sparse, Trials};
+use super::{FileMode, OnExisting, OutputFile, OutputOptions, Sparse, Trials, check_folder};
 use crate::error::{Error, Result};
-use crate::folder::{Folder, Step, with_hook};
+use crate::folder::Folder;
+use crate::folder::sys::{Step, with_hook};
 
 const NEW: &[u8] = b"new content";
 const FORCE: OutputOptions = OutputOptions {
@@ -342,10 +343,10 @@ fn a_folder_is_checked_without_a_name() {
     fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o1777)).unwrap();
     // Each name that another user can know is taken.
     fs::write(folder.path().join(".lockstep-trial"), "").unwrap();
-    as_nobody(|| OutputFile::check_folder(folder.path(), KEEP).unwrap());
-    OutputFile::check_folder(folder.path(), FORCE).unwrap();
+    as_nobody(|| check_folder(folder.path(), KEEP).unwrap());
+    check_folder(folder.path(), FORCE).unwrap();
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-    let error = OutputFile::check_folder(&folder.path().join("none"), KEEP).unwrap_err();
+    let error = check_folder(&folder.path().join("none"), KEEP).unwrap_err();
     assert!(error.to_string().contains("there is no folder"), "{error}");
 }
 

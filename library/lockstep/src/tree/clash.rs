@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rustix::io;
 
-use super::error::{Error, Result, failed};
+use crate::error::{Error, Result, failed};
 use crate::folder::{Folder, Id, id};
 use crate::quoted::quoted;
 
@@ -68,9 +68,9 @@ pub(super) fn check(folder: &Folder, path: &Path) -> Result<Option<StoredNames>>
     loop {
         // The folder is listed after the name was found. Otherwise a file that is created in between would not be in the
         // list.
-        let found = folder.look(name).map_err(Error::io("look at", path))?;
+        let found = folder.look(name).map_err(Error::file("look at", path))?;
         let Some(found) = found.map(|stat| id(&stat)) else { return Ok(None) };
-        let names = StoredNames::list(folder).map_err(Error::io("look at", path))?;
+        let names = StoredNames::list(folder).map_err(Error::file("look at", path))?;
         if names.contains(name) {
             return Ok(Some(names));
         }
@@ -98,7 +98,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::folder::IGNORES_CASE;
+    use crate::folder::sys::IGNORES_CASE;
 
     #[test]
     fn names_that_a_file_system_does_not_distinguish_are_recognised() {

@@ -8,10 +8,10 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::Advice;
-use super::error::{Error, Result, failed};
 use crate::cobblestone::{FileKey, Reader, Tail, plaintext_len};
 use crate::engine::Engine;
 use crate::envelope::Envelope;
+use crate::error::{Error, Result, failed};
 use crate::quoted::quoted;
 
 /// An input and its existing output.

@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use super::clash::{self, StoredNames};
-use super::error::{Error, Result, copy, failed};
 use super::existing::unknown;
 use super::inputs::{Inputs, Place, has_trailing_slash};
 use super::plan::Assigned;
@@ -21,9 +20,10 @@ use super::{Advice, Direction, Existing, Operation, Options, Pair};
 use crate::cobblestone::{FileKey, ReadAt, plaintext_len};
 use crate::engine::Engine;
 use crate::envelope::Envelope;
+use crate::error::{Error, Result, copy, failed};
 use crate::file;
 use crate::folder::Folder;
-use crate::output::{OnExisting, Trials, remove_abandoned};
+use crate::output::{OnExisting, remove_abandoned};
 
 const ADVICE: Advice = Advice {
     existing: "keep those that are up to date with resume=True, or replace them with overwrite=True",
@@ -113,18 +113,9 @@ impl Plan {
         let Assigned { inputs: found, leftovers, .. } = Assigned::new(&given, direction, &options, &())?;
         let Inputs { jobs, places, skipped, failed, .. } = found;
         let files = jobs.into_iter().map(|job| {
-            let place = &places[job.place];
-            let (root, input) = match (&place.root, &job.given) {
-                (Some(root), _) => (root.path().to_owned(), place.relative().join(&job.name)),
-                // The slash at the end means that a link is followed: the user has chosen it.
-                (None, given) => {
-                    let parent = given.as_deref().and_then(Path::parent);
-                    let parent = parent.filter(|parent| !parent.as_os_str().is_empty());
-                    (parent.unwrap_or(Path::new(".")).join(""), PathBuf::from(&job.name))
-                }
-            };
-            let root = std::path::absolute(&root).map_err(Error::io("find", &root))?;
-            Ok(PlannedFile { root, input, output: job.relative(&places), len: job.len })
+            let root = if job.root.path.as_os_str().is_empty() { Path::new("./") } else { &job.root.path };
+            let root = std::path::absolute(root).map_err(Error::file("find", root))?;
+            Ok(PlannedFile { root, input: job.input, output: job.output, len: job.len })
         });
         Ok(Plan {
             files: files.collect::<Result<_>>()?,
@@ -204,18 +195,11 @@ impl Group<'_> {
         let output = match Folder::open(self.output, true) {
             Ok(folder) => folder,
             Err(error) => {
-                let failure = || Error::io("open the output folder", self.output)(copy(&error));
+                let failure = || Error::file("open the output folder", self.output)(copy(&error));
                 return files.iter().map(|_| Err(failure())).collect();
             }
         };
-        let writer = Writer {
-            operation: self,
-            host: &(),
-            output: &output,
-            output_dir: self.output,
-            sync: self.sync,
-            trials: Trials::default(),
-        };
+        let writer = Writer::new(self, &(), (&output, self.output), self.sync);
         let work = Work { group: self, stored: Mutex::default(), writer, options };
         let threads = self.engine.threads();
         by_length(
@@ -231,7 +215,7 @@ impl Group<'_> {
             Direction::Encrypt => output,
             Direction::Decrypt => input,
         };
-        let ciphertext_len = encrypted.metadata().map_err(crate::Error::Read)?.len();
+        let ciphertext_len = encrypted.metadata().map_err(Error::Read)?.len();
         let plaintext_len = plaintext_len(ciphertext_len)?;
         Ok(Processed { is_up_to_date, plaintext_len, ciphertext_len, commitment: commitment(encrypted)? })
     }
@@ -259,7 +243,7 @@ impl Work<'_> {
         match write(if self.group.replace { OnExisting::FailByLookup } else { OnExisting::Fail }) {
             // The output exists. Another process may have created it meanwhile, for example in an earlier attempt at
             // this file.
-            Err(Error::Library(crate::Error::Exists { .. })) => {}
+            Err(Error::Exists { .. }) => {}
             done => return done,
         }
         self.check_stored(&file.output, &path)?;
@@ -270,7 +254,7 @@ impl Work<'_> {
         let Ok(existing) = self.writer.output.open_file(&file.output) else {
             return Err(unknown(&path, "is not a file that can be read", &ADVICE));
         };
-        let pair = Pair::of(&input, &existing).map_err(Error::io("look at", &path))?;
+        let pair = Pair::of(&input, &existing).map_err(Error::file("look at", &path))?;
         match self.group.compare(&pair)? {
             Existing::UpToDate => self.group.describe(&input, &existing, true),
             Existing::Outdated => write(OnExisting::Replace),
@@ -284,7 +268,7 @@ impl Work<'_> {
         let mut folders = lock(&self.stored);
         if !folders.get(parent).is_some_and(|names| names.contains(name.unwrap_or_default())) {
             let folder = self.writer.output.open_below(parent);
-            let folder = folder.map_err(Error::io("open the folder of", path))?;
+            let folder = folder.map_err(Error::file("open the folder of", path))?;
             if let Some(stored) = clash::check(&folder, path)? {
                 folders.insert(parent.to_owned(), stored);
             }
@@ -295,7 +279,7 @@ impl Work<'_> {
     fn open(&self, file: &PlannedFile, expected: Option<&[u8; 32]>) -> Result<File> {
         let path = file.root.join(&file.input);
         let root = Folder::open(&file.root, has_trailing_slash(&file.root));
-        let opened = root.and_then(|root| root.open_file(&file.input)).map_err(Error::io("open", &path))?;
+        let opened = root.and_then(|root| root.open_file(&file.input)).map_err(Error::file("open", &path))?;
         if self.group.direction == Direction::Decrypt && Envelope::read_file(&opened)?.is_some() {
             return Err(failed(
                 "the file is encrypted to recipients or with a passphrase: decrypt it with decrypt_file",
@@ -319,7 +303,7 @@ fn commitment(encrypted: &File) -> Result<[u8; 32]> {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
             Err(Error::NotAuthentic("the file is too short for an encrypted file: it was cut off".into()))
         }
-        Err(error) => Err(crate::Error::Read(error).into()),
+        Err(error) => Err(Error::Read(error)),
     }
 }
 

@@ -9,9 +9,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 
-use super::error::{Error, Result};
-use super::inputs::{MAX_DEPTH, MAX_PATH};
-use super::names;
+use super::inputs::{MAX_DEPTH, MAX_PATH, decrypted};
+use crate::error::{Error, Result};
 use crate::folder::{Folder, Id, id};
 
 /// Encrypted files in the output folder for which there is no input.
@@ -40,7 +39,7 @@ impl Leftovers {
             let path = path.join(&relative);
             let name = relative.file_name().unwrap_or_default();
             match FileType::from_raw_mode(stat.st_mode) {
-                FileType::RegularFile if names::decrypted(name).is_some() && !known.contains(&id(&stat)) => {
+                FileType::RegularFile if decrypted(name).is_some() && !known.contains(&id(&stat)) => {
                     self.files.insert(path, id(&stat));
                 }
                 FileType::Directory
@@ -67,7 +66,7 @@ impl Leftovers {
     ) -> Vec<(&Path, Result<bool>)> {
         let files = self.files.iter().map(|(path, id)| {
             let deleted = delete_file(output, path, *id, sync, &is_own);
-            (path.as_path(), deleted.map_err(Error::io("delete", path)))
+            (path.as_path(), deleted.map_err(Error::file("delete", path)))
         });
         let results: Vec<_> = files.collect();
         let deleted = results.iter().filter(|(_, deleted)| matches!(deleted, Ok(true)));

@@ -4,12 +4,10 @@
 //! Paths below folders are opened without following symbolic links. A [`Run`] does all of this in one process. A [`Plan`] and its [`Group`]s distribute the files of one key to several processes.
 
 mod clash;
-mod error;
 mod existing;
 mod groups;
 mod inputs;
 mod leftovers;
-mod names;
 mod plan;
 mod run;
 mod survey;
@@ -21,11 +19,11 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-pub use self::error::{Error, Result};
 pub use self::existing::{Existing, Pair};
 pub use self::groups::{Group, IfExists, Plan, PlannedFile, Processed};
 pub use self::run::{Outcome, Prepared, Run};
 pub use crate::aead::Direction;
+pub use crate::error::{Error, Result};
 use crate::output::Sparse;
 
 /// The operation on each file.
@@ -52,7 +50,7 @@ pub trait Operation: Sync {
     /// Reads the whole input and writes the whole output; returns the number of plaintext bytes.
     ///
     /// # Errors
-    /// All errors of encryption and decryption. The output is kept if [`crate::Error::keeps_output`] is true.
+    /// All errors of encryption and decryption. The output is kept if [`Error::keeps_output`] is true.
     fn process(
         &self,
         input: &File,

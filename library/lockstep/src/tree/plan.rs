@@ -5,13 +5,13 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::error::{Error, Result, failed};
 use super::inputs::{Inputs, Job};
 use super::leftovers::Leftovers;
 use super::survey::survey;
 use super::{Direction, Host, Options};
+use crate::error::{Error, Result, failed};
 use crate::folder::Folder;
-use crate::output::{OutputFile, OutputOptions};
+use crate::output::{OutputOptions, check_folder};
 use crate::quoted::quoted;
 
 /// The inputs and their outputs.
@@ -39,9 +39,9 @@ impl Assigned {
         let output = match Folder::open(path, true) {
             Ok(folder) => Some(folder),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(Error::io("open the folder", path)(error)),
+            Err(error) => return Err(Error::file("open the folder", path)(error)),
         };
-        let id = output.as_ref().map(Folder::id).transpose().map_err(Error::io("look at", path))?;
+        let id = output.as_ref().map(Folder::id).transpose().map_err(Error::file("look at", path))?;
         let mut inputs = Inputs::find(given, direction, options, id)?;
         if options.delete {
             check_unambiguous(&inputs)?;
@@ -72,7 +72,7 @@ fn check_writable(options: &Options<'_>, host: &dyn Host) -> Result<()> {
     }
     let output = OutputOptions { force: options.force, sync: options.sync, ..Default::default() };
     let _guard = host.guard();
-    Ok(OutputFile::check_folder(folder, output)?)
+    check_folder(folder, output)
 }
 
 /// Refuses folders without any file to process: their names may be mistyped, or a file system is not mounted.
@@ -94,15 +94,15 @@ fn check_not_empty(inputs: &Inputs, direction: Direction) -> Result<()> {
     )))
 }
 
-fn check_distinct(Inputs { jobs, places, .. }: &Inputs, options: &Options<'_>) -> Result<()> {
-    let mut outputs: HashMap<(&Path, &OsStr), &Job> = HashMap::with_capacity(jobs.len());
-    for job in jobs {
-        if let Some(other) = outputs.insert((&places[job.place].path, &job.output_name), job) {
+fn check_distinct(inputs: &Inputs, options: &Options<'_>) -> Result<()> {
+    let mut outputs: HashMap<&Path, &Job> = HashMap::with_capacity(inputs.jobs.len());
+    for job in &inputs.jobs {
+        if let Some(other) = outputs.insert(&job.output, job) {
             return Err(failed(format!(
                 "{} and {} would both be written to {}: {}",
-                quoted(&other.path(places)),
-                quoted(&job.path(places)),
-                quoted(&job.output(options.output_dir, places)),
+                quoted(&other.path()),
+                quoted(&job.path()),
+                quoted(&options.output_dir.join(&job.output)),
                 options.advice.same_output
             )));
         }
@@ -115,7 +115,7 @@ fn check_existing(inputs: &Inputs, options: &Options<'_>) -> Result<()> {
     let mut existing = inputs.jobs.iter().filter(|job| job.exists);
     match existing.next() {
         Some(first) if !options.force && !options.resume => {
-            let first = first.output(options.output_dir, &inputs.places);
+            let first = options.output_dir.join(&first.output);
             let which = match existing.count() + 1 {
                 1 => format!("the output {} exists", quoted(&first)),
                 count => format!("{count} of the outputs exist, the first is {}", quoted(&first)),

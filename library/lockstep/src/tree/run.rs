@@ -3,23 +3,22 @@
 //! the engine.
 
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::error::{Error, Result, failed};
 use super::existing::unknown;
-use super::inputs::{Inputs, Job, Place};
+use super::inputs::{Inputs, Job};
 use super::leftovers::Leftovers;
 use super::plan::{Assigned, folder_refused};
-use super::write::{Writer, by_length, create_places, in_parallel, lock, make_output, split};
+use super::write::{Writer, by_length, create_places, in_parallel, lock, make_output};
 use super::{Existing, Host, Operation, Options, Pair, clash};
 use crate::engine::Engine;
+use crate::error::{Error, Result, failed};
 use crate::folder::Folder;
-use crate::output::{OnExisting, Trials};
+use crate::output::OnExisting;
 use crate::quoted::quoted;
 
 /// Maximum number of file descriptors for one file that is being processed: input, output, their folders, and the
@@ -97,14 +96,14 @@ impl<'a> Run<'a> {
     /// Calls `prepare` for each open input, on this thread.
     ///
     /// # Errors
-    /// Those of `prepare`; [`crate::Error::Interrupted`].
+    /// Those of `prepare`; [`Error::Interrupted`].
     pub fn prepare<E: From<Error>>(
         &mut self,
         mut prepare: impl FnMut(File, &Path) -> std::result::Result<Prepared, E>,
     ) -> std::result::Result<(), E> {
         for job in std::mem::take(&mut self.inputs.jobs) {
-            let path = job.path(&self.inputs.places);
-            let prepared = match open_input(&job, &self.inputs.places) {
+            let path = job.path();
+            let prepared = match job.open() {
                 Ok(input) => prepare(input, &path)?,
                 Err(error) => Prepared::Failed(error),
             };
@@ -113,7 +112,7 @@ impl<'a> Run<'a> {
                 Prepared::Failed(error) => self.outcome.failed.push((path, error)),
             }
             if self.is_stopped() {
-                return Err(Error::from(crate::Error::Interrupted).into());
+                return Err(Error::Interrupted.into());
             }
         }
         Ok(())
@@ -143,43 +142,55 @@ impl<'a> Run<'a> {
             return Ok(());
         }
         let (Inputs { jobs, places, .. }, options) = (&self.inputs, self.options);
-        let (output, output_dir, sync) =
-            (make_output(options.output_dir, options.sync)?, options.output_dir, options.sync);
-        let writer = Writer {
-            operation: self.operation,
-            host,
-            output: &output,
-            output_dir,
-            sync,
-            trials: Trials::default(),
-        };
-        let outcome = Mutex::new(&mut self.outcome);
-        let work = Work { writer, places, options, outcome };
+        let Options { output_dir, sync, resume, .. } = *options;
+        let output = make_output(output_dir, sync)?;
+        let writer = Writer::new(self.operation, host, (&output, output_dir), sync);
+        let work = Work { writer, options, outcome: Mutex::new(&mut self.outcome) };
         // Folders without files are created too.
-        let refused = create_places(&output, output_dir, places, (sync, options.resume), |path, error| {
+        let refused = create_places(&output, output_dir, places, (sync, resume), |path, error| {
             work.record(output_dir.join(path), Err(error));
             Ok(())
         })?;
-        let (refused, jobs): (Vec<_>, Vec<_>) =
-            jobs.iter().partition(|job| refused.contains(places[job.place].path.as_path()));
-        refused.into_iter().for_each(|job| work.record(job.path(places), Err(folder_refused())));
+        let (refused, jobs): (Vec<_>, Vec<_>) = jobs.iter().partition(|job| refused.contains(job.folder()));
+        refused.into_iter().for_each(|job| work.record(job.path(), Err(folder_refused())));
         let threads = (self.engine.threads(), most_threads(self.engine));
         by_length(&jobs, |job| job.len, threads, |job, threads| work.process(job, threads));
         Ok(())
     }
 
-    /// Deletes or lists the outputs without input; returns the results.
-    pub fn finish(mut self) -> Outcome {
-        self.handle_leftovers();
-        let Run { inputs, mut outcome, .. } = self;
+    /// Deletes outputs without input, or lists them. If any input is not known or has failed, its output could be taken for
+    /// one without input, so nothing is deleted. Returns the results.
+    pub fn finish(self) -> Outcome {
+        let is_stopped = self.is_stopped();
+        let Run { operation, options, output, inputs, leftovers, mut outcome, .. } = self;
         outcome.skipped.splice(..0, inputs.skipped);
         outcome.failed.splice(..0, inputs.failed);
+        let full = |path: &Path| options.output_dir.join(path);
+        let is_complete = outcome.failed.is_empty() && !is_stopped;
+        match output {
+            Some(output) if options.delete && is_complete => {
+                let is_own = |file: &File| operation.is_own(file);
+                for (path, deleted) in leftovers.delete(&output, options.sync, is_own) {
+                    let reason = "not an output of this command, so it is not deleted";
+                    match deleted {
+                        Ok(true) => outcome.deleted.push(full(path)),
+                        Ok(false) => outcome.skipped.push((full(path), reason)),
+                        Err(error) => outcome.failed.push((full(path), error)),
+                    }
+                }
+            }
+            _ => outcome.leftovers = leftovers.paths().map(full).collect(),
+        }
         outcome.failed.sort_by(|(a, _), (b, _)| a.cmp(b));
         outcome
     }
 
     fn is_stopped(&self) -> bool {
         self.options.stream.is_interrupted()
+    }
+
+    fn output_of(&self, job: &Job) -> PathBuf {
+        self.options.output_dir.join(&job.output)
     }
 
     /// Compares existing outputs with their inputs, and removes the jobs that are up to date.
@@ -190,14 +201,13 @@ impl<'a> Run<'a> {
             (job.exists && !self.is_stopped()).then(|| self.compare(output, job))
         });
         for (mut job, result) in jobs.into_iter().zip(results) {
-            let places = &self.inputs.places;
             let error = match result {
                 Some(Ok(Existing::UpToDate)) => {
                     self.outcome.up_to_date += 1;
                     continue;
                 }
                 Some(Ok(Existing::Unknown(why))) if !self.options.force => {
-                    unknown(&job.output(self.options.output_dir, places), why, self.options.advice)
+                    unknown(&self.output_of(&job), why, self.options.advice)
                 }
                 Some(Err(error)) => error,
                 other => {
@@ -206,71 +216,28 @@ impl<'a> Run<'a> {
                     continue;
                 }
             };
-            self.outcome.failed.push((job.path(places), error));
+            self.outcome.failed.push((job.path(), error));
         }
     }
 
     fn compare(&self, output: &Folder, job: &Job) -> Result<Existing> {
-        let places = &self.inputs.places;
-        let input = open_input(job, places)?;
-        let Ok(file) = output.open_file(&job.relative(places)) else {
+        let input = job.open()?;
+        let Ok(file) = output.open_file(&job.output) else {
             return Ok(Existing::Unknown("is not a regular file that can be read"));
         };
-        let path = job.output(self.options.output_dir, places);
-        let pair = Pair::of(&input, &file).map_err(Error::io("look at", &path))?;
+        let path = self.output_of(job);
+        let pair = Pair::of(&input, &file).map_err(Error::file("look at", &path))?;
         let existing = self.operation.compare(&pair)?;
         if existing == Existing::UpToDate && self.options.sync {
             // The run that created the output may not have synced it.
             let synced = file
                 .sync_all()
-                .and_then(|()| output.make_folder(&places[job.place].path, 0o777, true))
+                .and_then(|()| output.make_folder(job.folder(), 0o777, true))
                 .and_then(|folder| Ok(folder.sync()?));
-            synced.map_err(Error::io("sync", &path))?;
+            synced.map_err(Error::file("sync", &path))?;
         }
         Ok(existing)
     }
-
-    /// Deletes outputs without input, or lists them. If any input is not known or has failed, its output could be taken for
-    /// one without input, so nothing is deleted.
-    fn handle_leftovers(&mut self) {
-        let Some(output) = &self.output else { return };
-        let full = |path: &Path| self.options.output_dir.join(path);
-        let is_complete =
-            self.inputs.failed.is_empty() && self.outcome.failed.is_empty() && !self.is_stopped();
-        if !self.options.delete || !is_complete {
-            self.outcome.leftovers = self.leftovers.paths().map(full).collect();
-            return;
-        }
-        let is_own = |file: &File| self.operation.is_own(file);
-        for (path, deleted) in self.leftovers.delete(output, self.options.sync, is_own) {
-            let path = full(path);
-            match deleted {
-                Ok(true) => self.outcome.deleted.push(path),
-                Ok(false) => {
-                    let reason = "not an output of this command, so it is not deleted";
-                    self.outcome.skipped.push((path, reason));
-                }
-                Err(error) => self.outcome.failed.push((path, error)),
-            }
-        }
-    }
-}
-
-/// Opens the input of a job, which must still be a regular file.
-fn open_input(job: &Job, places: &[Place]) -> Result<File> {
-    let (path, place) = (job.path(places), &places[job.place]);
-    let opened = match &place.root {
-        Some(root) => root.open().and_then(|folder| folder.open_file(&place.relative().join(&job.name))),
-        None => open_regular(&path),
-    };
-    opened.map_err(Error::io("open", &path))
-}
-
-/// Opens a file by a path that the user has given. Symbolic links before the last component are followed, since the
-/// user has chosen them.
-fn open_regular(path: &Path) -> io::Result<File> {
-    let (parent, name) = split(path)?;
-    Folder::open(parent, true)?.open_file(Path::new(name))
 }
 
 /// The number of threads of the engine, unless the limit on open files permits fewer.
@@ -291,7 +258,6 @@ fn open_files_limit() -> u64 {
 
 struct Work<'a> {
     writer: Writer<'a>,
-    places: &'a [Place],
     options: &'a Options<'a>,
     outcome: Mutex<&'a mut Outcome>,
 }
@@ -315,13 +281,12 @@ impl Work<'_> {
         }
         self.writer.host.file_done();
         advance(job.len);
-        self.record(job.path(self.places), finished);
+        self.record(job.path(), finished);
     }
 
     /// Processes a file and returns the number of plaintext bytes.
     fn try_process(&self, job: &Job, stream: crate::Options<'_>) -> Result<u64> {
-        let input = open_input(job, self.places)?;
-        let (input_path, relative) = (job.path(self.places), job.relative(self.places));
+        let (input, input_path) = (job.open()?, job.path());
         let existing = match () {
             () if job.replace && job.exists => OnExisting::Replace,
             // An output that did not exist before the run is never replaced, even with `--force`: it may be the output
@@ -329,23 +294,22 @@ impl Work<'_> {
             () if job.replace => OnExisting::FailByLookup,
             () => OnExisting::Fail,
         };
-        match self.writer.write(&input, &input_path, &relative, existing, stream, |_| Ok(())) {
+        match self.writer.write(&input, &input_path, &job.output, existing, stream, |_| Ok(())) {
             Ok(written) => {
                 if written.has_changed {
                     lock(&self.outcome).changed.push(input_path);
                 }
                 Ok(written.plaintext)
             }
-            Err(Error::Library(crate::Error::Exists { .. })) => Err(self.taken(&relative)),
+            Err(Error::Exists { .. }) => Err(self.taken(job)),
             Err(error) => Err(error),
         }
     }
 
     /// The error for an output that did not exist before the run.
-    fn taken(&self, relative: &Path) -> Error {
-        let path = self.options.output_dir.join(relative);
-        let folder = self.writer.output.open_below(relative.parent().unwrap_or(Path::new("")));
-        let folder = folder.map_err(Error::io("look at", &path));
+    fn taken(&self, job: &Job) -> Error {
+        let path = self.options.output_dir.join(&job.output);
+        let folder = self.writer.output.open_below(job.folder()).map_err(Error::file("look at", &path));
         if let Err(error) = folder.and_then(|folder| clash::check(&folder, &path)) {
             return error;
         }

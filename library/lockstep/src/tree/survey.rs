@@ -8,12 +8,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::clash::StoredNames;
-use super::error::{Error, Result, copy, failed};
-use super::inputs::Inputs;
+use super::inputs::{Inputs, encrypted};
 use super::leftovers::Leftovers;
 use super::plan::folder_refused;
 use super::write::output_error;
-use super::{Direction, Options, names};
+use super::{Direction, Options};
+use crate::error::{Error, Result, copy, failed};
 use crate::folder::{Folder, Id, id as id_of};
 use crate::quoted::quoted;
 
@@ -30,8 +30,6 @@ struct Content {
 
 struct Survey<'a> {
     inputs: &'a mut Inputs,
-    /// The paths of all places.
-    paths: &'a [PathBuf],
     options: &'a Options<'a>,
     finds_leftovers: bool,
     /// The identities of the inputs.
@@ -41,7 +39,7 @@ struct Survey<'a> {
     /// Inputs, keys and existing outputs: no leftovers.
     known: HashSet<Id>,
     /// Nothing is written to these folders.
-    refused: HashSet<&'a Path>,
+    refused: HashSet<PathBuf>,
     /// The jobs whose outputs cannot be written.
     errors: HashMap<usize, Error>,
     leftovers: Leftovers,
@@ -66,11 +64,9 @@ pub(super) fn survey(
         Some(((found.dev(), found.ino()), *what, *path))
     });
     let protected: Vec<_> = protected.collect();
-    let paths: Vec<_> = inputs.places.iter().map(|place| place.path.clone()).collect();
-    let folders = contents(inputs, &paths);
+    let folders = contents(inputs);
     let mut survey = Survey {
         inputs,
-        paths: &paths,
         options,
         finds_leftovers: direction == Direction::Encrypt && may_change,
         known: input_ids.iter().copied().chain(protected.iter().map(|(id, ..)| *id)).collect(),
@@ -82,33 +78,34 @@ pub(super) fn survey(
     };
     // The order of paths is such that each folder follows its parent.
     for (path, content) in folders {
-        survey.look_into(output, path, &content)?;
+        survey.look_into(output, &path, &content)?;
     }
-    let Survey { inputs, mut errors, leftovers, .. } = survey;
+    let Survey { inputs, mut errors, refused, leftovers, .. } = survey;
     for (index, job) in std::mem::take(&mut inputs.jobs).into_iter().enumerate() {
-        let refused = || inputs.places[job.place].is_refused.then(folder_refused);
-        match errors.remove(&index).or_else(refused) {
-            Some(error) => inputs.failed.push((job.path(&inputs.places), error)),
+        let is_refused = || refused.contains(job.folder()).then(folder_refused);
+        match errors.remove(&index).or_else(is_refused) {
+            Some(error) => inputs.failed.push((job.path(), error)),
             None => inputs.jobs.push(job),
         }
     }
     Ok(leftovers)
 }
 
-/// The content of each output folder. `paths` are those of the places.
-fn contents<'p>(inputs: &Inputs, paths: &'p [PathBuf]) -> BTreeMap<&'p Path, Content> {
-    let mut folders: BTreeMap<&Path, Content> = BTreeMap::new();
-    for (index, (place, path)) in inputs.places.iter().zip(paths).enumerate() {
-        folders.entry(path).or_default().has_input |= place.root.is_some();
-        if let Some(parent) = path.parent() {
-            folders.entry(parent).or_default().places.push(index);
+/// The content of each output folder.
+fn contents(inputs: &Inputs) -> BTreeMap<PathBuf, Content> {
+    let mut folders: BTreeMap<PathBuf, Content> = BTreeMap::new();
+    for (index, place) in inputs.places.iter().enumerate() {
+        folders.entry(place.path.clone()).or_default().has_input |= place.root.is_some();
+        if let Some(parent) = place.path.parent() {
+            folders.entry(parent.to_owned()).or_default().places.push(index);
         }
     }
     for (index, job) in inputs.jobs.iter().enumerate() {
-        folders.entry(&paths[job.place]).or_default().jobs.push(index);
+        folders.entry(job.folder().to_owned()).or_default().jobs.push(index);
     }
-    for (index, (place, _)) in inputs.skipped_entries.iter().enumerate() {
-        folders.entry(&paths[*place]).or_default().skipped.push(index);
+    for (index, entry) in inputs.skipped_entries.iter().enumerate() {
+        let parent = entry.parent().unwrap_or(Path::new(""));
+        folders.entry(parent.to_owned()).or_default().skipped.push(index);
     }
     folders
 }
@@ -124,7 +121,7 @@ impl Survey<'_> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => {
                 for &index in &content.jobs {
-                    let error = Error::io("look at", &self.output(index))(copy(&error));
+                    let error = Error::file("look at", &self.output(index))(copy(&error));
                     self.errors.insert(index, error);
                 }
                 return Ok(());
@@ -136,7 +133,7 @@ impl Survey<'_> {
             |path: &Path, id: Id| stored.as_ref().map_or(Ok(()), |stored| stored.check(&folder, path, id));
         for &index in &content.jobs {
             let path = self.output(index);
-            let exists = match folder.look(&self.inputs.jobs[index].output_name) {
+            let exists = match folder.look(path.file_name().unwrap_or_default()) {
                 Ok(None) => Ok(false),
                 Ok(Some(stat)) => {
                     let id = id_of(&stat);
@@ -146,7 +143,7 @@ impl Survey<'_> {
                 }
                 // The error affects only this file, for example if its name is too long or if a folder has no search
                 // permission.
-                Err(error) => Err(output_error(Error::io("look at", &path)(error), &path)),
+                Err(error) => Err(output_error(Error::file("look at", &path)(error), &path)),
             };
             match exists {
                 Ok(exists) => self.inputs.jobs[index].exists = exists,
@@ -154,11 +151,11 @@ impl Survey<'_> {
             }
         }
         for &index in &content.places {
-            let place = &self.paths[index];
+            let place = &mut self.inputs.places[index];
             // Other errors are reported when the folder is created.
-            let Ok(Some(stat)) = folder.look(place.file_name().unwrap_or_default()) else { continue };
-            match check_name(&self.options.output_dir.join(place), id_of(&stat)) {
-                Ok(()) => self.inputs.places[index].exists = true,
+            let Ok(Some(stat)) = folder.look(place.path.file_name().unwrap_or_default()) else { continue };
+            match check_name(&self.options.output_dir.join(&place.path), id_of(&stat)) {
+                Ok(()) => place.exists = true,
                 Err(error) => self.refuse(index, error),
             }
         }
@@ -185,23 +182,24 @@ impl Survey<'_> {
     }
 
     fn refuse(&mut self, place: usize, error: Error) {
-        self.refused.insert(&self.paths[place]);
-        self.inputs.places[place].is_refused = true;
-        self.inputs.failed.push((self.inputs.places[place].shown(OsStr::new("")), error));
+        let place = &mut self.inputs.places[place];
+        place.is_refused = true;
+        self.refused.insert(place.path.clone());
+        self.inputs.failed.push((place.shown(OsStr::new("")), error));
     }
 
     /// The names in an output folder for which there is an input. A skipped input has one too: for example, a file that
     /// was replaced by a symbolic link.
     fn wanted(&self, content: &Content) -> HashSet<OsString> {
-        let Inputs { jobs, skipped_entries, .. } = &*self.inputs;
-        let files = content.jobs.iter().map(|&index| jobs[index].output_name.clone());
-        let folders = content.places.iter().filter_map(|&index| self.paths[index].file_name());
-        let skipped = content.skipped.iter().map(|&index| &skipped_entries[index].1);
-        let skipped = skipped.flat_map(|name| [name.clone(), names::encrypted(name)]);
-        files.chain(folders.map(OsStr::to_owned)).chain(skipped).collect()
+        let Inputs { jobs, places, skipped_entries, .. } = &*self.inputs;
+        let jobs = content.jobs.iter().map(|&index| jobs[index].output.as_path());
+        let places = content.places.iter().map(|&index| places[index].path.as_path());
+        let skipped = || content.skipped.iter().map(|&index| skipped_entries[index].as_path());
+        let names = jobs.chain(places).chain(skipped()).filter_map(Path::file_name).map(OsStr::to_owned);
+        names.chain(skipped().filter_map(Path::file_name).map(encrypted)).collect()
     }
 
     fn output(&self, job: usize) -> PathBuf {
-        self.inputs.jobs[job].output(self.options.output_dir, &self.inputs.places)
+        self.options.output_dir.join(&self.inputs.jobs[job].output)
     }
 }

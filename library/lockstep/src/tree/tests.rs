@@ -11,7 +11,7 @@ use super::inputs::{self, Inputs};
 use super::*;
 use crate::cobblestone::FileKey;
 use crate::engine::Engine;
-use crate::folder::IGNORES_CASE;
+use crate::folder::sys::IGNORES_CASE;
 
 /// Copies files: each output has the content of its input. `while_reading` is called with each input.
 struct Copying<F>(F);
@@ -35,7 +35,7 @@ impl<F: Fn(&File) + Sync> Operation for Copying<F> {
         output: &mut (dyn Write + Send),
         _options: crate::Options<'_>,
     ) -> Result<u64> {
-        let copied = std::io::copy(&mut input, output).map_err(crate::Error::Write)?;
+        let copied = std::io::copy(&mut input, output).map_err(Error::Write)?;
         (self.0)(input);
         Ok(copied)
     }

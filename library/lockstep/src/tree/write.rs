@@ -7,11 +7,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use lockstep_core::share::at_once;
 use rustix::io::Errno;
 
-use super::error::{Error, Result, failed};
 use super::inputs::Place;
 use super::{Host, Operation, clash, existing};
+use crate::error::{Error, Result, failed};
 use crate::folder::Folder;
 use crate::output::{FileMode, OnExisting, OutputFile, OutputOptions, Trials, remove_abandoned};
 
@@ -21,13 +22,13 @@ pub(super) const LONG: u64 = 8 << 20;
 
 /// Writes outputs below an output folder.
 pub(super) struct Writer<'a> {
-    pub(super) operation: &'a dyn Operation,
+    operation: &'a dyn Operation,
     pub(super) host: &'a dyn Host,
     pub(super) output: &'a Folder,
     /// The path of the output folder, for messages.
-    pub(super) output_dir: &'a Path,
-    pub(super) sync: bool,
-    pub(super) trials: Trials,
+    output_dir: &'a Path,
+    sync: bool,
+    trials: Trials,
 }
 
 /// What [`Writer::write`] has done.
@@ -39,7 +40,16 @@ pub(super) struct Written<T> {
     pub(super) inspected: T,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    pub(super) fn new(
+        operation: &'a dyn Operation,
+        host: &'a dyn Host,
+        (output, output_dir): (&'a Folder, &'a Path),
+        sync: bool,
+    ) -> Writer<'a> {
+        Writer { operation, host, output, output_dir, sync, trials: Trials::default() }
+    }
+
     /// Processes an open input into a new file. `relative` is its path below the output folder. The file gets the permission bits
     /// and the modification time of the input. `inspect` gets the complete file before it has its name.
     pub(super) fn write<T>(
@@ -54,10 +64,10 @@ impl Writer<'_> {
         let path = self.output_dir.join(relative);
         let parent = relative.parent().unwrap_or(Path::new(""));
         let folder = self.output.make_folder(parent, 0o777, self.sync);
-        let folder = folder.map_err(Error::io("make the folder of", &path))?;
+        let folder = folder.map_err(Error::file("make the folder of", &path))?;
         // The input is looked at before the first byte is read. If it changes afterwards, its times will differ from
         // those of the output.
-        let before = input.metadata().map_err(Error::io("look at", input_path))?;
+        let before = input.metadata().map_err(Error::file("look at", input_path))?;
         let options = OutputOptions {
             mode: FileMode::of_input(input)?,
             sync: self.sync,
@@ -68,16 +78,16 @@ impl Writer<'_> {
         // Dropped after the file.
         let _guard = self.host.guard();
         let created = OutputFile::create_in(folder, &path, options, existing, &self.trials);
-        let mut file = created.map_err(|error| output_error(error.into(), &path))?;
+        let mut file = created.map_err(|error| output_error(error, &path))?;
         let plaintext = match self.operation.process(input, &mut file, stream) {
-            Err(Error::Library(error)) if error.keeps_output() => {
+            Err(error) if error.keeps_output() => {
                 // The output does not get the time of the input, so that it never counts as up to date.
                 file.commit()?;
-                return Err(error.into());
+                return Err(error);
             }
             processed => processed?,
         };
-        let after = input.metadata().map_err(Error::io("look at", input_path))?;
+        let after = input.metadata().map_err(Error::file("look at", input_path))?;
         let has_changed = !existing::is_unchanged(&before, &after);
         if !has_changed {
             // An error is ignored: on a file system without modification times, the output is created again by
@@ -104,7 +114,7 @@ pub(super) fn output_error(error: Error, path: &Path) -> Error {
 
 /// Opens the output folder. It is created if it is missing, with its parent folders.
 pub(super) fn make_output(path: &Path, sync: bool) -> Result<Folder> {
-    make_path(path, sync).map_err(Error::io("make the folder", path))
+    make_path(path, sync).map_err(Error::file("make the folder", path))
 }
 
 fn make_path(path: &Path, sync: bool) -> io::Result<Folder> {
@@ -112,16 +122,10 @@ fn make_path(path: &Path, sync: bool) -> io::Result<Folder> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         opened => return opened,
     }
-    let (parent, name) = split(path)?;
-    // The recursive call creates the parent if it is missing, and opens it.
-    make_path(parent, sync)?.make_folder(Path::new(name), 0o777, sync)
-}
-
-/// The folder of a path, and the name in it.
-pub(super) fn split(path: &Path) -> io::Result<(&Path, &std::ffi::OsStr)> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    Ok((parent.unwrap_or(Path::new(".")), name))
+    // The recursive call creates the parent if it is missing, and opens it.
+    make_path(parent.unwrap_or(Path::new(".")), sync)?.make_folder(Path::new(name), 0o777, sync)
 }
 
 /// Creates the folders of the outputs, also those without files. With `cleans`, removes the temporary files that killed
@@ -162,7 +166,7 @@ fn create_place(output: &Folder, output_dir: &Path, place: &Place, sync: bool) -
             clash::check(&parent, &path)?;
         }
     }
-    output.make_folder(&place.path, place.mode, sync).map_err(Error::io("make the folder", &path))
+    output.make_folder(&place.path, place.mode, sync).map_err(Error::file("make the folder", &path))
 }
 
 /// Calls `work` for each item and a number of threads; returns the results in the order of the items. Items of at least [`LONG`] bytes
@@ -188,21 +192,12 @@ pub(super) fn in_parallel<T: Sync, R: Send>(
     work: impl Fn(&T) -> R + Sync,
 ) -> Vec<R> {
     let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(items.len())));
-    let worker = || {
+    at_once(vec![(); threads.min(items.len())], |()| {
         let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&index| index < items.len());
         while let Some(index) = take() {
             let result = work(&items[index]);
             lock(&results).push((index, result));
         }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..threads.min(items.len()) {
-            // If the system cannot start more threads, the work continues with fewer.
-            if std::thread::Builder::new().spawn_scoped(scope, worker).is_err() {
-                break;
-            }
-        }
-        worker();
     });
     in_order(results.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
