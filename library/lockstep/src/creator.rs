@@ -19,11 +19,11 @@ impl Creator {
 
     /// Returns an error in every other process.
     pub(crate) fn check(self) -> io::Result<()> {
-        match self.is_current() {
-            true => Ok(()),
-            false => Err(io::Error::other(
-                "it was created before a fork, by the parent process: write and close it there, or create another one",
-            )),
+        if self.is_current() {
+            return Ok(());
         }
+        Err(io::Error::other(
+            "it was created before a fork, by the parent process: write and close it there, or create another one",
+        ))
     }
 }

@@ -170,10 +170,6 @@ fn discover_among(backends: &[Box<dyn Backend>]) -> Discovered {
 /// engine.
 #[derive(Clone)]
 pub struct Engine {
-    inner: Arc<Inner>,
-}
-
-struct Inner {
     planner: Arc<Planner>,
     threads: usize,
     missing: Arc<OnceLock<MissingBackends>>,
@@ -197,38 +193,38 @@ impl Engine {
 
     /// The planner, for the raw modes of [`crate::hazmat`].
     pub fn planner(&self) -> &Arc<Planner> {
-        &self.inner.planner
+        &self.planner
     }
 
     /// The number of CPU threads for files and streams.
     pub fn threads(&self) -> usize {
-        self.inner.threads
+        self.threads
     }
 
     /// The devices that the planner chooses from. The call discovers all devices, which starts the drivers of GPUs.
     pub fn devices(&self) -> &[Arc<dyn Device>] {
-        self.inner.planner.devices()
+        self.planner.devices()
     }
 
     /// The devices that the planner chooses from and that have been discovered so far.
     pub fn devices_so_far(&self) -> &[Arc<dyn Device>] {
-        self.inner.planner.devices_so_far()
+        self.planner.devices_so_far()
     }
 
     /// The names of the backends without a real device on this machine, each with the reason. Discovers all devices.
     pub fn missing(&self) -> &[(&'static str, Missing)] {
         self.devices();
-        self.inner.missing.get().map_or(&[], Vec::as_slice)
+        self.missing.get().map_or(&[], Vec::as_slice)
     }
 
     /// Failures and wrong results of devices. In each case the CPU has done the work instead.
     pub fn incidents(&self) -> Vec<lockstep_core::Error> {
-        self.inner.planner.incidents()
+        self.planner.incidents()
     }
 
     /// The kernel for small messages on the calling thread, if the planner need not choose.
     pub(crate) fn inline_kernel(&self) -> Option<InlineKernel> {
-        self.inner.is_automatic.then(InlineKernel::best).filter(|kernel| is_proven(*kernel))
+        self.is_automatic.then(InlineKernel::best).filter(|kernel| is_proven(*kernel))
     }
 }
 
@@ -366,7 +362,7 @@ impl EngineBuilder {
             .with_calibrator(Calibrator::of_user())
             .calibrate_automatically(self.calibrates_automatically);
         let planner = Arc::new(if self.records_decisions { planner.with_decisions() } else { planner });
-        Ok(Engine { inner: Arc::new(Inner { planner, threads, missing, is_automatic }) })
+        Ok(Engine { planner, threads, missing, is_automatic })
     }
 }
 

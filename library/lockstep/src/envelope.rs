@@ -90,14 +90,14 @@ impl Envelope {
     /// [`Error::Envelope`] if it is truncated or too long, [`Error::Read`].
     pub fn read(reader: &mut impl Read) -> Result<Start> {
         let mut bytes = vec![0; MAGIC.len()];
-        let got = read_full(reader, &mut bytes)?;
+        let got = read::full(reader, &mut bytes).map_err(Error::Read)?;
         if got < MAGIC.len() || bytes != MAGIC {
             bytes.truncate(got);
             return Ok(Start::Bare(bytes));
         }
         const CUT: Error = Error::Envelope { reason: "it ends too early" };
         let mut length = [0; LENGTH];
-        if read_full(reader, &mut length)? < LENGTH {
+        if read::full(reader, &mut length).map_err(Error::Read)? < LENGTH {
             return Err(CUT);
         }
         let payload = u32::from_le_bytes(length) as usize;
@@ -106,7 +106,7 @@ impl Envelope {
         }
         bytes.extend(length);
         bytes.resize(PREAMBLE + payload, 0);
-        if read_full(reader, &mut bytes[PREAMBLE..])? < payload {
+        if read::full(reader, &mut bytes[PREAMBLE..]).map_err(Error::Read)? < payload {
             return Err(CUT);
         }
         Ok(Start::Envelope(Envelope { bytes }))
@@ -126,10 +126,6 @@ impl Envelope {
             }
         }
     }
-}
-
-fn read_full(reader: &mut impl Read, buffer: &mut [u8]) -> Result<usize> {
-    read::full(reader, buffer).map_err(Error::Read)
 }
 
 #[cfg(test)]

@@ -116,10 +116,8 @@ fn run_inline(kernel: InlineKernel, threads: usize, messages: &mut [Message<'_>]
         });
         outcome.into_inner().unwrap_or_else(PoisonError::into_inner)?;
     }
-    match messages.iter().all(|message| message.status == Status::Done) {
-        true => Ok(()),
-        false => Err(Error::AuthenticationFailed),
-    }
+    let is_done = messages.iter().all(|message| message.status == Status::Done);
+    if is_done { Ok(()) } else { Err(Error::AuthenticationFailed) }
 }
 
 /// The bytes of a key of GCM.

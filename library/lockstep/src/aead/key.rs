@@ -5,11 +5,11 @@ use std::ops::Deref;
 use lockstep_core::data::{Data, HostData};
 use lockstep_core::work::{Status, Tag};
 use lockstep_core::{Error, Result};
-use lockstep_modes::Direction;
 use lockstep_modes::aead::{Aead, AeadKey, Message};
+use lockstep_modes::{Direction, Executor};
 use zeroize::Zeroize;
 
-use super::caller::{self, Caller};
+use super::caller::{Caller, CallingThread};
 use super::small::{self, Context};
 
 /// The length of tags in bytes, unless [`Key::with_tag_len`] has set another.
@@ -190,11 +190,20 @@ impl Key {
     ) -> Result<()> {
         let direction = if matches!(tag, Tag::Write(_)) { Direction::Encrypt } else { Direction::Decrypt };
         let body = data.reborrow();
-        let outcome = caller::run(caller, bytes, move |executor| {
+        let run = move |executor: &dyn Executor| {
             let (key, data) = (&self.key, Data::Host(body));
             let mut messages = [Message { key, nonce, aad, data, tag, status: Status::Pending }];
             self.mode().run(executor, direction, &mut messages)
-        });
+        };
+        let is_small = bytes <= caller.inline_limit();
+        let kernel = if is_small { caller.inline_kernel() } else { None };
+        let outcome = match kernel {
+            Some(kernel) => run(&CallingThread(kernel)),
+            None => caller.engine().and_then(|engine| {
+                let run = || run(engine.planner());
+                if is_small { run() } else { caller.run_long(run) }
+            }),
+        };
         if let (Direction::Decrypt, Err(error)) = (direction, &outcome)
             && !is_about_arguments(error)
         {

@@ -77,18 +77,14 @@ pub fn ciphertext_len(plaintext_len: u64) -> Result<u64> {
 /// [`Error::Truncated`] for a length that no complete message has: the end of the message must be missing.
 /// [`Error::TooLong`] for more than [`MAX_CHUNKS`] chunks.
 pub fn plaintext_len(ciphertext_len: u64) -> Result<u64> {
-    let truncated = Err(Error::Truncated { got: ciphertext_len });
-    let Some(body) = ciphertext_len.checked_sub(HEADER as u64) else {
-        return truncated;
-    };
+    let truncated = Error::Truncated { got: ciphertext_len };
+    let Some(body) = ciphertext_len.checked_sub(HEADER as u64) else { return Err(truncated) };
     let (full, last) = (body / ENCRYPTED_CHUNK as u64, body % ENCRYPTED_CHUNK as u64);
-    if last < TAG as u64 {
-        return if full > MAX_CHUNKS { Err(Error::TooLong) } else { truncated };
+    match last.checked_sub(TAG as u64) {
+        None if full <= MAX_CHUNKS => Err(truncated),
+        Some(last) if full < MAX_CHUNKS => Ok(full * CHUNK as u64 + last),
+        _ => Err(Error::TooLong),
     }
-    if full >= MAX_CHUNKS {
-        return Err(Error::TooLong);
-    }
-    Ok(full * CHUNK as u64 + last - TAG as u64)
 }
 
 /// The offset of a chunk in a message.

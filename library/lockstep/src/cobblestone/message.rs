@@ -199,7 +199,7 @@ pub(super) fn decrypt_stream(
     options: Options<'_>,
 ) -> Result<Summary> {
     let mut sink = Sink { writer, options, plaintext: 0 };
-    let decrypted = decrypt_to(&mut sink, engine, key, context, reader, known_len, options);
+    let decrypted = decrypt_to(&mut sink, engine, key, context, reader, known_len);
     let is_partial = |error: &Error| error.is_authentication_failure() || matches!(error, Error::Read(_));
     match decrypted {
         Err(error) if options.partial && is_partial(&error) => {
@@ -220,8 +220,8 @@ fn decrypt_to(
     context: &[u8],
     reader: &mut (dyn Read + Send),
     known_len: Option<u64>,
-    options: Options<'_>,
 ) -> Result<()> {
+    let options = sink.options;
     let mut read = |slot: &mut [u8]| {
         read_full(&mut [IoSliceMut::new(slot)], &options, |slots, _| reader.read_vectored(slots))
     };

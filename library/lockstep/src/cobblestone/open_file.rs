@@ -59,9 +59,8 @@ pub fn encrypt_open_file(
         let room = piece.room();
         if is_left_to_worker(piece) { Ok(room) } else { read(piece, room) }
     };
-    let fill = |piece: &mut Piece| match is_left_to_worker(piece) {
-        true => read(piece, piece.room()).map(drop),
-        false => Ok(()),
+    let fill = |piece: &mut Piece| {
+        if is_left_to_worker(piece) { read(piece, piece.room()).map(drop) } else { Ok(()) }
     };
     let plaintext = Plaintext { known_len: Some(len), next, fill };
     encrypt_pieces(engine, key, context, plaintext, &mut output, options)

@@ -99,7 +99,7 @@ impl Destination {
     pub(super) fn trial(&self, action: &'static str) -> Result<Outcome> {
         let outcome =
             temporary::trial(&self.folder, self.existing).map_err(Error::file(action, &self.path))?;
-        if outcome.can_be_named() {
+        if outcome.placement.is_some() {
             return Ok(outcome);
         }
         Err(self.refused(
@@ -111,8 +111,8 @@ impl Destination {
     /// Gives a complete file its permissions and its final name.
     pub(super) fn place(&self, temporary: Temporary) -> Result<()> {
         let failed = |action| Error::file(action, &self.path);
-        let file = temporary.file();
-        let mode = Mode::from_raw_mode(temporary.permissions() & self.options.mode.0);
+        let file = &temporary.file;
+        let mode = Mode::from_raw_mode(temporary.outcome.permissions & self.options.mode.0);
         sys::fchmod(file, mode).map_err(failed("set the mode of"))?;
         if self.options.sync {
             sys::fsync(file).map_err(failed("sync"))?;

@@ -216,7 +216,7 @@ impl OutputFile {
     /// The file that is being written. If it ends with a hole, it has its length only after a flush.
     pub fn as_file(&self) -> &File {
         match &self.kind {
-            Kind::Temporary { temporary, .. } => temporary.file(),
+            Kind::Temporary { temporary, .. } => &temporary.file,
             Kind::Direct(file) => file,
         }
     }
@@ -231,7 +231,7 @@ impl Write for OutputFile {
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         self.creator.check()?;
         match &mut self.kind {
-            Kind::Temporary { temporary, holes: Some(holes) } => holes.write(temporary.file(), slices),
+            Kind::Temporary { temporary, holes: Some(holes) } => holes.write(&temporary.file, slices),
             _ => self.as_file().write_vectored(slices),
         }
     }
@@ -239,7 +239,7 @@ impl Write for OutputFile {
     fn flush(&mut self) -> io::Result<()> {
         self.creator.check()?;
         match &mut self.kind {
-            Kind::Temporary { temporary, holes: Some(holes) } => holes.finish(temporary.file()),
+            Kind::Temporary { temporary, holes: Some(holes) } => holes.finish(&temporary.file),
             _ => Ok(()),
         }
     }

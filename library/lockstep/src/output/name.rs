@@ -89,10 +89,7 @@ impl TemporaryName {
 
     /// Removes the name, if a file has it.
     pub(super) fn remove(mut self) -> Result<()> {
-        match std::mem::take(&mut self.has_file) {
-            true => self.entry.folder.remove(&self.entry.name),
-            false => Ok(()),
-        }
+        if std::mem::take(&mut self.has_file) { self.entry.folder.remove(&self.entry.name) } else { Ok(()) }
     }
 
     /// Gives the file another name. After a rename no file has this name.

@@ -28,18 +28,11 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Outcome {
     /// `None` if the file system has no operation that names a file without replacing an existing file.
-    placement: Option<Placement>,
+    pub(super) placement: Option<Placement>,
     /// True if a file can be created without a name.
     is_unnamed: bool,
     /// The permission bits that the umask of the process or the default access list of the folder leave of a mode.
-    permissions: u32,
-}
-
-impl Outcome {
-    /// False if the file system has no operation that names a file without replacing an existing file.
-    pub(super) fn can_be_named(&self) -> bool {
-        self.placement.is_some()
-    }
+    pub(super) permissions: u32,
 }
 
 /// Tests how a file can be created and named in this folder. The test uses an empty file, which it then removes.
@@ -48,7 +41,8 @@ pub(super) fn trial(folder: &Arc<Folder>, existing: OnExisting) -> Result<Outcom
 }
 
 fn trial_unnamed(folder: &Arc<Folder>, existing: OnExisting) -> Result<Outcome> {
-    if is_switched_off() {
+    // For tests of the files with a temporary name.
+    if cfg!(debug_assertions) && std::env::var_os("LOCKSTEP_TEST_NAMED_FILES").is_some() {
         return Err(Errno::OPNOTSUPP);
     }
     let file = create_unnamed(folder, PERMISSIONS)?;
@@ -66,11 +60,6 @@ fn trial_unnamed(folder: &Arc<Folder>, existing: OnExisting) -> Result<Outcome> 
     // Where a file can get a name by a link, it can also be renamed.
     let placement = if existing == OnExisting::Replace { Placement::Replace } else { Placement::Link };
     Ok(Outcome { placement: Some(placement), is_unnamed: true, permissions })
-}
-
-/// True in a test of the files with a temporary name: a debug build, with this variable in its environment.
-fn is_switched_off() -> bool {
-    cfg!(debug_assertions) && std::env::var_os("LOCKSTEP_TEST_NAMED_FILES").is_some()
 }
 
 fn trial_named(folder: &Arc<Folder>, existing: OnExisting) -> Result<Outcome> {
@@ -108,10 +97,10 @@ fn choose_placement(from: &mut TemporaryName, to: &OsStr, existing: OnExisting) 
 /// A file that is being written. On drop nothing of it remains, unless it has its final name.
 #[derive(Debug)]
 pub(super) struct Temporary {
-    file: File,
+    pub(super) file: File,
     /// `None` while the file has no name.
     name: Option<TemporaryName>,
-    outcome: Outcome,
+    pub(super) outcome: Outcome,
 }
 
 impl Temporary {
@@ -124,15 +113,6 @@ impl Temporary {
             (Some(name), file)
         };
         Ok(Temporary { file, name, outcome })
-    }
-
-    pub(super) fn file(&self) -> &File {
-        &self.file
-    }
-
-    /// The permission bits that the umask of the process or the default access list of the folder leave of a mode.
-    pub(super) fn permissions(&self) -> u32 {
-        self.outcome.permissions
     }
 
     /// Gives the file its final name; false if another process with write access to the folder has removed or replaced the
@@ -189,10 +169,12 @@ fn lock(file: &File) -> bool {
 /// If the folder cannot be read. A file that cannot be removed is skipped.
 pub(crate) fn remove_abandoned(folder: &Folder) -> Result<usize> {
     let user = rustix::process::geteuid().as_raw();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let is_abandoned = |stat: &Stat| {
+        let modified = u64::try_from(stat.st_mtime).map_or(Duration::ZERO, Duration::from_secs);
         FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
             && (stat.st_uid, stat.st_nlink) == (user, 1)
-            && is_older(stat, ABANDONED)
+            && now.saturating_sub(modified) >= ABANDONED
     };
     let remove = |name: &OsStr| -> Result<bool> {
         if !folder.look(name)?.is_some_and(|stat| is_abandoned(&stat)) {
@@ -212,11 +194,4 @@ pub(crate) fn remove_abandoned(folder: &Folder) -> Result<usize> {
     };
     let names = folder.names()?;
     Ok(names.iter().filter(|name| is_temporary(name) && remove(name) == Ok(true)).count())
-}
-
-/// True if a file was last modified at least this time ago.
-fn is_older(stat: &Stat, age: Duration) -> bool {
-    let modified = u64::try_from(stat.st_mtime).map_or(Duration::ZERO, Duration::from_secs);
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    now.checked_sub(modified).is_some_and(|passed| passed >= age)
 }

@@ -15,7 +15,7 @@ use crate::quoted::quoted;
 /// The names that a folder stored when it was listed.
 #[derive(Debug)]
 pub(super) struct StoredNames {
-    names: HashSet<OsString>,
+    pub(super) names: HashSet<OsString>,
     by_id: OnceCell<HashMap<Id, OsString>>,
 }
 
@@ -25,20 +25,12 @@ impl StoredNames {
         Ok(StoredNames { names, by_id: OnceCell::new() })
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &OsStr> {
-        self.names.iter().map(OsString::as_os_str)
-    }
-
-    pub(super) fn contains(&self, name: &OsStr) -> bool {
-        self.names.contains(name)
-    }
-
     /// Compares the last component of `path`, a name that finds the file with the identity `found`, with these names.
     ///
     /// # Errors
     /// If the folder stores the file under another name.
     pub(super) fn check(&self, folder: &Folder, path: &Path, found: Id) -> Result<()> {
-        if self.contains(path.file_name().unwrap_or_default()) {
+        if self.names.contains(path.file_name().unwrap_or_default()) {
             return Ok(());
         }
         match self.name_of(folder, found) {
@@ -71,7 +63,7 @@ pub(super) fn check(folder: &Folder, path: &Path) -> Result<Option<StoredNames>>
         let found = folder.look(name).map_err(Error::file("look at", path))?;
         let Some(found) = found.map(|stat| id(&stat)) else { return Ok(None) };
         let names = StoredNames::list(folder).map_err(Error::file("look at", path))?;
-        if names.contains(name) {
+        if names.names.contains(name) {
             return Ok(Some(names));
         }
         // A file without a stored name was removed or replaced after it was found, unless the next attempt finds it
@@ -109,7 +101,7 @@ mod tests {
             fs::write(folder.join("Report"), "").unwrap();
             let root = Folder::open(&folder, false).unwrap();
             let names = |name: &str| check(&root, &folder.join(name));
-            assert!(names("Report").unwrap().unwrap().contains(OsStr::new("Report")));
+            assert!(names("Report").unwrap().unwrap().names.contains(OsStr::new("Report")));
             assert!(names("other").unwrap().is_none());
             match names("report") {
                 Ok(found) => assert!(!ignores_case && found.is_none()),
@@ -117,7 +109,7 @@ mod tests {
             }
             // Two names of one file are not aliases.
             fs::hard_link(folder.join("Report"), folder.join("other")).unwrap();
-            assert!(names("other").unwrap().unwrap().contains(OsStr::new("other")));
+            assert!(names("other").unwrap().unwrap().names.contains(OsStr::new("other")));
         }
     }
 }

@@ -81,10 +81,10 @@ impl<'a> Pair<'a> {
         let envelope = Envelope::read_file(self.input)?;
         let before = envelope.map_or(0, |envelope| envelope.as_bytes().len() as u64);
         let expected = plaintext_len(self.input_len.saturating_sub(before))?;
-        Ok(match self.output_len == expected {
-            true => Existing::UpToDate,
-            false => Existing::Unknown("has another length than the plaintext"),
-        })
+        if self.output_len != expected {
+            return Ok(Existing::Unknown("has another length than the plaintext"));
+        }
+        Ok(Existing::UpToDate)
     }
 
     /// The relation of an output that the operation has created. If the input changed at the time of the creation, the

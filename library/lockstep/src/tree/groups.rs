@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use super::clash::{self, StoredNames};
 use super::existing::unknown;
 use super::inputs::{Inputs, Place, has_trailing_slash};
-use super::plan::Assigned;
+use super::plan::assign;
 use super::write::{Writer, by_length, create_places, lock, make_output};
 use super::{Advice, Direction, Existing, Operation, Options, Pair};
 use crate::cobblestone::{FileKey, ReadAt, plaintext_len};
@@ -105,12 +105,9 @@ impl Plan {
             stream: crate::Options::new(),
         };
         // For a run, the path `-` is standard input.
-        let given = inputs.iter().map(|path| match path.as_os_str() == "-" {
-            true => PathBuf::from("./-"),
-            false => path.clone(),
-        });
-        let given: Vec<_> = given.collect();
-        let Assigned { inputs: found, leftovers, .. } = Assigned::new(&given, direction, &options, &())?;
+        let named = |path: &PathBuf| if path.as_os_str() == "-" { "./-".into() } else { path.clone() };
+        let given: Vec<_> = inputs.iter().map(named).collect();
+        let (_, found, leftovers) = assign(&given, direction, &options, &())?;
         let Inputs { jobs, places, skipped, failed, .. } = found;
         let files = jobs.into_iter().map(|job| {
             let root = if job.root.path.as_os_str().is_empty() { Path::new("./") } else { &job.root.path };
@@ -266,7 +263,7 @@ impl Work<'_> {
     fn check_stored(&self, relative: &Path, path: &Path) -> Result<()> {
         let (parent, name) = (relative.parent().unwrap_or(Path::new("")), relative.file_name());
         let mut folders = lock(&self.stored);
-        if !folders.get(parent).is_some_and(|names| names.contains(name.unwrap_or_default())) {
+        if !folders.get(parent).is_some_and(|names| names.names.contains(name.unwrap_or_default())) {
             let folder = self.writer.output.open_below(parent);
             let folder = folder.map_err(Error::file("open the folder of", path))?;
             if let Some(stored) = clash::check(&folder, path)? {

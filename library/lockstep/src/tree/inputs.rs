@@ -64,8 +64,6 @@ impl Job {
 pub(super) struct Root {
     /// Empty for the current folder.
     pub(super) path: PathBuf,
-    /// The path of its outputs below the output folder.
-    base: PathBuf,
     /// The identity of a folder that is itself named.
     id: Option<Id>,
 }
@@ -76,7 +74,7 @@ impl Root {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         // The slash at the end means that a link is followed.
         let path = parent.map(|parent| parent.join("")).unwrap_or_default();
-        Root { path, base: PathBuf::new(), id: None }
+        Root { path, id: None }
     }
 
     /// Opens the folder. Returns an error if another folder has replaced it.
@@ -97,6 +95,8 @@ impl Root {
 pub(super) struct Place {
     /// Its path below the output folder.
     pub(super) path: PathBuf,
+    /// The path of its inputs below the root.
+    pub(super) input: PathBuf,
     pub(super) mode: u32,
     /// The folder on the command line that contains its inputs; `None` for files that are themselves named there.
     pub(super) root: Option<Arc<Root>>,
@@ -107,21 +107,11 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The path of the input folder below the root.
-    pub(super) fn relative(&self) -> &Path {
-        let base = self.root.as_ref().map_or(Path::new(""), |root| &root.base);
-        self.path.strip_prefix(base).unwrap_or(&self.path)
-    }
-
     /// The path of an entry of the input folder, for messages. An empty name means the folder itself.
     pub(super) fn shown(&self, name: &OsStr) -> PathBuf {
-        let mut path = self.root.as_ref().map_or_else(PathBuf::new, |root| root.path.clone());
-        for part in [self.relative(), Path::new(name)] {
-            if !part.as_os_str().is_empty() {
-                path.push(part);
-            }
-        }
-        path
+        let root = self.root.as_ref().map_or(Path::new(""), |root| &root.path);
+        let parts = [root, &self.input, Path::new(name)].into_iter();
+        parts.filter(|part| !part.as_os_str().is_empty()).collect()
     }
 }
 
@@ -174,7 +164,7 @@ impl Inputs {
             } else if let Some(output) = output_name(direction, name) {
                 if !std::mem::replace(&mut names_files, true) {
                     // The folder of these files is the output folder itself.
-                    search.add_place(PathBuf::new(), 0o777, None);
+                    search.add_place(PathBuf::new(), PathBuf::new(), 0o777, None);
                 }
                 search.add(Arc::new(Root::of_file(path)), name.into(), output.into(), &stat);
             } else {
@@ -186,7 +176,7 @@ impl Inputs {
 
     /// The number of folders on the command line, and one more if it names files.
     pub(super) fn roots(&self) -> usize {
-        self.places.iter().filter(|place| place.relative().as_os_str().is_empty()).count()
+        self.places.iter().filter(|place| place.input.as_os_str().is_empty()).count()
     }
 }
 
@@ -203,8 +193,8 @@ impl Search<'_> {
         self.found.jobs.push(Job { root, input, output, len, id, exists: false, replace });
     }
 
-    fn add_place(&mut self, path: PathBuf, mode: u32, root: Option<Arc<Root>>) -> usize {
-        self.found.places.push(Place { path, mode, root, exists: false, is_refused: false });
+    fn add_place(&mut self, input: PathBuf, path: PathBuf, mode: u32, root: Option<Arc<Root>>) -> usize {
+        self.found.places.push(Place { path, input, mode, root, exists: false, is_refused: false });
         self.found.places.len() - 1
     }
 
@@ -218,13 +208,14 @@ impl Search<'_> {
             )));
         }
         let base = path.file_name().map(PathBuf::from).unwrap_or_default();
-        let root = Arc::new(Root { path: path.to_owned(), base: base.clone(), id: Some(id(stat)) });
+        let root = Arc::new(Root { path: path.to_owned(), id: Some(id(stat)) });
         let folder = root.open().map_err(Error::file("open", path))?;
         // The folders that are not listed yet. The last of these folders is listed next.
-        let mut pending = vec![self.add_place(base, folder_mode(stat), Some(Arc::clone(&root)))];
+        let first = self.add_place(PathBuf::new(), base, folder_mode(stat), Some(Arc::clone(&root)));
+        let mut pending = vec![first];
         while let Some(place) = pending.pop() {
             let first = self.found.places.len();
-            match folder.list(self.found.places[place].relative()) {
+            match folder.list(&self.found.places[place].input) {
                 Ok(entries) => {
                     entries.into_iter().for_each(|(name, stat)| self.add_entry(&root, place, &name, stat));
                 }
@@ -246,15 +237,16 @@ impl Search<'_> {
             let path = parent.path.join(name);
             if self.output == Some(id(&stat)) {
                 self.skip(place, name, "the output folder");
-            } else if path.as_os_str().len() > MAX_PATH || parent.relative().iter().count() >= MAX_DEPTH {
+            } else if path.as_os_str().len() > MAX_PATH || parent.input.iter().count() >= MAX_DEPTH {
                 self.fail(place, name, |_| too_deep());
             } else {
-                self.add_place(path, folder_mode(&stat), Some(root));
+                let input = parent.input.join(name);
+                self.add_place(input, path, folder_mode(&stat), Some(root));
             }
         } else if let Some(reason) = why_skipped(&stat) {
             self.skip(place, name, reason);
         } else if let Some(output) = output_name(self.direction, name) {
-            let (input, output) = (parent.relative().join(name), parent.path.join(output));
+            let (input, output) = (parent.input.join(name), parent.path.join(output));
             self.add(root, input, output, &stat);
         } else {
             self.skip(place, name, "a file whose name does not end in .enc");

@@ -64,11 +64,29 @@ impl Leftovers {
         sync: bool,
         is_own: impl Fn(&File) -> bool,
     ) -> Vec<(&Path, Result<bool>)> {
-        let files = self.files.iter().map(|(path, id)| {
-            let deleted = delete_file(output, path, *id, sync, &is_own);
-            (path.as_path(), deleted.map_err(Error::file("delete", path)))
-        });
-        let results: Vec<_> = files.collect();
+        let delete = |path: &Path, expected: Id| -> io::Result<bool> {
+            let folder = output.open_below(path.parent().unwrap_or(Path::new("")))?;
+            let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+            let file = folder.open_file(Path::new(name))?;
+            let metadata = file.metadata()?;
+            let is_same = |found: Id| found == expected;
+            if !is_same((metadata.dev(), metadata.ino())) || !is_own(&file) {
+                return Ok(false);
+            }
+            // The name is compared again, since the check may have taken some time.
+            if !folder.look(name)?.is_some_and(|now| is_same(id(&now))) {
+                return Ok(false);
+            }
+            folder.remove(name)?;
+            if sync {
+                folder.readable()?.sync()?;
+            }
+            Ok(true)
+        };
+        let files = self.files.iter();
+        let results =
+            files.map(|(path, id)| (path.as_path(), delete(path, *id).map_err(Error::file("delete", path))));
+        let results: Vec<_> = results.collect();
         let deleted = results.iter().filter(|(_, deleted)| matches!(deleted, Ok(true)));
         let changed: HashSet<_> = deleted.flat_map(|(path, _)| path.ancestors().skip(1)).collect();
         // Subfolders precede their parents here. A folder that is not empty remains.
@@ -81,29 +99,4 @@ impl Leftovers {
         }
         results
     }
-}
-
-fn delete_file(
-    output: &Folder,
-    path: &Path,
-    expected: Id,
-    sync: bool,
-    is_own: impl Fn(&File) -> bool,
-) -> io::Result<bool> {
-    let folder = output.open_below(path.parent().unwrap_or(Path::new("")))?;
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    let file = folder.open_file(Path::new(name))?;
-    let metadata = file.metadata()?;
-    if (metadata.dev(), metadata.ino()) != expected || !is_own(&file) {
-        return Ok(false);
-    }
-    // The name is compared again, since the check may have taken some time.
-    if folder.look(name)?.is_none_or(|now| id(&now) != expected) {
-        return Ok(false);
-    }
-    folder.remove(name)?;
-    if sync {
-        folder.readable()?.sync()?;
-    }
-    Ok(true)
 }

@@ -14,62 +14,47 @@ use crate::folder::Folder;
 use crate::output::{OutputOptions, check_folder};
 use crate::quoted::quoted;
 
-/// The inputs and their outputs.
-pub(super) struct Assigned {
-    /// The output folder, if it exists.
-    pub(super) output: Option<Folder>,
-    pub(super) inputs: Inputs,
-    pub(super) leftovers: Leftovers,
-}
-
-impl Assigned {
-    /// Lists the inputs, assigns an output to each file, and checks that the outputs can be written.
-    ///
-    /// # Errors
-    /// Those of [`Inputs::find`]; if the folders contain no file to process; if two inputs have the same output; if an output is
-    /// an input or one of the files in `protected`; if an output exists and may be neither replaced nor skipped; if the output
-    /// folder cannot be written to.
-    pub(super) fn new(
-        given: &[PathBuf],
-        direction: Direction,
-        options: &Options<'_>,
-        host: &dyn Host,
-    ) -> Result<Assigned> {
-        let path = options.output_dir;
-        let output = match Folder::open(path, true) {
-            Ok(folder) => Some(folder),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(Error::file("open the folder", path)(error)),
-        };
-        let id = output.as_ref().map(Folder::id).transpose().map_err(Error::file("look at", path))?;
-        let mut inputs = Inputs::find(given, direction, options, id)?;
-        if options.delete {
-            check_unambiguous(&inputs)?;
-        }
-        if inputs.jobs.is_empty() && inputs.failed.is_empty() {
-            check_not_empty(&inputs, direction)?;
-        }
-        check_distinct(&inputs, options)?;
-        let mut leftovers = Leftovers::default();
-        if let Some(output) = &output {
-            leftovers = survey(output, &mut inputs, direction, options)?;
-            check_existing(&inputs, options)?;
-        }
-        check_writable(options, host)?;
-        Ok(Assigned { output, inputs, leftovers })
+/// Lists the inputs, assigns an output to each file, and checks that the outputs can be written. Returns the output folder, if it
+/// exists, the inputs with their outputs, and the outputs without input.
+///
+/// # Errors
+/// Those of [`Inputs::find`]; if the folders contain no file to process; if two inputs have the same output; if an output is
+/// an input or one of the files in `protected`; if an output exists and may be neither replaced nor skipped; if the output
+/// folder cannot be written to.
+pub(super) fn assign(
+    given: &[PathBuf],
+    direction: Direction,
+    options: &Options<'_>,
+    host: &dyn Host,
+) -> Result<(Option<Folder>, Inputs, Leftovers)> {
+    let path = options.output_dir;
+    let output = match Folder::open(path, true) {
+        Ok(folder) => Some(folder),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(Error::file("open the folder", path)(error)),
+    };
+    let id = output.as_ref().map(Folder::id).transpose().map_err(Error::file("look at", path))?;
+    let mut inputs = Inputs::find(given, direction, options, id)?;
+    if options.delete {
+        check_unambiguous(&inputs)?;
     }
+    if inputs.jobs.is_empty() && inputs.failed.is_empty() {
+        check_not_empty(&inputs, direction)?;
+    }
+    check_distinct(&inputs, options)?;
+    let mut leftovers = Leftovers::default();
+    if let Some(output) = &output {
+        leftovers = survey(output, &mut inputs, direction, options)?;
+        check_existing(&inputs, options)?;
+    }
+    check_writable(options, host)?;
+    Ok((output, inputs, leftovers))
 }
 
 /// Checks that files can be created in the output folder or, if it is missing, in the folder in which it will be
 /// created.
 fn check_writable(options: &Options<'_>, host: &dyn Host) -> Result<()> {
-    let mut folder = options.output_dir;
-    while !folder.exists() {
-        folder = match folder.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-    }
+    let folder = options.output_dir.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
     let output = OutputOptions { force: options.force, sync: options.sync, ..Default::default() };
     let _guard = host.guard();
     check_folder(folder, output)
@@ -135,7 +120,7 @@ pub(super) fn folder_refused() -> Error {
 /// the other.
 fn check_unambiguous(inputs: &Inputs) -> Result<()> {
     let mut bases = HashSet::new();
-    for place in inputs.places.iter().filter(|place| place.relative().as_os_str().is_empty()) {
+    for place in inputs.places.iter().filter(|place| place.input.as_os_str().is_empty()) {
         // The output folder itself contains all others.
         let contains_others = place.root.is_some() && place.path.as_os_str().is_empty();
         if !bases.insert(&place.path) || contains_others && inputs.roots() > 1 {

@@ -12,7 +12,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::existing::unknown;
 use super::inputs::{Inputs, Job};
 use super::leftovers::Leftovers;
-use super::plan::{Assigned, folder_refused};
+use super::plan::{assign, folder_refused};
 use super::write::{Writer, by_length, create_places, in_parallel, lock, make_output};
 use super::{Existing, Host, Operation, Options, Pair, clash};
 use crate::engine::Engine;
@@ -83,8 +83,7 @@ impl<'a> Run<'a> {
         options: &'a Options<'a>,
         host: &dyn Host,
     ) -> Result<Run<'a>> {
-        let Assigned { output, inputs, leftovers } =
-            Assigned::new(given, operation.direction(), options, host)?;
+        let (output, inputs, leftovers) = assign(given, operation.direction(), options, host)?;
         let outcome = Outcome::default();
         let mut run = Run { engine, operation, options, output, inputs, leftovers, outcome };
         if options.resume {
@@ -240,20 +239,13 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The number of threads of the engine, unless the limit on open files permits fewer.
+/// The number of threads of the engine, unless the limit on open files permits fewer. Raises this limit as far as permitted.
 fn most_threads(engine: &Engine) -> usize {
-    let most = open_files_limit().saturating_sub(OTHER_OPEN_FILES) / OPEN_FILES;
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let is_raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_ok();
+    let limit = if is_raised { maximum } else { current }.unwrap_or(u64::MAX);
+    let most = limit.saturating_sub(OTHER_OPEN_FILES) / OPEN_FILES;
     engine.threads().min(usize::try_from(most).unwrap_or(usize::MAX))
-}
-
-/// Raises the limit on open files as far as permitted, and returns it.
-fn open_files_limit() -> u64 {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    match setrlimit(Resource::Nofile, raised) {
-        Ok(()) => limit.maximum.unwrap_or(u64::MAX),
-        Err(_) => limit.current.unwrap_or(u64::MAX),
-    }
 }
 
 struct Work<'a> {

@@ -161,7 +161,8 @@ impl Survey<'_> {
         }
         if self.finds_leftovers && content.has_input {
             let wanted = self.wanted(content);
-            for name in stored.iter().flat_map(StoredNames::iter).filter(|&name| !wanted.contains(name)) {
+            let names = stored.iter().flat_map(|stored| &stored.names);
+            for name in names.filter(|name| !wanted.contains(*name)) {
                 self.leftovers.add(&folder, path, name, &self.known);
             }
         }
