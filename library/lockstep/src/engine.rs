@@ -368,20 +368,14 @@ impl EngineBuilder {
 
 /// Adds to the error the reason why the backend does not have the named device, and where simulated devices are.
 fn with_reason(error: lockstep_core::Error, missing: &MissingBackends) -> lockstep_core::Error {
-    match error {
-        lockstep_core::Error::UnknownDevice { name, mut known } => {
-            let selector = DeviceSelector::from(name.as_str());
-            if let Some(advice) = simulated_elsewhere(&selector) {
-                known = format!("{known}; {advice}");
-            } else if let Some((backend, why)) =
-                missing.iter().find(|(name, _)| *selector.backend() == **name)
-            {
-                known = format!("{known}; {backend}: {why}");
-            }
-            lockstep_core::Error::UnknownDevice { name, known }
-        }
-        error => error,
+    let lockstep_core::Error::UnknownDevice { name, mut known } = error else { return error };
+    let selector = DeviceSelector::from(name.as_str());
+    if let Some(advice) = simulated_elsewhere(&selector) {
+        known = format!("{known}; {advice}");
+    } else if let Some((backend, why)) = missing.iter().find(|(name, _)| *selector.backend() == **name) {
+        known = format!("{known}; {backend}: {why}");
     }
+    lockstep_core::Error::UnknownDevice { name, known }
 }
 
 /// If the name is that of a simulated device, which this process does not have: where simulated devices are.

@@ -204,19 +204,15 @@ impl Key {
                 if is_small { run() } else { caller.run_long(run) }
             }),
         };
-        if let (Direction::Decrypt, Err(error)) = (direction, &outcome)
-            && !is_about_arguments(error)
-        {
-            data.output().zeroize();
+        use Error::{IvLength, Order, OutputLength, TagLength};
+        match (direction, &outcome) {
+            // These errors are returned before any data are processed.
+            (_, Err(IvLength { .. } | TagLength { .. } | OutputLength { .. } | Order { .. })) => {}
+            (Direction::Decrypt, Err(_)) => data.output().zeroize(),
+            _ => {}
         }
         outcome
     }
-}
-
-/// True for errors that a call returns before it processes any data.
-fn is_about_arguments(error: &Error) -> bool {
-    use Error::{IvLength, Order, OutputLength, TagLength};
-    matches!(error, IvLength { .. } | TagLength { .. } | OutputLength { .. } | Order { .. })
 }
 
 impl From<AeadKey> for Key {

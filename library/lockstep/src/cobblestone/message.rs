@@ -162,13 +162,11 @@ pub fn open(engine: &Engine, key: &FileKey, context: &[u8], message: &[u8]) -> R
     let room = usize::try_from(plaintext_len(len).unwrap_or(0)).map_err(|_| Error::TooLong)?;
     let mut output = Vec::with_capacity(room);
     let (mut reader, options) = (message, Options::new());
-    match decrypt_stream(engine, key, context, &mut reader, Some(len), &mut output, options) {
-        Ok(_) => Ok(output),
-        Err(error) => {
-            output.zeroize();
-            Err(error)
-        }
+    let outcome = decrypt_stream(engine, key, context, &mut reader, Some(len), &mut output, options);
+    if outcome.is_err() {
+        output.zeroize();
     }
+    outcome.map(|_| output)
 }
 
 /// Decrypts a buffer to a buffer of at least [`plaintext_len`] bytes, without another buffer of that size. Returns the number of

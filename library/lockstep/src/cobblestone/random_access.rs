@@ -9,7 +9,7 @@ use lockstep_cache::fresh;
 use zeroize::{Zeroize, Zeroizing};
 
 use super::chunks::Piece;
-use super::format::{CHUNK, ENCRYPTED_CHUNK, HEADER, TAG, chunk_offset, plaintext_len};
+use super::format::{CHUNK, ENCRYPTED_CHUNK, HEADER, chunk_offset, plaintext_len};
 use super::header::{self, MessageKey};
 use super::io::Sink;
 use super::key::FileKey;
@@ -139,7 +139,10 @@ pub struct Reader<S> {
     source: S,
     engine: Engine,
     key: MessageKey,
+    /// Bytes of plaintext.
     len: u64,
+    /// Bytes of the message.
+    size: u64,
     /// The position of `Read` and `Seek`.
     position: u64,
     /// The number and the plaintext of the chunk that `Read` has opened last.
@@ -165,7 +168,8 @@ impl<S: ReadAt> Reader<S> {
             }
         })?;
         let len = plaintext_len(size)?;
-        let reader = Reader { source, engine: engine.clone(), key, len, position: 0, current: None };
+        let engine = engine.clone();
+        let reader = Reader { source, engine, key, len, size, position: 0, current: None };
         reader.read_chunks(&mut Piece::new(1), chunk_of(len), 1)?;
         Ok(reader)
     }
@@ -301,19 +305,13 @@ impl<S: ReadAt> Reader<S> {
     /// # Errors
     /// [`Error::InputChanged`], [`Error::Read`].
     pub fn check_unchanged(&self) -> Result<()> {
-        let (before, now) = (self.encrypted_len(), self.source.size().map_err(Error::Read)?);
+        let (before, now) = (self.size, self.source.size().map_err(Error::Read)?);
         if now == before { Ok(()) } else { Err(Error::InputChanged { before, now }) }
-    }
-
-    /// Length of the message in bytes.
-    fn encrypted_len(&self) -> u64 {
-        HEADER as u64 + self.len + (chunk_of(self.len) + 1) * TAG as u64
     }
 
     /// Reads and opens `count` chunks, starting with chunk `first`.
     fn read_chunks(&self, piece: &mut Piece, first: u64, count: usize) -> Result<()> {
-        let end = self.encrypted_len();
-        let start = chunk_offset(first);
+        let (start, end) = (chunk_offset(first), self.size);
         let len = (end - start).min((count * ENCRYPTED_CHUNK) as u64) as usize;
         let read = self.source.read_exact_at(&mut piece.encrypted_slot()[..len], start);
         read.map_err(|error| match (error.kind(), self.source.size()) {
