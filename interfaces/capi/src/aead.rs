@@ -126,7 +126,7 @@ pub unsafe extern "C" fn lockstep_aead_seal(
         let aad = call.input(aad, aad_len, "the associated data")?;
         let data = call.data(input, output, len)?;
         let tag = call.output(tag, tag_len, "the tag")?;
-        engine.run(|engine| Ok(key.seal_parts(engine, nonce, strings(&aad), data, tag)?))
+        engine.run(|engine| Ok(key.run(engine, nonce, strings(&aad), data, Tag::Write(tag))?))
     })
 }
 
@@ -158,7 +158,7 @@ pub unsafe extern "C" fn lockstep_aead_open(
         let row = key.mode().row();
         row.nonces.check_nonce(row.name, nonce_len)?;
         row.tags.check_tag(row.name, tag_len)?;
-        engine.run(|engine| Ok(key.open_parts(engine, nonce, strings(&aad), data, tag)?))
+        engine.run(|engine| Ok(key.run(engine, nonce, strings(&aad), data, Tag::Expect(tag))?))
     })
 }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use lockstep::foreign::Foreign;
-use lockstep::{hazmat, quoted, tree};
+use lockstep::{hazmat, quoted};
 
 use crate::signals;
 
@@ -118,17 +118,9 @@ impl From<lockstep::Error> for Error {
             lockstep::Error::Partial { verified, source } => {
                 Error::Partial { verified, source: Box::new(Error::from(*source)) }
             }
+            lockstep::Error::NotAuthentic(message) => Error::NotAuthentic(message),
+            lockstep::Error::Failed(message) => Error::Failed(message),
             other => Error::Library(other),
-        }
-    }
-}
-
-impl From<tree::Error> for Error {
-    fn from(error: tree::Error) -> Error {
-        match error {
-            tree::Error::Library(error) => error.into(),
-            tree::Error::NotAuthentic(message) => Error::NotAuthentic(message),
-            tree::Error::Failed(message) => Error::Failed(message),
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use lockstep::tree::{self, Direction, Group, IfExists, Plan, PlannedFile};
-use lockstep::{Engine, FileKey};
+use lockstep::tree::{Direction, Group, IfExists, Plan, PlannedFile};
+use lockstep::{Engine, Error, FileKey};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -164,7 +164,7 @@ impl NativeGroups {
                 (state.clone(), done.plaintext_len, done.ciphertext_len, Some(commitment), None)
             }
             Err(error) => {
-                let state = match error.is_not_authentic() {
+                let state = match is_not_authentic(&error) {
                     true => intern!(py, "not authentic"),
                     false => intern!(py, "failed"),
                 };
@@ -179,12 +179,17 @@ fn direction(encrypts: bool) -> Direction {
     if encrypts { Direction::Encrypt } else { Direction::Decrypt }
 }
 
-fn exception(error: tree::Error) -> PyErr {
+/// True also for a damaged envelope.
+fn is_not_authentic(error: &Error) -> bool {
+    error.is_authentication_failure() || matches!(error, Error::Envelope { .. })
+}
+
+fn exception(error: Error) -> PyErr {
     let message = error.to_string();
     match error.errno() {
         // `OSError` chooses the subclass by the number.
         Some(number) => PyOSError::new_err((number, message)),
-        None if error.is_not_authentic() => InvalidTag::new_err(message),
+        None if is_not_authentic(&error) => InvalidTag::new_err(message),
         None => PyValueError::new_err(message),
     }
 }

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use zeroize::Zeroizing;
@@ -118,12 +119,7 @@ pub fn create(path: &Path, key: &FileKey) -> Result<()> {
 /// [`Error::File`].
 pub fn is_open_to_others(path: &Path) -> Result<bool> {
     let metadata = std::fs::metadata(path).map_err(Error::file("look at the key file", path))?;
-    #[cfg(unix)]
-    return Ok(
-        metadata.is_file() && std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o077 != 0
-    );
-    #[cfg(not(unix))]
-    return Ok(!metadata.is_file());
+    Ok(metadata.is_file() && metadata.permissions().mode() & 0o077 != 0)
 }
 
 /// The value of a hex digit, or a negative number. Constant time: no branch and no address depends on the digit.

@@ -295,8 +295,7 @@ pub(super) fn read_raw_key(path: &Path, quiet: bool) -> Result<Zeroizing<Vec<u8>
     let name = quoted(path);
     let bytes = read_small(path, "file with a raw key", 256)?;
     warn_if_open_to_others(path, "key file", quiet);
-    let text = to_utf8(&bytes);
-    let text = text.as_deref().unwrap_or_default();
+    let text = to_utf8(&bytes).unwrap_or_default();
     if text.starts_with(b"lockstep-key-") {
         return Err(failed(format!(
             "{name} is a key file for `lockstep encrypt`: raw modes take the raw bytes of a key"

@@ -1,6 +1,6 @@
 //! One message: from the arguments of a call to its result.
 
-use lockstep::aead::{Direction, Error as CoreError, HostData};
+use lockstep::aead::{Direction, Error as CoreError, HostData, Tag};
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -110,7 +110,7 @@ impl Cipher {
         // SAFETY: the output is an exported writable buffer, and body and tag are disjoint parts of it. The data are valid for
         // reads. They either do not overlap the output, or are its body. In the second case, only the slice of the body is made.
         let (data, tag) = unsafe { (host_data(data, body, is_apart)?, slice_mut(tag)) };
-        self.key().seal_parts(&Attached(py), header.nonce, header.aad, data, tag).map_err(from_core)?;
+        self.key().run(&Attached(py), header.nonce, header.aad, data, Tag::Write(tag)).map_err(from_core)?;
         Ok(len)
     }
 
@@ -141,7 +141,9 @@ impl Cipher {
             read_shared(tag, tag_copy);
             host_data(body, output, is_apart)?
         };
-        self.key().open_parts(&Attached(py), header.nonce, header.aad, data, tag_copy).map_err(not_opened)?;
+        self.key()
+            .run(&Attached(py), header.nonce, header.aad, data, Tag::Expect(tag_copy))
+            .map_err(not_opened)?;
         Ok(len)
     }
 

@@ -3,10 +3,9 @@
 use std::sync::{Mutex, PoisonError};
 
 use lockstep_core::data::{Data, HostData};
-use lockstep_core::stack;
 use lockstep_core::work::{Status, Tag};
-use lockstep_core::{Error, Result};
-use lockstep_cpu::inline::{InlineGcm, InlineKernel};
+use lockstep_core::{Error, Result, share, stack};
+use lockstep_cpu::inline::InlineKernel;
 use lockstep_modes::Direction;
 use lockstep_modes::aead::{Aead, AeadKey, Message};
 
@@ -59,7 +58,7 @@ fn bytes_of(message: &Message<'_>) -> usize {
     message.data.len() + message.aad.iter().map(|aad| aad.len()).sum::<usize>()
 }
 
-/// True for a message that [`small::run`] processes.
+/// True for a message that [`small::run`] processes: its lengths are those of GCM.
 fn is_inline(message: &Message<'_>, direction: Direction) -> bool {
     let row = Aead::Gcm.row();
     message.key.mode() == Aead::Gcm
@@ -73,63 +72,55 @@ fn is_inline(message: &Message<'_>, direction: Direction) -> bool {
 
 /// Runs GCM on threads of the CPU. Each has one context, and sets the key of each message.
 fn run_inline(kernel: InlineKernel, threads: usize, messages: &mut [Message<'_>]) -> Result<()> {
+    let Some(first) = messages.first().map(|message| message.key) else { return Ok(()) };
     messages.iter_mut().for_each(|message| message.status = Status::Pending);
     let size: usize = messages.iter().map(|message| bytes_of(message) + PREPARATION).sum();
     let threads = threads.min(size / THREAD).max(1);
     let pieces = Mutex::new(messages.chunks_mut(TAKE));
     let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let work = || -> Result<()> {
-        let mut context: Option<(Box<InlineGcm>, &AeadKey)> = None;
-        let mut run_pieces = || -> Result<()> {
-            while let Some(piece) = next() {
-                for message in piece {
-                    small::run_message(keyed(&mut context, kernel, message.key)?, message)?;
-                }
-            }
-            Ok(())
-        };
-        let outcome = run_pieces();
-        if !kernel.expands_in_place() {
-            stack::wipe_below();
-        }
-        outcome
-    };
-    std::thread::scope(|scope| {
-        let others: Vec<_> =
-            (1..threads).map_while(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok()).collect();
-        let mut outcome = work();
-        for other in others {
-            let done = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            outcome = outcome.and(done);
-        }
-        outcome
-    })?;
-    match messages.iter().all(|message| message.status == Status::Done) {
-        true => Ok(()),
-        false => Err(Error::AuthenticationFailed),
-    }
-}
-
-/// The context of a thread, with the key of a message.
-fn keyed<'c, 'k>(
-    context: &'c mut Option<(Box<InlineGcm>, &'k AeadKey)>,
-    kernel: InlineKernel,
-    key: &'k AeadKey,
-) -> Result<&'c mut InlineGcm> {
     let no_memory = || {
         let operation = "a batch, because memory is exhausted".into();
         Error::Unsupported { kernel: "GCM", operation }
     };
-    let bytes = key.key().map_or(&[][..], lockstep_core::Key::bytes);
-    match context {
-        Some((_, last)) if std::ptr::eq(*last, key) => {}
-        Some((gcm, last)) => {
-            if !gcm.set_key(bytes) {
-                return Err(no_memory());
+    let run_pieces = || -> Result<()> {
+        let mut key = first;
+        let mut gcm = small::new_in_own_frame(kernel, secret(key)).ok_or_else(no_memory)?;
+        while let Some(piece) = next() {
+            for message in piece {
+                if !std::ptr::eq(message.key, key) {
+                    key = message.key;
+                    if !gcm.set_key(secret(key)) {
+                        return Err(no_memory());
+                    }
+                }
+                let aad = message.aad.first().copied().unwrap_or_default();
+                let Data::Host(data) = &mut message.data else { return Err(Error::NotSealed) };
+                let status = small::run(&mut gcm, message.nonce, aad, data.reborrow(), &mut message.tag);
+                message.status = status.ok_or(Error::NotSealed)?;
             }
-            *last = key;
         }
-        None => *context = Some((small::new_in_own_frame(kernel, bytes).ok_or_else(no_memory)?, key)),
+        Ok(())
+    };
+    if threads == 1 {
+        let outcome = run_pieces();
+        if !kernel.expands_in_place() {
+            stack::wipe_below();
+        }
+        outcome?;
+    } else {
+        let outcome = Mutex::new(Ok(()));
+        share::at_once(vec![(); threads], |()| {
+            if let Err(error) = run_pieces() {
+                *outcome.lock().unwrap_or_else(PoisonError::into_inner) = Err(error);
+            }
+        });
+        outcome.into_inner().unwrap_or_else(PoisonError::into_inner)?;
     }
-    context.as_mut().map(|(gcm, _)| &mut **gcm).ok_or_else(no_memory)
+    let is_done = messages.iter().all(|message| message.status == Status::Done);
+    if is_done { Ok(()) } else { Err(Error::AuthenticationFailed) }
+}
+
+/// The bytes of a key of GCM.
+fn secret(key: &AeadKey) -> &[u8] {
+    key.key().map_or(&[], lockstep_core::Key::bytes)
 }

@@ -2,12 +2,11 @@
 
 use std::sync::{Mutex, PoisonError, TryLockError};
 
-use lockstep_core::data::{Data, HostData};
+use lockstep_core::data::HostData;
 use lockstep_core::stack;
 use lockstep_core::work::{Status, Tag};
-use lockstep_core::{Error, Result};
 use lockstep_cpu::inline::{InlineGcm, InlineKernel};
-use lockstep_modes::aead::{Aead, Message};
+use lockstep_modes::aead::Aead;
 use zeroize::Zeroize;
 
 /// The context of a key, made at first use.
@@ -78,16 +77,4 @@ pub(super) fn run(
     }
     data.output().zeroize();
     Some(Status::AuthenticationFailed)
-}
-
-/// Runs a message of a batch, whose lengths have been checked.
-///
-/// # Errors
-/// [`Error::NotSealed`] if the message was not processed.
-pub(super) fn run_message(gcm: &mut InlineGcm, message: &mut Message<'_>) -> Result<()> {
-    let aad = message.aad.first().copied().unwrap_or_default();
-    let Data::Host(data) = &mut message.data else { return Err(Error::NotSealed) };
-    let status = run(gcm, message.nonce, aad, data.reborrow(), &mut message.tag);
-    message.status = status.ok_or(Error::NotSealed)?;
-    Ok(())
 }
