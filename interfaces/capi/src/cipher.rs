@@ -8,7 +8,7 @@ use lockstep::hazmat::mode::{Cipher, CipherKey as ModeKey, Direction, Message as
 
 use crate::engine::Engine;
 use crate::error::{Failure, LOCKSTEP_ERROR_KEY, Outcome};
-use crate::ffi::{self, MemoryRange};
+use crate::ffi::{self, Call, MemoryRange};
 
 /// ECB (SP 800-38A). Whole blocks of 16 bytes. No IV. It reveals equal blocks.
 pub const LOCKSTEP_CIPHER_ECB: c_int = 1;
@@ -201,10 +201,11 @@ unsafe fn convert<'a>(
     message: &CipherMessage,
     unused: &'a mut Block,
 ) -> Outcome<ModeMessage<'a>> {
+    let mut call = Call::checked();
     Ok(ModeMessage {
         key: &ffi::object(message.key, "the key")?.key,
-        iv: if has_iv(cipher) { ffi::block(message.iv, "the IV")? } else { unused },
-        data: Data::Host(ffi::data(message.input, message.output, message.len)?),
+        iv: if has_iv(cipher) { call.block(message.iv, "the IV")? } else { unused },
+        data: Data::Host(call.data(message.input, message.output, message.len)?),
     })
 }
 

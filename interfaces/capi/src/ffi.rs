@@ -113,6 +113,8 @@ pub(crate) struct Call<'a> {
     /// The memory of the call so far.
     ranges: [MemoryRange; MAX_RANGES],
     count: usize,
+    /// True if the memory was checked by [`check_overlap`]. Then it is not compared again.
+    is_checked: bool,
     time: PhantomData<&'a mut [u8]>,
 }
 
@@ -120,7 +122,15 @@ pub(crate) struct Call<'a> {
 const MAX_RANGES: usize = 8;
 
 impl<'a> Call<'a> {
+    /// For the messages of a batch, whose memory was checked by [`check_overlap`].
+    pub(crate) fn checked() -> Call<'a> {
+        Call { is_checked: true, ..Call::default() }
+    }
+
     fn add(&mut self, range: MemoryRange) -> Outcome<()> {
+        if self.is_checked {
+            return Ok(());
+        }
         if self.ranges[..self.count].iter().any(|other| other.collides(&range)) {
             return Err(overlap());
         }
@@ -151,8 +161,11 @@ impl<'a> Call<'a> {
     ) -> Outcome<&'a mut [T]> {
         check_memory(pointer, count, name)?;
         self.add(MemoryRange::written(pointer, count))?;
+        if count == 0 {
+            return Ok(&mut []);
+        }
         // SAFETY: the contract of the module. The memory overlaps no other memory of the call.
-        unsafe { output(pointer, count, name) }
+        Ok(unsafe { slice::from_raw_parts_mut(pointer, count) })
     }
 
     /// The place for a result.
@@ -178,8 +191,8 @@ impl<'a> Call<'a> {
     /// A block that is read and written.
     pub(crate) unsafe fn block(&mut self, pointer: *mut u8, name: &str) -> Outcome<&'a mut Block> {
         self.add(MemoryRange::written(pointer, size_of::<Block>()))?;
-        // SAFETY: the contract of the module. The memory overlaps no other memory of the call.
-        unsafe { block(pointer, name) }
+        // SAFETY: the contract of the module. The memory overlaps no other memory of the call. Bytes need no alignment.
+        unsafe { pointer.cast::<Block>().as_mut() }.ok_or_else(|| null(name))
     }
 
     /// Data in place or out of place.
@@ -188,7 +201,7 @@ impl<'a> Call<'a> {
         self.add(MemoryRange::input(from, to, len))?;
         self.add(MemoryRange::written(to, len))?;
         // SAFETY: the contract of the module. The two are the same memory or disjoint.
-        unsafe { data(from, to, len) }
+        Ok(unsafe { Span::from_raw(from, to, len) }.into_host())
     }
 
     /// A copy of an input that may start where the output starts. The copy is wiped on drop.
@@ -264,29 +277,6 @@ pub(crate) unsafe fn input<'a, T>(pointer: *const T, count: usize, name: &str) -
     }
     // SAFETY: the contract of the module.
     Ok(unsafe { slice::from_raw_parts(pointer, count) })
-}
-
-/// Elements that are written. The pointer may be null if there are none. They overlap no other memory of the call.
-pub(crate) unsafe fn output<'a, T>(pointer: *mut T, count: usize, name: &str) -> Outcome<&'a mut [T]> {
-    check_memory(pointer, count, name)?;
-    if count == 0 {
-        return Ok(&mut []);
-    }
-    // SAFETY: the contract of the module. The caller guarantees that the memory overlaps nothing else.
-    Ok(unsafe { slice::from_raw_parts_mut(pointer, count) })
-}
-
-/// A block that is read and written. It overlaps no other memory of the call.
-pub(crate) unsafe fn block<'a>(pointer: *mut u8, name: &str) -> Outcome<&'a mut Block> {
-    // SAFETY: the contract of the module. The caller guarantees that the memory overlaps nothing else. Bytes need no alignment.
-    unsafe { pointer.cast::<Block>().as_mut() }.ok_or_else(|| null(name))
-}
-
-/// Data in place or out of place. The two are the same memory or disjoint, and the output overlaps no other memory of the call.
-pub(crate) unsafe fn data<'a>(from: *const u8, to: *mut u8, len: usize) -> Outcome<HostData<'a>> {
-    check_data(from, to, len)?;
-    // SAFETY: the contract of the module. The caller guarantees that the memory is the same or disjoint.
-    Ok(unsafe { Span::from_raw(from, to, len) }.into_host())
 }
 
 /// A path.

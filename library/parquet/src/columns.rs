@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use lockstep::hazmat::shown;
 
-use crate::error::{Error, Result, malformed};
+use crate::error::{Error, Result, malformed, missing, unsupported};
 use crate::format::{file, schema};
-use crate::thrift::{Struct, missing};
+use crate::thrift::Struct;
 
 /// Maximum number of columns: their ordinals have 15 bits.
 const MAX_COLUMNS: usize = 1 << 15;
@@ -57,13 +57,13 @@ pub(crate) fn leaves(footer: &Struct) -> Result<Vec<Leaf>> {
             continue;
         }
         if leaves.len() == MAX_COLUMNS {
-            return Err(Error::Unsupported { what: format!("a file with more than {MAX_COLUMNS} columns") });
+            return Err(unsupported(format!("a file with more than {MAX_COLUMNS} columns")));
         }
         let in_groups = groups.iter().skip(1).map(|(_, name)| name);
         let size = in_groups.clone().chain([&name]).map(|name| name.len() + NAME).sum();
-        room = room.checked_sub(size).ok_or_else(|| Error::Unsupported {
-            what: format!("a schema whose paths have more than {factor} times its bytes"),
-        })?;
+        let too_long =
+            || unsupported(format!("a schema whose paths have more than {factor} times its bytes"));
+        room = room.checked_sub(size).ok_or_else(too_long)?;
         let names: Arc<[String]> = in_groups.cloned().chain([name.clone()]).collect();
         let physical_type = element.int(schema::TYPE).unwrap_or(0) as i32;
         leaves.push(Leaf { path: names.join(".").into(), names, physical_type });

@@ -8,7 +8,7 @@
 //! memory as its bytes, and at most [`MAX_FIELDS`] fields in addition. All bytes are scanned when a structure is read; this
 //! takes no memory, and a stack for [`MAX_DEPTH`] levels.
 
-use crate::error::{Error, Result, malformed};
+use crate::error::{Error, Result, malformed, missing};
 
 /// Maximum depth of nested values.
 const MAX_DEPTH: usize = 48;
@@ -37,7 +37,6 @@ mod kind {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     Bool(bool),
-    I8(i8),
     I16(i16),
     I32(i32),
     I64(i64),
@@ -120,6 +119,13 @@ impl Struct {
         Ok(())
     }
 
+    /// Sets a field to a string of bytes, if there is one.
+    pub(crate) fn set_binary(&mut self, id: i16, bytes: Option<&[u8]>) {
+        if let Some(bytes) = bytes {
+            self.set(id, Value::Binary(bytes.to_vec()));
+        }
+    }
+
     /// Fails if a reader would refuse the structure, because fields were added.
     pub(crate) fn check(&self) -> Result<()> {
         if self.fields.len() > MAX_FIELDS { Err(invalid("too many fields")) } else { Ok(()) }
@@ -141,15 +147,14 @@ impl Struct {
         self.fields.last().map_or(0, |(id, _)| *id)
     }
 
-    /// Removes all fields except those with these numbers.
-    pub(crate) fn keep_only(&mut self, ids: &[i16]) {
-        self.fields.retain(|(number, _)| ids.contains(number));
+    /// Removes all fields except those for whose numbers `keeps` is true.
+    pub(crate) fn keep_only(&mut self, keeps: impl Fn(i16) -> bool) {
+        self.fields.retain(|(number, _)| keeps(*number));
     }
 
-    /// An integer of any size.
+    /// An integer of 16, 32 or 64 bits.
     pub(crate) fn int(&self, id: i16) -> Option<i64> {
         match self.get(id)? {
-            Value::I8(value) => Some((*value).into()),
             Value::I16(value) => Some((*value).into()),
             Value::I32(value) => Some((*value).into()),
             Value::I64(value) => Some(*value),
@@ -188,16 +193,18 @@ impl Struct {
     }
 
     /// Changes the elements of a list of structures, one after the other. `change` gets the index of the element and the element.
-    /// Does nothing if there is no such list.
+    /// Fails if there is no such list; `what` names it.
     pub(crate) fn rewrite(
         &mut self,
         id: i16,
+        what: &str,
         mut change: impl FnMut(usize, &mut Struct) -> Result<()>,
     ) -> Result<()> {
-        let list = self.fields.iter_mut().find(|(number, _)| *number == id);
-        let Some((_, Value::Encoded(kind::LIST, bytes))) = list else { return Ok(()) };
-        let Some(structs) = Structs::new(bytes).filter(|structs| structs.len() > 0) else { return Ok(()) };
-        let mut out = Vec::with_capacity(bytes.len());
+        let structs = self.structs(id).ok_or_else(|| missing(what))?;
+        if structs.len() == 0 {
+            return Ok(());
+        }
+        let mut out = Vec::with_capacity(structs.reader.bytes.len());
         write_list_header(&mut out, kind::STRUCT, structs.len());
         for (index, element) in structs.enumerate() {
             let mut element = element?;
@@ -205,7 +212,7 @@ impl Struct {
             element.check()?;
             write_struct(&mut out, &element);
         }
-        *bytes = out;
+        self.set(id, Value::Encoded(kind::LIST, out));
         Ok(())
     }
 
@@ -306,12 +313,10 @@ pub(crate) fn structs(values: impl IntoIterator<Item = Struct, IntoIter: ExactSi
 }
 
 /// A list of strings.
-pub(crate) fn strings<'a>(strings: impl ExactSizeIterator<Item = &'a str>) -> Value {
+pub(crate) fn strings(strings: &[impl AsRef<str>]) -> Value {
     let mut out = Vec::new();
     write_list_header(&mut out, kind::BINARY, strings.len());
-    for string in strings {
-        write_binary(&mut out, string.as_bytes());
-    }
+    strings.iter().for_each(|string| write_binary(&mut out, string.as_ref().as_bytes()));
     Value::Encoded(kind::LIST, out)
 }
 
@@ -393,40 +398,37 @@ impl<'a> Reader<'a> {
         Ok((first & 15, count))
     }
 
+    /// The number and the type of the next field of a structure, after the field `last`. None at the end of the structure.
+    fn field(&mut self, last: i16) -> Step<Option<(i16, u8)>> {
+        let first = self.byte()?;
+        let id = match first >> 4 {
+            _ if first == 0 => return Ok(None),
+            0 => self.int()?,
+            delta => last.checked_add(delta.into()).ok_or(Stop::Bad("a field number is out of range"))?,
+        };
+        Ok(Some((id, first & 15)))
+    }
+
     /// Reads a structure. Fields for whose numbers `keeps` is false are skipped.
     fn structure(&mut self, keeps: impl Fn(i16) -> bool) -> Step<Struct> {
-        let mut fields = Vec::new();
-        let mut last = 0i16;
-        loop {
-            let first = self.byte()?;
-            if first == 0 {
-                return if has_duplicates(&fields) {
-                    Err(Stop::Bad("a field occurs twice"))
-                } else {
-                    Ok(Struct { fields })
-                };
-            }
-            let id = match first >> 4 {
-                0 => self.int()?,
-                delta => last.checked_add(delta.into()).ok_or(Stop::Bad("a field number is out of range"))?,
-            };
+        let (mut fields, mut last) = (Vec::new(), 0);
+        while let Some((id, kind)) = self.field(last)? {
             last = id;
             if !keeps(id) {
-                self.skip(first & 15, 0, false)?;
-                continue;
-            }
-            if fields.len() == MAX_FIELDS {
+                self.skip(kind, 0, false)?;
+            } else if fields.len() == MAX_FIELDS {
                 return Err(Stop::Bad("too many fields"));
+            } else {
+                fields.push((id, self.value(kind)?));
             }
-            fields.push((id, self.value(first & 15)?));
         }
+        if has_duplicates(&fields) { Err(Stop::Bad("a field occurs twice")) } else { Ok(Struct { fields }) }
     }
 
     fn value(&mut self, kind: u8) -> Step<Value> {
         Ok(match kind {
             kind::TRUE => Value::Bool(true),
             kind::FALSE => Value::Bool(false),
-            kind::I8 => Value::I8(self.byte()? as i8),
             kind::I16 => Value::I16(self.int()?),
             kind::I32 => Value::I32(self.int()?),
             kind::I64 => Value::I64(self.zigzag()?),
@@ -445,12 +447,8 @@ impl<'a> Reader<'a> {
             return Err(Stop::Bad("too deep"));
         }
         match kind {
-            kind::TRUE | kind::FALSE => {
-                if is_element {
-                    self.byte()?;
-                }
-            }
-            kind::I8 => drop(self.byte()?),
+            kind::TRUE | kind::FALSE if !is_element => {}
+            kind::TRUE | kind::FALSE | kind::I8 => drop(self.byte()?),
             kind::I16 | kind::I32 | kind::I64 => drop(self.varint()?),
             kind::DOUBLE => drop(self.take(8)?),
             kind::UUID => drop(self.take(16)?),
@@ -469,16 +467,13 @@ impl<'a> Reader<'a> {
                     self.skip(kinds & 15, depth + 1, true)?;
                 }
             }
-            kind::STRUCT => loop {
-                let first = self.byte()?;
-                if first == 0 {
-                    break;
+            kind::STRUCT => {
+                let mut last = 0;
+                while let Some((id, kind)) = self.field(last)? {
+                    last = id;
+                    self.skip(kind, depth + 1, false)?;
                 }
-                if first >> 4 == 0 {
-                    self.varint()?;
-                }
-                self.skip(first & 15, depth + 1, false)?;
-            },
+            }
             _ => return Err(Stop::Bad("an unknown type")),
         }
         Ok(())
@@ -548,7 +543,6 @@ fn write_fields(out: &mut Vec<u8>, value: &Struct) -> i16 {
         let kind = match value {
             Value::Bool(true) => kind::TRUE,
             Value::Bool(false) => kind::FALSE,
-            Value::I8(_) => kind::I8,
             Value::I16(_) => kind::I16,
             Value::I32(_) => kind::I32,
             Value::I64(_) => kind::I64,
@@ -559,7 +553,6 @@ fn write_fields(out: &mut Vec<u8>, value: &Struct) -> i16 {
         last = *id;
         match value {
             Value::Bool(_) => {}
-            Value::I8(value) => out.push(*value as u8),
             Value::I16(value) => write_zigzag(out, (*value).into()),
             Value::I32(value) => write_zigzag(out, (*value).into()),
             Value::I64(value) => write_zigzag(out, *value),
@@ -568,9 +561,4 @@ fn write_fields(out: &mut Vec<u8>, value: &Struct) -> i16 {
         }
     }
     last
-}
-
-/// The error for a field that a structure must have.
-pub(crate) fn missing(what: &str) -> Error {
-    malformed(format!("{what} is missing"))
 }

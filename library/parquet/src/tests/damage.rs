@@ -1,11 +1,10 @@
 //! Changed and truncated files, and files that are authentic and invalid.
 
 use super::*;
-use crate::aad::FileAad;
-use crate::batch::open_one;
-use crate::format::file_crypto;
-use crate::keys::ModuleKey;
-use crate::modules::{self, Kind, Sealing, seal};
+use crate::aad::{FileAad, Module, Place};
+use crate::format::{ROW_GROUPS, file_crypto};
+use crate::keys::module_key;
+use crate::modules::{self, Kind, Sealing, open_one, seal};
 
 #[test]
 fn every_changed_byte_is_refused() {
@@ -86,7 +85,8 @@ fn with_footer(engine: &Engine, file: &[u8], change: impl FnOnce(&mut Vec<u8>)) 
     let range = footer_range(file);
     let (_, used) = Struct::read(&file[range.clone()]).unwrap().unwrap();
     let unique = encryption(file, file_crypto::ENCRYPTION_ALGORITHM).binary(2).unwrap().try_into().unwrap();
-    let (key, aad) = (ModuleKey::new(FOOTER, "the footer").unwrap(), FileAad::new(b"", &unique).footer());
+    let key = module_key(FOOTER, "the footer").unwrap();
+    let aad = FileAad::new(b"", &unique).of(Module::Footer, Place::default());
     let sealed = &file[range.start + used..range.end];
     let mut plain = open_one(engine, &key, &aad, sealed, "footer").unwrap();
     change(&mut plain);
@@ -141,7 +141,7 @@ fn row_groups_have_different_ordinals() {
                 }
                 Ok(())
             };
-            fields.rewrite(file::ROW_GROUPS, change).unwrap();
+            fields.rewrite(file::ROW_GROUPS, ROW_GROUPS, change).unwrap();
             *footer = fields.encode();
         });
         let opened = PlainView::open(&engine, changed, &Keys::new().footer(FOOTER), ReadOptions::default());

@@ -92,7 +92,7 @@ fn plain_file_with(
                 (column::BLOOM_FILTER_OFFSET, Value::I64(end as i64)),
                 (column::BLOOM_FILTER_LENGTH, Value::I32((out.len() - end) as i32)),
                 (column::TYPE, Value::I32(1)),
-                (column::PATH_IN_SCHEMA, thrift::strings([*path].into_iter())),
+                (column::PATH_IN_SCHEMA, thrift::strings(&[*path])),
                 (column::TOTAL_UNCOMPRESSED_SIZE, Value::I64(size as i64)),
                 (column::TOTAL_COMPRESSED_SIZE, Value::I64(size as i64)),
                 (column::DATA_PAGE_OFFSET, Value::I64(starts[1] as i64)),

@@ -4,15 +4,14 @@ use std::collections::HashMap;
 use std::io::Write;
 
 use lockstep::ReadAt;
+use lockstep::hazmat::Key;
 
-use super::Writer;
-use super::policy::Treatment;
+use super::{Column, Writer};
 use crate::aad::Place;
-use crate::error::{Error, Result, malformed, read};
+use crate::error::{Result, malformed, read, unsupported};
 use crate::format::{MAGIC, MAX_PAGE_HEADER, chunk_range, column, dictionary_offset, outside};
-use crate::keys::ModuleKey;
 use crate::modules::{Kind, Sealing, seal};
-use crate::page::PageHeader;
+use crate::page;
 use crate::thrift::{Struct, Value};
 
 /// Bytes that are read and encrypted at once: they stay in a cache of the processor.
@@ -30,8 +29,7 @@ pub(super) enum Placement {
 
 /// The encrypted pages of a chunk so far.
 struct Pages<'a> {
-    key: &'a ModuleKey,
-    place: Place,
+    key: &'a Key,
     by_offset: HashMap<i64, (i64, i32)>,
     /// The offsets of the dictionary page and of the first data page in the output.
     dictionary: Option<i64>,
@@ -49,19 +47,15 @@ struct Page {
     end: usize,
 }
 
-impl<S: ReadAt, W: Write> Writer<'_, S, W> {
+impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
     /// Writes the pages of a column chunk, and updates the metadata of the column.
-    pub(super) fn pages(
-        &mut self,
-        meta: &mut Struct,
-        treatment: &Treatment,
-        place: Place,
-    ) -> Result<Placement> {
+    pub(super) fn pages(&mut self, meta: &mut Struct, column: Column<'a>) -> Result<Placement> {
         let (start, len) = chunk_range(meta)?;
         self.check_range(start, len)?;
         meta.remove(column::INDEX_PAGE_OFFSET);
-        let Some(key) = treatment.key() else {
-            let moved = self.at as i64 - start as i64;
+        let begin = self.at;
+        let Some(key) = &column.treatment.key else {
+            let moved = begin as i64 - start as i64;
             self.copy(start, len)?;
             for field in [column::DATA_PAGE_OFFSET, column::DICTIONARY_PAGE_OFFSET] {
                 if let Some(offset) = meta.int(field).filter(|offset| *offset > 0) {
@@ -70,14 +64,12 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
             }
             return Ok(Placement::Moved(moved));
         };
-        let begin = self.at;
-        let mut pages =
-            Pages { key, place, by_offset: HashMap::new(), dictionary: None, data: None, count: 0 };
-        self.encrypted_pages(&mut pages, start, len, &treatment.column)?;
+        let mut pages = Pages { key, by_offset: HashMap::new(), dictionary: None, data: None, count: 0 };
+        self.encrypted_pages(&mut pages, column, start, len)?;
         if dictionary_offset(meta).is_some() && pages.dictionary.is_none() && len > 0 {
-            let what =
-                format!("column {} without the dictionary page that its metadata state", treatment.column);
-            return Err(Error::Unsupported { what });
+            let path = &column.treatment.leaf.path;
+            let what = format!("column {path} without the dictionary page that its metadata state");
+            return Err(unsupported(what));
         }
         meta.set(column::DATA_PAGE_OFFSET, Value::I64(pages.data.unwrap_or(0)));
         match pages.dictionary {
@@ -92,7 +84,13 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
         Ok(Placement::Pages(pages.by_offset))
     }
 
-    fn encrypted_pages(&mut self, pages: &mut Pages<'_>, start: u64, len: u64, column: &str) -> Result<()> {
+    fn encrypted_pages(
+        &mut self,
+        pages: &mut Pages<'a>,
+        column: Column<'a>,
+        start: u64,
+        len: u64,
+    ) -> Result<()> {
         let (mut at, end) = (start, start + len);
         let (mut buffer, mut sealed) = (Vec::new(), Vec::new());
         let mut window = PIECE;
@@ -102,12 +100,13 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
             let (batch, needed) = pages_in(&buffer, self.pages)?;
             let Some(last) = batch.last() else {
                 if buffer.len() as u64 == end - at {
-                    return Err(malformed(format!("a page of column {column} is cut off")));
+                    let path = &column.treatment.leaf.path;
+                    return Err(malformed(format!("a page of column {path} is cut off")));
                 }
                 window = needed;
                 continue;
             };
-            self.seal_pages(pages, &batch, &buffer, at, &mut sealed)?;
+            self.seal_pages(pages, column.place, &batch, &buffer, at, &mut sealed)?;
             at += last.end as u64;
             window = PIECE;
         }
@@ -118,6 +117,7 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
     fn seal_pages(
         &mut self,
         pages: &mut Pages<'_>,
+        place: Place,
         batch: &[Page],
         buffer: &[u8],
         at: u64,
@@ -131,16 +131,15 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
             }
             let number = pages.count - usize::from(pages.dictionary.is_some());
             let what = "a column chunk with more than 32768 pages: write smaller row groups or larger pages";
-            let ordinal = i16::try_from(number).map_err(|_| Error::Unsupported { what: what.into() })?;
+            let ordinal = i16::try_from(number).map_err(|_| unsupported(what))?;
             let ordinal = (!page.is_dictionary).then_some(ordinal);
             let [of_header, of_body] =
-                [true, false].map(|is_header| self.aad.page(pages.place, ordinal, is_header));
+                [true, false].map(|is_header| self.aad.page(place, ordinal, is_header));
             let body = &buffer[page.body..page.end];
             sealings.push(Sealing { key: pages.key, kind: Kind::Gcm, aad: of_header, plain: &page.header });
             sealings.push(Sealing { key: pages.key, kind: self.pages, aad: of_body, plain: body });
             let len = page.header.len() + Kind::Gcm.overhead() + body.len() + self.pages.overhead();
-            let stated = i32::try_from(len)
-                .map_err(|_| Error::Unsupported { what: "a page of 2 GiB or more".into() })?;
+            let stated = i32::try_from(len).map_err(|_| unsupported("a page of 2 GiB or more"))?;
             pages.by_offset.insert((at + page.start as u64) as i64, (offset as i64, stated));
             let first = if page.is_dictionary { &mut pages.dictionary } else { &mut pages.data };
             first.get_or_insert(offset as i64);
@@ -188,20 +187,19 @@ fn pages_in(buffer: &[u8], kind: Kind) -> Result<(Vec<Page>, usize)> {
             return Ok((pages, 0));
         }
         let rest = &buffer[start..];
-        let Some((fields, used)) = (if rest.is_empty() { None } else { Struct::read(rest)? }) else {
+        let Some((mut header, used)) = Struct::read(rest)? else {
             if rest.len() > MAX_PAGE_HEADER {
                 return Err(malformed("a page header is too long"));
             }
             return Ok((pages, 2 * rest.len().max(1 << 10)));
         };
-        let header = PageHeader::new(fields);
-        let (is_dictionary, size) = (header.is_dictionary()?, header.size()?);
+        let (is_dictionary, size) = (page::is_dictionary(&header)?, page::size(&header)?);
         let (body, end) = (start + used, start + used + size);
         if end > buffer.len() {
             return Ok((pages, end - start));
         }
-        let header = header.with_size(size + kind.overhead())?.encode();
-        pages.push(Page { is_dictionary, header, start, body, end });
+        page::set_size(&mut header, size + kind.overhead())?;
+        pages.push(Page { is_dictionary, header: header.encode(), start, body, end });
         start = end;
     }
 }
