@@ -188,42 +188,38 @@ pub unsafe extern "C" fn lockstep_aead_open_batch(
 
 unsafe fn batch(engine: *const Engine, messages: *mut Message, count: usize, seals: bool) -> c_int {
     let array = (messages, count, "the array of messages");
-    with_statuses(
-        array,
-        |message| &mut message.status,
-        |list, outcomes| {
-            let engine = ffi::object(engine, "the engine")?;
-            let mut ranges = vec![MemoryRange::written(messages, count)];
-            let mut strings = Vec::with_capacity(count);
-            for message in list {
-                ffi::check_data(message.input, message.output, message.len)?;
-                ranges.push(MemoryRange::written(message.output, message.len));
-                ranges.push(MemoryRange::input(message.input, message.output, message.len));
-                ranges.push(MemoryRange::read(message.nonce, message.nonce_len));
-                ranges.push(match seals {
-                    true => MemoryRange::written(message.tag, message.tag_len),
-                    false => MemoryRange::read(message.tag, message.tag_len),
-                });
-                let aad = ffi::input(message.aad, message.aad_count, "the array of associated data")?;
-                ranges.extend(aad.iter().map(|string| MemoryRange::read(string.data, string.len)));
-                let aad = aad.iter().map(|string| ffi::input(string.data, string.len, "the associated data"));
-                strings.push(aad.collect::<Outcome<Vec<&[u8]>>>()?);
-            }
-            ffi::check_overlap(&mut ranges)?;
-            let converted = list.iter().zip(&strings).map(|(message, aad)| convert(message, aad, seals));
-            let mut converted = converted.collect::<Outcome<Vec<_>>>()?;
-            check_modes(&converted)?;
-            let outcome = engine.run(|engine| match seals {
-                true => Ok(aead::seal(engine, &mut converted)?),
-                false => Ok(aead::open(engine, &mut converted)?),
+    let status: fn(&mut Message) -> &mut c_int = |message| &mut message.status;
+    with_statuses(array, status, |list, outcomes| {
+        let engine = ffi::object(engine, "the engine")?;
+        let mut ranges = vec![MemoryRange::written(messages, count)];
+        let mut strings = Vec::with_capacity(count);
+        for message in list {
+            ffi::check_data(message.input, message.output, message.len)?;
+            ranges.push(MemoryRange::written(message.output, message.len));
+            ranges.push(MemoryRange::input(message.input, message.output, message.len));
+            ranges.push(MemoryRange::read(message.nonce, message.nonce_len));
+            ranges.push(match seals {
+                true => MemoryRange::written(message.tag, message.tag_len),
+                false => MemoryRange::read(message.tag, message.tag_len),
             });
-            let failure = outcome.as_ref().err().map(Failure::code);
-            if failure.is_none_or(|code| code == LOCKSTEP_ERROR_AUTHENTICATION) {
-                outcomes.extend(converted.iter().map(|message| message.status));
-            }
-            outcome
-        },
-    )
+            let aad = ffi::input(message.aad, message.aad_count, "the array of associated data")?;
+            ranges.extend(aad.iter().map(|string| MemoryRange::read(string.data, string.len)));
+            let aad = aad.iter().map(|string| ffi::input(string.data, string.len, "the associated data"));
+            strings.push(aad.collect::<Outcome<Vec<&[u8]>>>()?);
+        }
+        ffi::check_overlap(&mut ranges)?;
+        let converted = list.iter().zip(&strings).map(|(message, aad)| convert(message, aad, seals));
+        let mut converted = converted.collect::<Outcome<Vec<_>>>()?;
+        check_modes(&converted)?;
+        let outcome = engine.run(|engine| match seals {
+            true => Ok(aead::seal(engine, &mut converted)?),
+            false => Ok(aead::open(engine, &mut converted)?),
+        });
+        if outcome.as_ref().err().is_none_or(|failure| failure.code == LOCKSTEP_ERROR_AUTHENTICATION) {
+            outcomes.extend(converted.iter().map(|message| message.status));
+        }
+        outcome
+    })
 }
 
 /// Checks that the keys are of one mode, which accepts the number of strings of associated data.

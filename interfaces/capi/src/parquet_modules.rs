@@ -118,42 +118,36 @@ pub unsafe extern "C" fn lockstep_parquet_decrypt_modules(
     modules: *mut ParquetModule,
     count: usize,
 ) -> c_int {
-    with_statuses(
-        (modules, count, ARRAY),
-        |module| &mut module.status,
-        |list, outcomes| {
-            let engine = ffi::object(engine, "the engine")?;
-            let checked = list.iter().map(|module| check(&module.protection)).collect::<Outcome<Vec<_>>>()?;
-            let mut ranges = vec![MemoryRange::written(modules, count)];
-            for (module, (_, kind, _)) in list.iter().zip(&checked) {
-                ffi::check_memory(module.input, module.len, "the module")?;
-                ffi::check_memory(module.output.cast_const(), module.output_len, "the output")?;
-                let body = body(*kind, module.len, module.output_len)?;
-                let (start, end) =
-                    (module.input.wrapping_add(body.start), module.input.wrapping_add(body.end));
-                ranges
-                    .push(MemoryRange::read(module.protection.aad_prefix, module.protection.aad_prefix_len));
-                ranges.push(MemoryRange::read(module.input, body.start));
-                ranges.push(MemoryRange::input(start, module.output, body.len()));
-                ranges.push(MemoryRange::read(end, module.len - body.end));
-                ranges.push(MemoryRange::written(module.output, module.output_len));
-            }
-            ffi::check_overlap(&mut ranges)?;
-            let converted = list.iter().zip(&checked).map(|(module, (key, kind, aad))| {
-                let body = body(*kind, module.len, module.output_len)?;
-                let (start, end) =
-                    (module.input.wrapping_add(body.start), module.input.wrapping_add(body.end));
-                let head = ffi::input(module.input, body.start, "the module")?;
-                let tag = ffi::input(end, module.len - body.end, "the module")?;
-                let data = Data::Host(Call::checked().data(start, module.output, body.len())?);
-                Ok(EncryptedModule::new(Protection { key, kind: *kind, aad }, head, tag, data))
-            });
-            let mut converted = converted.collect::<Outcome<Vec<_>>>()?;
-            let outcome = engine.run(|engine| Ok(decrypt_modules(&**engine.planner(), &mut converted)?));
-            outcomes.extend(converted.iter().map(EncryptedModule::status));
-            outcome
-        },
-    )
+    let status: fn(&mut ParquetModule) -> &mut c_int = |module| &mut module.status;
+    with_statuses((modules, count, ARRAY), status, |list, outcomes| {
+        let engine = ffi::object(engine, "the engine")?;
+        let checked = list.iter().map(|module| check(&module.protection)).collect::<Outcome<Vec<_>>>()?;
+        let mut ranges = vec![MemoryRange::written(modules, count)];
+        for (module, (_, kind, _)) in list.iter().zip(&checked) {
+            ffi::check_memory(module.input, module.len, "the module")?;
+            ffi::check_memory(module.output.cast_const(), module.output_len, "the output")?;
+            let body = body(*kind, module.len, module.output_len)?;
+            let (start, end) = (module.input.wrapping_add(body.start), module.input.wrapping_add(body.end));
+            ranges.push(MemoryRange::read(module.protection.aad_prefix, module.protection.aad_prefix_len));
+            ranges.push(MemoryRange::read(module.input, body.start));
+            ranges.push(MemoryRange::input(start, module.output, body.len()));
+            ranges.push(MemoryRange::read(end, module.len - body.end));
+            ranges.push(MemoryRange::written(module.output, module.output_len));
+        }
+        ffi::check_overlap(&mut ranges)?;
+        let converted = list.iter().zip(&checked).map(|(module, (key, kind, aad))| {
+            let body = body(*kind, module.len, module.output_len)?;
+            let (start, end) = (module.input.wrapping_add(body.start), module.input.wrapping_add(body.end));
+            let head = ffi::input(module.input, body.start, "the module")?;
+            let tag = ffi::input(end, module.len - body.end, "the module")?;
+            let data = Data::Host(Call::checked().data(start, module.output, body.len())?);
+            Ok(EncryptedModule::new(Protection { key, kind: *kind, aad }, head, tag, data))
+        });
+        let mut converted = converted.collect::<Outcome<Vec<_>>>()?;
+        let outcome = engine.run(|engine| Ok(decrypt_modules(&**engine.planner(), &mut converted)?));
+        outcomes.extend(converted.iter().map(EncryptedModule::status));
+        outcome
+    })
 }
 
 /// Decrypts and checks modules in memory of one device, on a stream of the device (NULL: the default stream), and waits. The lengths,
@@ -168,38 +162,35 @@ pub unsafe extern "C" fn lockstep_parquet_device_decrypt_modules(
     count: usize,
     stream: *mut c_void,
 ) -> c_int {
-    with_statuses(
-        (modules, count, ARRAY),
-        |module| &mut module.status,
-        |list, outcomes| {
-            let engine = ffi::object(engine, "the engine")?;
-            let checked = list.iter().map(|module| check(&module.protection)).collect::<Outcome<Vec<_>>>()?;
-            let described = list.iter().zip(&checked).map(|(module, (key, kind, aad))| {
-                body(*kind, module.input.len, module.output.len)?;
-                Ok(DeviceModule {
-                    protection: Protection { key, kind: *kind, aad },
-                    module: module.input.slice("the buffer of the module")?,
-                    output: module.output.slice("the buffer of the output")?,
-                })
-            });
-            let described = described.collect::<Outcome<Vec<_>>>()?;
-            let Some(device) = described.first().map(|module| module.module.device()) else { return Ok(()) };
-            check_device_overlap(&described)?;
-            let mut converted = Vec::new();
-            let outcome = engine.run(|engine| {
-                let executor = OnStream::new(engine.planner(), device, handle(stream))?;
-                if let Some(other) = described.iter().find(|module| module.module.device() != device) {
-                    let other = other.module.device();
-                    let what = format!("memory of {other}, since the first module is on {device}");
-                    return Err(CoreError::OutOfReach { device, what }.into());
-                }
-                converted = device_modules(executor.stream_memory(), handle(stream), &described)?;
-                Ok(decrypt_modules(&executor, &mut converted)?)
-            });
-            outcomes.extend(converted.iter().map(EncryptedModule::status));
-            outcome
-        },
-    )
+    let status: fn(&mut ParquetDeviceModule) -> &mut c_int = |module| &mut module.status;
+    with_statuses((modules, count, ARRAY), status, |list, outcomes| {
+        let engine = ffi::object(engine, "the engine")?;
+        let checked = list.iter().map(|module| check(&module.protection)).collect::<Outcome<Vec<_>>>()?;
+        let described = list.iter().zip(&checked).map(|(module, (key, kind, aad))| {
+            body(*kind, module.input.len, module.output.len)?;
+            Ok(DeviceModule {
+                protection: Protection { key, kind: *kind, aad },
+                module: module.input.slice("the buffer of the module")?,
+                output: module.output.slice("the buffer of the output")?,
+            })
+        });
+        let described = described.collect::<Outcome<Vec<_>>>()?;
+        let Some(device) = described.first().map(|module| module.module.device()) else { return Ok(()) };
+        check_device_overlap(&described)?;
+        let mut converted = Vec::new();
+        let outcome = engine.run(|engine| {
+            let executor = OnStream::new(engine.planner(), device, handle(stream))?;
+            if let Some(other) = described.iter().find(|module| module.module.device() != device) {
+                let other = other.module.device();
+                let what = format!("memory of {other}, since the first module is on {device}");
+                return Err(CoreError::OutOfReach { device, what }.into());
+            }
+            converted = device_modules(executor.stream_memory(), handle(stream), &described)?;
+            Ok(decrypt_modules(&executor, &mut converted)?)
+        });
+        outcomes.extend(converted.iter().map(EncryptedModule::status));
+        outcome
+    })
 }
 
 /// Fails if an output overlaps another range of a buffer, except that it may be the ciphertext of its own module.

@@ -53,7 +53,7 @@ impl Kind {
 }
 
 /// How a module is protected.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct Protection<'a> {
     /// The key of the column, or the footer key.
     pub key: &'a Key,
@@ -61,13 +61,6 @@ pub struct Protection<'a> {
     pub kind: Kind,
     /// The associated data: [`crate::module_aad`]. CTR does not use them.
     pub aad: &'a [u8],
-}
-
-impl std::fmt::Debug for Protection<'_> {
-    /// Prints no associated data.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Protection").field("key", &self.key).field("kind", &self.kind).finish_non_exhaustive()
-    }
 }
 
 /// A module, with the place for its plaintext.

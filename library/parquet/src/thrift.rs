@@ -8,6 +8,8 @@
 //! memory as its bytes, and at most [`MAX_FIELDS`] fields in addition. All bytes are scanned when a structure is read; this
 //! takes no memory, and a stack for [`MAX_DEPTH`] levels.
 
+use std::collections::BTreeMap;
+
 use crate::error::{Error, Result, malformed, missing};
 
 /// Maximum depth of nested values.
@@ -45,10 +47,10 @@ pub(crate) enum Value {
     Encoded(u8, Vec<u8>),
 }
 
-/// A structure: its fields in the order in which they were read.
+/// A structure: its fields by number.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Struct {
-    fields: Vec<(i16, Value)>,
+    fields: BTreeMap<i16, Value>,
 }
 
 impl Struct {
@@ -94,22 +96,15 @@ impl Struct {
     }
 
     pub(crate) fn get(&self, id: i16) -> Option<&Value> {
-        self.fields.iter().find(|(number, _)| *number == id).map(|(_, value)| value)
+        self.fields.get(&id)
     }
 
     pub(crate) fn has(&self, id: i16) -> bool {
         self.get(id).is_some()
     }
 
-    /// Sets a field. A new field is placed before the first field with a higher number.
     pub(crate) fn set(&mut self, id: i16, value: Value) {
-        match self.fields.iter_mut().find(|(number, _)| *number == id) {
-            Some((_, old)) => *old = value,
-            None => {
-                let at = self.fields.iter().position(|(number, _)| *number > id).unwrap_or(self.fields.len());
-                self.fields.insert(at, (id, value));
-            }
-        }
+        self.fields.insert(id, value);
     }
 
     /// Sets a field to a structure.
@@ -138,18 +133,17 @@ impl Struct {
 
     /// Removes a field.
     pub(crate) fn remove(&mut self, id: i16) {
-        self.fields.retain(|(number, _)| *number != id);
+        self.fields.remove(&id);
     }
 
-    /// Sorts the fields by their numbers; returns the highest one, or 0.
-    pub(crate) fn sort(&mut self) -> i16 {
-        self.fields.sort_by_key(|(id, _)| *id);
-        self.fields.last().map_or(0, |(id, _)| *id)
+    /// The highest number of a field; 0 if there is none.
+    pub(crate) fn last(&self) -> i16 {
+        self.fields.last_key_value().map_or(0, |(id, _)| *id)
     }
 
     /// Removes all fields except those for whose numbers `keeps` is true.
     pub(crate) fn keep_only(&mut self, keeps: impl Fn(i16) -> bool) {
-        self.fields.retain(|(number, _)| keeps(*number));
+        self.fields.retain(|id, _| keeps(*id));
     }
 
     /// An integer of 16, 32 or 64 bits.
@@ -231,7 +225,7 @@ impl Struct {
     }
 
     /// The encoding, of exactly `len` bytes: a last field, whose number no structure of Parquet has, fills the rest. None if the
-    /// fields take too much space. The fields must be sorted, with positive numbers at the end.
+    /// fields take too much space, or if the highest number is not positive.
     pub(crate) fn encode_padded(&self, len: usize) -> Option<Vec<u8>> {
         /// The number of the field if no field has a higher one.
         const PADDING: i16 = 15;
@@ -411,18 +405,19 @@ impl<'a> Reader<'a> {
 
     /// Reads a structure. Fields for whose numbers `keeps` is false are skipped.
     fn structure(&mut self, keeps: impl Fn(i16) -> bool) -> Step<Struct> {
-        let (mut fields, mut last) = (Vec::new(), 0);
+        let (mut fields, mut last) = (BTreeMap::new(), 0);
         while let Some((id, kind)) = self.field(last)? {
             last = id;
             if !keeps(id) {
                 self.skip(kind, 0, false)?;
             } else if fields.len() == MAX_FIELDS {
                 return Err(Stop::Bad("too many fields"));
-            } else {
-                fields.push((id, self.value(kind)?));
+            } else if fields.insert(id, self.value(kind)?).is_some() {
+                // Readers differ in which of the two they take.
+                return Err(Stop::Bad("a field occurs twice"));
             }
         }
-        if has_duplicates(&fields) { Err(Stop::Bad("a field occurs twice")) } else { Ok(Struct { fields }) }
+        Ok(Struct { fields })
     }
 
     fn value(&mut self, kind: u8) -> Step<Value> {
@@ -478,17 +473,6 @@ impl<'a> Reader<'a> {
         }
         Ok(())
     }
-}
-
-/// True if two fields have the same number. Readers differ in which of the two they take, so a field that this crate changes or
-/// removes could remain in the other place.
-fn has_duplicates(fields: &[(i16, Value)]) -> bool {
-    if fields.is_sorted_by(|(one, _), (next, _)| one < next) {
-        return false;
-    }
-    let mut numbers: Vec<i16> = fields.iter().map(|(number, _)| *number).collect();
-    numbers.sort_unstable();
-    numbers.windows(2).any(|pair| pair[0] == pair[1])
 }
 
 fn varint_len(value: u64) -> usize {

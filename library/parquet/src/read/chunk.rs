@@ -1,6 +1,6 @@
 //! An encrypted column chunk: its pages, its indexes and its Bloom filter.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use lockstep::hazmat::Key;
 use lockstep::hazmat::share::at_once;
@@ -19,6 +19,10 @@ use crate::thrift::Struct;
 /// Number of encrypted bytes that a thread reads and decrypts at once. A piece of this size stays in the cache of the core
 /// until it is decrypted, and the engine does not divide it among threads. A longer page is a piece of its own.
 const PIECE: usize = 1 << 20;
+
+/// A view keeps at most this number of buffers for encrypted bytes, each of at most this number of bytes.
+const MAX_BUFFERS: usize = 16;
+const MAX_BUFFER: usize = 16 << 20;
 
 /// An encrypted column chunk.
 pub(super) struct Chunk {
@@ -159,6 +163,10 @@ struct Piece<'a> {
     out: &'a mut [u8],
 }
 
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl<S: ReadAt> PlainView<S> {
     /// Reads a part of a chunk. The part is within the region. Several threads decrypt a long part, piece by piece; one of
     /// them reads at a time.
@@ -176,34 +184,25 @@ impl<S: ReadAt> PlainView<S> {
             true => 1,
             false => (self.engine.threads() / readers).min(out.len() / PIECE).max(1),
         };
-        let rest = Mutex::new(Ok(Rest { offset, out }));
-        at_once(vec![(); workers], |()| self.read_pieces(region, chunk, &rest));
-        rest.into_inner().unwrap_or_else(PoisonError::into_inner).map(|_| ())
-    }
-
-    /// Reads and decrypts pieces until none is left, or until a thread fails.
-    fn read_pieces(&self, region: &Region, chunk: &Chunk, rest: &Mutex<Result<Rest<'_>>>) {
-        let lock = || rest.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut buffer = self.buffer();
-        loop {
-            let next = match &mut *lock() {
-                Ok(rest) => self.next_piece(region, chunk, rest, &mut buffer),
-                Err(_) => break,
-            };
-            let outcome = match next {
-                Ok(Some(piece)) => self.open_piece(chunk, piece, &buffer),
-                Ok(None) => break,
-                Err(error) => Err(error),
-            };
-            if let Err(error) = outcome {
-                let mut rest = lock();
-                if rest.is_ok() {
-                    *rest = Err(error);
+        let (rest, failure) = (Mutex::new(Rest { offset, out }), OnceLock::new());
+        at_once(vec![(); workers], |()| {
+            let mut buffer = lock(&self.buffers).pop().unwrap_or_default();
+            let mut read = || -> Result<()> {
+                while failure.get().is_none() {
+                    let next = self.next_piece(region, chunk, &mut lock(&rest), &mut buffer)?;
+                    let Some(piece) = next else { break };
+                    self.open_piece(chunk, piece, &buffer)?;
                 }
-                break;
+                Ok(())
+            };
+            // The first failure is returned.
+            let _ = read().map_err(|error| failure.set(error));
+            let mut buffers = lock(&self.buffers);
+            if buffer.capacity() <= MAX_BUFFER && buffers.len() < MAX_BUFFERS {
+                buffers.push(buffer);
             }
-        }
-        self.keep_buffer(buffer);
+        });
+        failure.into_inner().map_or(Ok(()), Err)
     }
 
     /// Reads the next piece that is to be decrypted: the buffer then starts with its pages. Parts that are in the cache are copied
@@ -239,7 +238,7 @@ impl<S: ReadAt> PlainView<S> {
 
     /// The page that has the byte at an offset of the view.
     fn page_at(&self, region: &Region, chunk: &Chunk, offset: u64) -> Result<Page> {
-        let mut found = chunk.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = lock(&chunk.found);
         let index = found.partition_point(|page| page.end() <= offset);
         if let Some(page) = found.get(index) {
             return Ok(*page);
@@ -274,7 +273,7 @@ impl<S: ReadAt> PlainView<S> {
             pages.push(page);
             last = page;
         }
-        let mut found = chunk.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = lock(&chunk.found);
         for page in &pages {
             if page.number == found.len() {
                 found.push(*page);

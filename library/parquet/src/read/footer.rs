@@ -35,11 +35,10 @@ pub(crate) fn read_end(source: &impl ReadAt) -> Result<End> {
     }
     source.read_exact_at(&mut head, 0).map_err(read)?;
     source.read_exact_at(&mut tail, size - TAIL).map_err(read)?;
-    let is_encrypted = match &tail[4..] {
-        magic if magic == MAGIC => false,
-        magic if magic == MAGIC_ENCRYPTED => true,
-        _ => return Err(malformed("the last 4 bytes are neither PAR1 nor PARE")),
-    };
+    let is_encrypted = tail[4..] == *MAGIC_ENCRYPTED;
+    if !is_encrypted && tail[4..] != *MAGIC {
+        return Err(malformed("the last 4 bytes are neither PAR1 nor PARE"));
+    }
     if head[..] != tail[4..] {
         return Err(malformed("the first and the last 4 bytes differ"));
     }

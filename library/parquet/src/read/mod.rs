@@ -11,7 +11,7 @@ mod footer;
 mod layout;
 
 use std::io::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use lockstep::{Engine, ReadAt};
 use zeroize::{Zeroize, Zeroizing};
@@ -188,19 +188,6 @@ impl<S: ReadAt> PlainView<S> {
             Content::Hidden(_) => buffer.fill(0),
         }
         Ok(())
-    }
-
-    fn buffer(&self) -> Vec<u8> {
-        self.buffers.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
-    }
-
-    fn keep_buffer(&self, buffer: Vec<u8>) {
-        const MOST: usize = 16 << 20;
-        const MOST_BUFFERS: usize = 16;
-        let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
-        if buffer.capacity() <= MOST && buffers.len() < MOST_BUFFERS {
-            buffers.push(buffer);
-        }
     }
 }
 
