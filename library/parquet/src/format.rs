@@ -39,6 +39,9 @@ pub(crate) mod schema {
     pub(crate) const NUM_CHILDREN: i16 = 5;
 }
 
+/// A part of a column chunk other than its pages: the types of its modules, and the fields for its offset and its length.
+pub(crate) type Part = (&'static [Module], i16, i16);
+
 /// What a footer and a row group must have.
 pub(crate) const ROW_GROUPS: &str = "the list of row groups";
 pub(crate) const COLUMNS: &str = "the list of columns of a row group";
@@ -54,7 +57,7 @@ pub(crate) mod row_group {
 
 /// Field numbers of `ColumnChunk`.
 pub(crate) mod chunk {
-    use super::{Module, RangeInclusive};
+    use super::{Module, Part, RangeInclusive};
 
     pub(crate) const FILE_PATH: i16 = 1;
     pub(crate) const FILE_OFFSET: i16 = 2;
@@ -69,8 +72,8 @@ pub(crate) mod chunk {
     /// The fields that are written for a column whose metadata are encrypted. Other fields may reveal values.
     pub(crate) const VISIBLE: RangeInclusive<i16> = FILE_OFFSET..=ENCRYPTED_COLUMN_METADATA;
 
-    /// The indexes in the order in which they are written: the type of the module, and the fields for its offset and its length.
-    pub(crate) const INDEXES: [(&[Module], i16, i16); 2] = [
+    /// The indexes in the order in which they are written.
+    pub(crate) const INDEXES: [Part; 2] = [
         (&[Module::ColumnIndex], COLUMN_INDEX_OFFSET, COLUMN_INDEX_LENGTH),
         (&[Module::OffsetIndex], OFFSET_INDEX_OFFSET, OFFSET_INDEX_LENGTH),
     ];
@@ -78,7 +81,7 @@ pub(crate) mod chunk {
 
 /// Field numbers of `ColumnMetaData`.
 pub(crate) mod column {
-    use super::Module;
+    use super::{Module, Part};
 
     pub(crate) const TYPE: i16 = 1;
     pub(crate) const ENCODINGS: i16 = 2;
@@ -93,8 +96,9 @@ pub(crate) mod column {
     pub(crate) const BLOOM_FILTER_OFFSET: i16 = 14;
     pub(crate) const BLOOM_FILTER_LENGTH: i16 = 15;
 
-    /// The modules of a Bloom filter.
-    pub(crate) const BLOOM_FILTER: &[Module] = &[Module::BloomFilterHeader, Module::BloomFilterBitset];
+    /// A Bloom filter.
+    pub(crate) const BLOOM_FILTER: Part =
+        (&[Module::BloomFilterHeader, Module::BloomFilterBitset], BLOOM_FILTER_OFFSET, BLOOM_FILTER_LENGTH);
 
     /// True for the fields that remain visible in a plain footer if the column is encrypted: what readers without the key need to skip
     /// the column (`Encryption.md`, section 5.5). All other fields, also those that later versions of the format add, may reveal values.

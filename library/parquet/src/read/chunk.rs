@@ -1,15 +1,15 @@
 //! An encrypted column chunk: its pages, its indexes and its Bloom filter.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use lockstep::ReadAt;
 use lockstep::hazmat::Key;
 use lockstep::hazmat::share::at_once;
-use lockstep::{Engine, ReadAt};
 use zeroize::Zeroizing;
 
 use super::PlainView;
-use super::layout::Region;
-use crate::aad::{FileAad, Module, Place};
+use crate::aad::{Module, Place};
 use crate::error::{Error, Result, malformed, read};
 use crate::format::MAX_PAGE_HEADER;
 use crate::modules::{self, EncryptedModule, Kind, LENGTH, Protection, module_len, open_one};
@@ -28,6 +28,8 @@ const MAX_BUFFER: usize = 16 << 20;
 pub(super) struct Chunk {
     pub(super) key: Arc<Key>,
     pub(super) place: Place,
+    /// The range of the pages in the file.
+    pub(super) range: Range<u64>,
     /// True if the first page is a dictionary.
     pub(super) has_dictionary: bool,
     /// The path of the column, for errors.
@@ -69,7 +71,6 @@ impl Chunk {
     /// The page at an offset of the file. `length` returns the length field at an offset, if it is known.
     fn page(
         &self,
-        region: &Region,
         number: usize,
         start: u64,
         length: impl Fn(u64) -> Result<Option<[u8; LENGTH]>>,
@@ -84,7 +85,7 @@ impl Chunk {
         };
         let page = |header, body| {
             let page = Page { number, start, header, body };
-            let is_inside = header <= MAX_PAGE_HEADER && page.end() <= region.end;
+            let is_inside = header <= MAX_PAGE_HEADER && page.end() <= self.range.end;
             if is_inside { Ok(page) } else { Err(damaged("is longer than its column chunk")) }
         };
         let Some(header) = module(start)? else { return Ok(None) };
@@ -101,40 +102,6 @@ impl Chunk {
         let module = Module::of_page(self.ordinal(page).is_none(), is_header);
         let Place { row_group, .. } = self.place;
         format!("{} (page {} of column {} in row group {row_group})", module.name(), page.number, self.column)
-    }
-
-    /// Decrypts modules that follow each other, of an index or a Bloom filter: the plaintexts, followed by zeros up to the length of
-    /// the modules.
-    pub(super) fn open_modules(
-        &self,
-        engine: &Engine,
-        aad: &FileAad,
-        modules: &[Module],
-        sealed: &[u8],
-    ) -> Result<Vec<u8>> {
-        let (mut plain, mut rest) = (Vec::with_capacity(sealed.len()), sealed);
-        let (column, row_group) = (&self.column, self.place.row_group);
-        for module in modules {
-            let what = format!("{} of column {column} in row group {row_group}", module.name());
-            let (sealed, after) = rest
-                .split_at_checked(module_len(rest)?)
-                .ok_or_else(|| malformed(format!("the {what} is longer than the file states")))?;
-            let mut opened = open_one(engine, &self.key, &aad.of(*module, self.place), sealed, &what)?;
-            if *module == Module::BloomFilterHeader {
-                // The bits follow the header, so what parquet-java may have written after the header is removed.
-                let header = Struct::read(&opened)?;
-                let (_, len) = header.ok_or_else(|| malformed(format!("the {what} is cut off")))?;
-                opened.truncate(len);
-            }
-            plain.extend(opened);
-            rest = after;
-        }
-        if !rest.is_empty() {
-            let what = format!("an index or a filter of column {column} is shorter than the file states");
-            return Err(malformed(what));
-        }
-        plain.resize(sealed.len(), 0);
-        Ok(plain)
     }
 }
 
@@ -170,13 +137,7 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 impl<S: ReadAt> PlainView<S> {
     /// Reads a part of a chunk. The part is within the region. Several threads decrypt a long part, piece by piece; one of
     /// them reads at a time.
-    pub(super) fn read_chunk(
-        &self,
-        region: &Region,
-        chunk: &Chunk,
-        offset: u64,
-        out: &mut [u8],
-    ) -> Result<()> {
+    pub(super) fn read_chunk(&self, chunk: &Chunk, offset: u64, out: &mut [u8]) -> Result<()> {
         let reader = Arc::clone(&self.readers);
         // The reads in progress, without the view's own handle. All of them share the processors.
         let readers = Arc::strong_count(&reader) - 1;
@@ -189,7 +150,7 @@ impl<S: ReadAt> PlainView<S> {
             let mut buffer = lock(&self.buffers).pop().unwrap_or_default();
             let mut read = || -> Result<()> {
                 while failure.get().is_none() {
-                    let next = self.next_piece(region, chunk, &mut lock(&rest), &mut buffer)?;
+                    let next = self.next_piece(chunk, &mut lock(&rest), &mut buffer)?;
                     let Some(piece) = next else { break };
                     self.open_piece(chunk, piece, &buffer)?;
                 }
@@ -209,13 +170,12 @@ impl<S: ReadAt> PlainView<S> {
     /// from there.
     fn next_piece<'a>(
         &self,
-        region: &Region,
         chunk: &Chunk,
         rest: &mut Rest<'a>,
         buffer: &mut Vec<u8>,
     ) -> Result<Option<Piece<'a>>> {
         while !rest.out.is_empty() {
-            let page = self.page_at(region, chunk, rest.offset)?;
+            let page = self.page_at(chunk, rest.offset)?;
             let skipped = (rest.offset - page.start) as usize;
             if let Some(plain) = self.cache.get(page.start) {
                 let part = rest.take(plain.len() - skipped);
@@ -229,7 +189,7 @@ impl<S: ReadAt> PlainView<S> {
                 buffer.resize(len, 0);
             }
             self.source.read_exact_at(&mut buffer[..len], page.start).map_err(read)?;
-            let pages = self.pages_in(region, chunk, page, &buffer[..len])?;
+            let pages = self.pages_in(chunk, page, &buffer[..len])?;
             let out = rest.take(pages.iter().map(Page::len).sum::<usize>() - skipped);
             return Ok(Some(Piece { pages, skipped, out }));
         }
@@ -237,20 +197,20 @@ impl<S: ReadAt> PlainView<S> {
     }
 
     /// The page that has the byte at an offset of the view.
-    fn page_at(&self, region: &Region, chunk: &Chunk, offset: u64) -> Result<Page> {
+    fn page_at(&self, chunk: &Chunk, offset: u64) -> Result<Page> {
         let mut found = lock(&chunk.found);
         let index = found.partition_point(|page| page.end() <= offset);
         if let Some(page) = found.get(index) {
             return Ok(*page);
         }
         loop {
-            let start = found.last().map_or(region.start, Page::end);
+            let start = found.last().map_or(chunk.range.start, Page::end);
             let length = |at| {
                 let mut length = [0; LENGTH];
                 self.source.read_exact_at(&mut length, at).map_err(read)?;
                 Ok(Some(length))
             };
-            let Some(page) = chunk.page(region, found.len(), start, length)? else {
+            let Some(page) = chunk.page(found.len(), start, length)? else {
                 unreachable!("each length field was read")
             };
             found.push(page);
@@ -261,13 +221,13 @@ impl<S: ReadAt> PlainView<S> {
     }
 
     /// The pages that are complete in the bytes. The position of the first page is known.
-    fn pages_in(&self, region: &Region, chunk: &Chunk, first: Page, bytes: &[u8]) -> Result<Vec<Page>> {
+    fn pages_in(&self, chunk: &Chunk, first: Page, bytes: &[u8]) -> Result<Vec<Page>> {
         let (mut pages, mut last) = (vec![first], first);
         let length = |at: u64| {
             let rest = bytes.get((at - first.start) as usize..);
             Ok(rest.and_then(|rest| rest.first_chunk::<LENGTH>()).copied())
         };
-        while let Some(page) = chunk.page(region, last.number + 1, last.end(), length)?
+        while let Some(page) = chunk.page(last.number + 1, last.end(), length)?
             && page.end() - first.start <= bytes.len() as u64
         {
             pages.push(page);
@@ -283,12 +243,8 @@ impl<S: ReadAt> PlainView<S> {
     }
 
     /// Decrypts a piece. The bytes start with its pages.
-    fn open_piece(
-        &self,
-        chunk: &Chunk,
-        Piece { pages, skipped, out }: Piece<'_>,
-        bytes: &[u8],
-    ) -> Result<()> {
+    fn open_piece(&self, chunk: &Chunk, piece: Piece<'_>, bytes: &[u8]) -> Result<()> {
+        let Piece { pages, skipped, out } = piece;
         match &pages[..] {
             [page] if out.len() < page.len() => {
                 let mut whole = Zeroizing::new(vec![0; page.len()]);
@@ -359,5 +315,31 @@ impl<S: ReadAt> PlainView<S> {
         let encoded = header.encode_padded(room.len());
         room.copy_from_slice(&encoded.ok_or_else(|| malformed("a page header cannot be written anew"))?);
         Ok(())
+    }
+    /// Decrypts modules of a column chunk that follow each other: the plaintexts, followed by zeros up to the length of the modules.
+    pub(super) fn open_modules(&self, chunk: &Chunk, modules: &[Module], sealed: &[u8]) -> Result<Vec<u8>> {
+        let Chunk { key, place, column, .. } = chunk;
+        let (mut plain, mut rest) = (Vec::with_capacity(sealed.len()), sealed);
+        for module in modules {
+            let what = format!("{} of column {column} in row group {}", module.name(), place.row_group);
+            let (sealed, after) = rest
+                .split_at_checked(module_len(rest)?)
+                .ok_or_else(|| malformed(format!("the {what} is longer than the file states")))?;
+            let mut opened = open_one(&self.engine, key, &self.aad.of(*module, *place), sealed, &what)?;
+            if *module == Module::BloomFilterHeader {
+                // The bits follow the header, so what parquet-java may have written after the header is removed.
+                let header = Struct::read(&opened)?;
+                let (_, len) = header.ok_or_else(|| malformed(format!("the {what} is cut off")))?;
+                opened.truncate(len);
+            }
+            plain.extend(opened);
+            rest = after;
+        }
+        if !rest.is_empty() {
+            let what = format!("an index or a filter of column {column} is shorter than the file states");
+            return Err(malformed(what));
+        }
+        plain.resize(sealed.len(), 0);
+        Ok(plain)
     }
 }

@@ -221,12 +221,30 @@ impl<S: ReadAt> Planner<'_, S> {
         key: Arc<Key>,
         place: Place,
     ) -> Result<()> {
-        let mut meta = self.metadata(chunk, leaf, crypto, &key, place)?;
+        let what = format!("metadata of column {}", leaf.path);
+        let meta = match (chunk.binary(chunk::ENCRYPTED_COLUMN_METADATA), crypto) {
+            (Some(sealed), _) => {
+                // DuckDB and arrow store the module with its length.
+                let aad = self.aad.of(Module::ColumnMetaData, place);
+                let meta = Struct::read_module(&open_one(self.engine, &key, &aad, sealed, &what)?, &what)?;
+                // If nothing authenticates the schema, the metadata must be those of a column of this name and type.
+                let is_same = meta.has_strings(column::PATH_IN_SCHEMA, &leaf.names)
+                    && meta.int(column::TYPE) == Some(leaf.physical_type.into());
+                if self.footer_key.is_none() && !is_same {
+                    let module = format!("name or type of column {}", leaf.path);
+                    return Err(Error::NotAuthentic { module });
+                }
+                Some(meta)
+            }
+            (None, Crypto::FooterKey) => chunk.structure(chunk::META_DATA)?,
+            (None, Crypto::ColumnKey(_)) => None,
+        };
+        let mut meta = meta.ok_or_else(|| missing(&format!("the {what}")))?;
         chunk.remove(chunk::ENCRYPTED_COLUMN_METADATA);
         let (start, len) = chunk_range(&meta)?;
-        let has_dictionary = dictionary_offset(&meta).is_some();
+        let (has_dictionary, range) = (dictionary_offset(&meta).is_some(), start..start.saturating_add(len));
         let (column, found) = (Arc::clone(&leaf.path), Default::default());
-        let parts = Arc::new(Chunk { key, place, has_dictionary, column, found });
+        let parts = Arc::new(Chunk { key, place, range, has_dictionary, column, found });
         self.add(start, len, Content::Chunk(Arc::clone(&parts)))?;
         for (modules, offset, len) in chunk::INDEXES {
             if let (Some(start), Some(sealed)) = (chunk.int(offset), chunk.int(len)) {
@@ -234,50 +252,21 @@ impl<S: ReadAt> Planner<'_, S> {
                 chunk.set(len, Value::I32(shorter(sealed as u64, modules)?));
             }
         }
+        let (modules, offset, len) = column::BLOOM_FILTER;
         if self.has_plain_filters {
             // The filters are removed, because they are not authenticated and could hide rows. Readers do not need them.
-            meta.remove(column::BLOOM_FILTER_OFFSET);
-            meta.remove(column::BLOOM_FILTER_LENGTH);
+            meta.remove(offset);
+            meta.remove(len);
         }
-        if let Some(start) = meta.int(column::BLOOM_FILTER_OFFSET) {
-            let (start, modules) = (start as u64, column::BLOOM_FILTER);
-            let len = match meta.int(column::BLOOM_FILTER_LENGTH) {
-                Some(len) => len as u64,
-                None => self.two_modules(start)?,
+        if let Some(start) = meta.int(offset) {
+            let sealed = match meta.int(len) {
+                Some(sealed) => sealed as u64,
+                None => self.two_modules(start as u64)?,
             };
-            self.add(start, len, Content::Modules(parts, modules))?;
-            meta.set(column::BLOOM_FILTER_LENGTH, Value::I32(shorter(len, modules)?));
+            self.add(start as u64, sealed, Content::Modules(parts, modules))?;
+            meta.set(len, Value::I32(shorter(sealed, modules)?));
         }
         chunk.set_structure(chunk::META_DATA, &meta)
-    }
-
-    /// The metadata of an encrypted column chunk.
-    fn metadata(
-        &self,
-        chunk: &Struct,
-        leaf: &Leaf,
-        crypto: &Crypto,
-        key: &Key,
-        place: Place,
-    ) -> Result<Struct> {
-        let what = format!("metadata of column {}", leaf.path);
-        let Some(sealed) = chunk.binary(chunk::ENCRYPTED_COLUMN_METADATA) else {
-            let visible = match crypto {
-                Crypto::FooterKey => chunk.structure(chunk::META_DATA)?,
-                Crypto::ColumnKey(_) => None,
-            };
-            return visible.ok_or_else(|| missing(&format!("the {what}")));
-        };
-        // DuckDB and arrow store the module with its length.
-        let aad = self.aad.of(Module::ColumnMetaData, place);
-        let meta = Struct::read_module(&open_one(self.engine, key, &aad, sealed, &what)?, &what)?;
-        // If nothing authenticates the schema, the authentic metadata must be those of a column of this name and type.
-        let is_same = meta.has_strings(column::PATH_IN_SCHEMA, &leaf.names)
-            && meta.int(column::TYPE) == Some(leaf.physical_type.into());
-        if self.footer_key.is_none() && !is_same {
-            return Err(Error::NotAuthentic { module: format!("name or type of column {}", leaf.path) });
-        }
-        Ok(meta)
     }
 
     /// The length of two modules that follow each other.

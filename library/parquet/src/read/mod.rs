@@ -171,14 +171,14 @@ impl<S: ReadAt> PlainView<S> {
         match &region.content {
             Content::Bytes(bytes) => copy(bytes, buffer),
             Content::Plain => self.source.read_exact_at(buffer, offset).map_err(read)?,
-            Content::Chunk(chunk) => self.read_chunk(region, chunk, offset, buffer)?,
+            Content::Chunk(chunk) => self.read_chunk(chunk, offset, buffer)?,
             Content::Modules(chunk, modules) => {
                 let plain = match self.cache.get(region.start) {
                     Some(plain) => plain,
                     None => {
                         let mut sealed = vec![0; (region.end - region.start) as usize];
                         self.source.read_exact_at(&mut sealed, region.start).map_err(read)?;
-                        let plain = chunk.open_modules(&self.engine, &self.aad, modules, &sealed)?;
+                        let plain = self.open_modules(chunk, modules, &sealed)?;
                         self.cache.insert(region.start, plain)
                     }
                 };

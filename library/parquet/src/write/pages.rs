@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 use std::io::Write;
+use std::ops::Range;
 
 use lockstep::ReadAt;
 use lockstep::hazmat::Key;
 
 use super::{Column, Writer};
-use crate::aad::Place;
 use crate::error::{Result, malformed, read, unsupported};
 use crate::format::{MAGIC, MAX_PAGE_HEADER, chunk_range, column, dictionary_offset, outside};
 use crate::modules::{Kind, Sealing, seal};
@@ -65,7 +65,7 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
             return Ok(Placement::Moved(moved));
         };
         let mut pages = Pages { key, by_offset: HashMap::new(), dictionary: None, data: None, count: 0 };
-        self.encrypted_pages(&mut pages, column, start, len)?;
+        self.encrypted_pages(&mut pages, column, start..start + len)?;
         if dictionary_offset(meta).is_some() && pages.dictionary.is_none() && len > 0 {
             let path = &column.treatment.leaf.path;
             let what = format!("column {path} without the dictionary page that its metadata state");
@@ -84,71 +84,57 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
         Ok(Placement::Pages(pages.by_offset))
     }
 
+    /// Reads, encrypts and writes pages, batch by batch.
     fn encrypted_pages(
         &mut self,
-        pages: &mut Pages<'a>,
-        column: Column<'a>,
-        start: u64,
-        len: u64,
+        pages: &mut Pages<'_>,
+        column: Column<'_>,
+        range: Range<u64>,
     ) -> Result<()> {
-        let (mut at, end) = (start, start + len);
+        let (mut at, mut window) = (range.start, PIECE);
         let (mut buffer, mut sealed) = (Vec::new(), Vec::new());
-        let mut window = PIECE;
-        while at < end {
-            buffer.resize(window.min((end - at) as usize), 0);
+        while at < range.end {
+            buffer.resize(window.min((range.end - at) as usize), 0);
             self.source.read_exact_at(&mut buffer, at).map_err(read)?;
             let (batch, needed) = pages_in(&buffer, self.pages)?;
             let Some(last) = batch.last() else {
-                if buffer.len() as u64 == end - at {
+                if buffer.len() as u64 == range.end - at {
                     let path = &column.treatment.leaf.path;
                     return Err(malformed(format!("a page of column {path} is cut off")));
                 }
                 window = needed;
                 continue;
             };
-            self.seal_pages(pages, column.place, &batch, &buffer, at, &mut sealed)?;
+            let mut sealings = Vec::with_capacity(2 * batch.len());
+            let mut offset = self.at;
+            for page in &batch {
+                if page.is_dictionary && pages.count > 0 {
+                    return Err(malformed("a dictionary page is not the first page"));
+                }
+                let number = pages.count - usize::from(pages.dictionary.is_some());
+                let what =
+                    "a column chunk with more than 32768 pages: write smaller row groups or larger pages";
+                let ordinal = i16::try_from(number).map_err(|_| unsupported(what))?;
+                let ordinal = (!page.is_dictionary).then_some(ordinal);
+                let aad = |is_header| self.aad.page(column.place, ordinal, is_header);
+                let (key, body) = (pages.key, &buffer[page.body..page.end]);
+                sealings.push(Sealing { key, kind: Kind::Gcm, aad: aad(true), plain: &page.header });
+                sealings.push(Sealing { key, kind: self.pages, aad: aad(false), plain: body });
+                let len = page.header.len() + Kind::Gcm.overhead() + body.len() + self.pages.overhead();
+                let stated = i32::try_from(len).map_err(|_| unsupported("a page of 2 GiB or more"))?;
+                pages.by_offset.insert((at + page.start as u64) as i64, (offset as i64, stated));
+                let first = if page.is_dictionary { &mut pages.dictionary } else { &mut pages.data };
+                first.get_or_insert(offset as i64);
+                pages.count += 1;
+                offset += len as u64;
+            }
+            sealed.clear();
+            seal(self.engine, &sealings, &mut sealed)?;
+            self.put(&sealed)?;
             at += last.end as u64;
             window = PIECE;
         }
         Ok(())
-    }
-
-    /// Writes the pages of a buffer, which starts at an offset of the input.
-    fn seal_pages(
-        &mut self,
-        pages: &mut Pages<'_>,
-        place: Place,
-        batch: &[Page],
-        buffer: &[u8],
-        at: u64,
-        sealed: &mut Vec<u8>,
-    ) -> Result<()> {
-        let mut sealings = Vec::with_capacity(2 * batch.len());
-        let mut offset = self.at;
-        for page in batch {
-            if page.is_dictionary && pages.count > 0 {
-                return Err(malformed("a dictionary page is not the first page"));
-            }
-            let number = pages.count - usize::from(pages.dictionary.is_some());
-            let what = "a column chunk with more than 32768 pages: write smaller row groups or larger pages";
-            let ordinal = i16::try_from(number).map_err(|_| unsupported(what))?;
-            let ordinal = (!page.is_dictionary).then_some(ordinal);
-            let [of_header, of_body] =
-                [true, false].map(|is_header| self.aad.page(place, ordinal, is_header));
-            let body = &buffer[page.body..page.end];
-            sealings.push(Sealing { key: pages.key, kind: Kind::Gcm, aad: of_header, plain: &page.header });
-            sealings.push(Sealing { key: pages.key, kind: self.pages, aad: of_body, plain: body });
-            let len = page.header.len() + Kind::Gcm.overhead() + body.len() + self.pages.overhead();
-            let stated = i32::try_from(len).map_err(|_| unsupported("a page of 2 GiB or more"))?;
-            pages.by_offset.insert((at + page.start as u64) as i64, (offset as i64, stated));
-            let first = if page.is_dictionary { &mut pages.dictionary } else { &mut pages.data };
-            first.get_or_insert(offset as i64);
-            pages.count += 1;
-            offset += len as u64;
-        }
-        sealed.clear();
-        seal(self.engine, &sealings, sealed)?;
-        self.put(sealed)
     }
 
     /// Copies bytes of the input.

@@ -6,9 +6,8 @@ use lockstep::ReadAt;
 
 use super::pages::Placement;
 use super::{Column, Writer};
-use crate::aad::Module;
 use crate::error::{Result, malformed, read, unsupported};
-use crate::format::{bloom_filter, chunk, column, offset_index};
+use crate::format::{Part, bloom_filter, chunk, column, offset_index};
 use crate::modules::{Kind, Sealing, seal};
 use crate::thrift::{Struct, Value};
 
@@ -23,16 +22,17 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
         placements: &[Placement],
     ) -> Result<()> {
         self.rewrite_chunks(footer, Self::bloom_filter)?;
-        for (modules, offset, len) in chunk::INDEXES {
+        for index in chunk::INDEXES {
+            let (_, offset, len) = index;
             let mut placements = placements.iter();
             self.rewrite_chunks(footer, |writer, chunk, column| {
                 let placement = placements.next().expect("each chunk has a placement");
                 let (Some(start), Some(size)) = (chunk.int(offset), chunk.int(len)) else { return Ok(()) };
-                let mut index = writer.read_part(start as u64, size as u64)?;
+                let mut plain = writer.read_part(start as u64, size as u64)?;
                 if offset == chunk::OFFSET_INDEX_OFFSET {
-                    index = with_page_locations(&index, placement, column)?;
+                    plain = with_page_locations(&plain, placement, column)?;
                 }
-                writer.put_parts(chunk, (offset, len), column, modules, &[&index])
+                writer.put_part(chunk, index, column, &[&plain])
             })?;
         }
         Ok(())
@@ -43,8 +43,7 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
         let Some(offset) = meta.int(column::BLOOM_FILTER_OFFSET) else { return Ok(()) };
         let len = meta.int(column::BLOOM_FILTER_LENGTH);
         let (header, bits) = self.read_bloom_filter(offset as u64, len)?;
-        let fields = (column::BLOOM_FILTER_OFFSET, column::BLOOM_FILTER_LENGTH);
-        self.put_parts(&mut meta, fields, column, column::BLOOM_FILTER, &[&header, &bits])?;
+        self.put_part(&mut meta, column::BLOOM_FILTER, column, &[&header, &bits])?;
         chunk.set_structure(chunk::META_DATA, &meta)
     }
 
@@ -62,31 +61,24 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
         Ok((first[..used].to_vec(), bitset))
     }
 
-    /// Writes parts, encrypted if the column is encrypted, and sets the fields for their offset and length.
-    fn put_parts(
-        &mut self,
-        holder: &mut Struct,
-        (offset, len): (i16, i16),
-        Column { treatment, place }: Column<'_>,
-        modules: &[Module],
-        parts: &[&[u8]],
-    ) -> Result<()> {
-        let start = self.at;
-        if let Some(key) = &treatment.key {
-            let sealings = modules.iter().zip(parts).map(|(module, plain)| {
-                let aad = self.aad.of(*module, place);
+    /// Writes a part, encrypted if the column is encrypted, and sets the fields for its offset and length.
+    fn put_part(&mut self, to: &mut Struct, part: Part, column: Column<'_>, plains: &[&[u8]]) -> Result<()> {
+        let ((modules, offset, len), start) = (part, self.at);
+        if let Some(key) = &column.treatment.key {
+            let sealings = modules.iter().zip(plains).map(|(module, plain)| {
+                let aad = self.aad.of(*module, column.place);
                 Sealing { key, kind: Kind::Gcm, aad, plain }
             });
             let mut sealed = Vec::new();
             seal(self.engine, &sealings.collect::<Vec<_>>(), &mut sealed)?;
             self.put(&sealed)?;
         } else {
-            parts.iter().try_for_each(|plain| self.put(plain))?;
+            plains.iter().try_for_each(|plain| self.put(plain))?;
         }
         let written = i32::try_from(self.at - start);
         let written = written.map_err(|_| unsupported("an index or a filter of 2 GiB or more"))?;
-        holder.set(offset, Value::I64(start as i64));
-        holder.set(len, Value::I32(written));
+        to.set(offset, Value::I64(start as i64));
+        to.set(len, Value::I32(written));
         Ok(())
     }
 
