@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 
+use lockstep::hazmat::Error as CoreError;
 use lockstep::hazmat::data::{BufferHandle, Data, DeviceSlice};
 use lockstep::hazmat::planner::OnStream;
-use lockstep::hazmat::{Error as CoreError, Key as AesKey};
 use lockstep_parquet::{
     DeviceModule, EncryptedModule, Kind, Module, Protection, ciphertext, decrypt_modules, device_modules,
     module_aad,
@@ -123,10 +123,10 @@ pub unsafe extern "C" fn lockstep_parquet_decrypt_modules(
         let engine = ffi::object(engine, "the engine")?;
         let checked = list.iter().map(|module| check(&module.protection)).collect::<Outcome<Vec<_>>>()?;
         let mut ranges = vec![MemoryRange::written(modules, count)];
-        for (module, (_, kind, _)) in list.iter().zip(&checked) {
+        for (module, protection) in list.iter().zip(&checked) {
             ffi::check_memory(module.input, module.len, "the module")?;
             ffi::check_memory(module.output.cast_const(), module.output_len, "the output")?;
-            let body = body(*kind, module.len, module.output_len)?;
+            let body = body(protection.kind, module.len, module.output_len)?;
             let (start, end) = (module.input.wrapping_add(body.start), module.input.wrapping_add(body.end));
             ranges.push(MemoryRange::read(module.protection.aad_prefix, module.protection.aad_prefix_len));
             ranges.push(MemoryRange::read(module.input, body.start));
@@ -135,13 +135,13 @@ pub unsafe extern "C" fn lockstep_parquet_decrypt_modules(
             ranges.push(MemoryRange::written(module.output, module.output_len));
         }
         ffi::check_overlap(&mut ranges)?;
-        let converted = list.iter().zip(&checked).map(|(module, (key, kind, aad))| {
-            let body = body(*kind, module.len, module.output_len)?;
+        let converted = list.iter().zip(checked).map(|(module, protection)| {
+            let body = body(protection.kind, module.len, module.output_len)?;
             let (start, end) = (module.input.wrapping_add(body.start), module.input.wrapping_add(body.end));
             let head = ffi::input(module.input, body.start, "the module")?;
             let tag = ffi::input(end, module.len - body.end, "the module")?;
             let data = Data::Host(Call::checked().data(start, module.output, body.len())?);
-            Ok(EncryptedModule::new(Protection { key, kind: *kind, aad }, head, tag, data))
+            Ok(EncryptedModule::new(protection, head, tag, data))
         });
         let mut converted = converted.collect::<Outcome<Vec<_>>>()?;
         let outcome = engine.run(|engine| Ok(decrypt_modules(&**engine.planner(), &mut converted)?));
@@ -165,14 +165,12 @@ pub unsafe extern "C" fn lockstep_parquet_device_decrypt_modules(
     let status: fn(&mut ParquetDeviceModule) -> &mut c_int = |module| &mut module.status;
     with_statuses((modules, count, ARRAY), status, |list, outcomes| {
         let engine = ffi::object(engine, "the engine")?;
-        let checked = list.iter().map(|module| check(&module.protection)).collect::<Outcome<Vec<_>>>()?;
-        let described = list.iter().zip(&checked).map(|(module, (key, kind, aad))| {
-            body(*kind, module.input.len, module.output.len)?;
-            Ok(DeviceModule {
-                protection: Protection { key, kind: *kind, aad },
-                module: module.input.slice("the buffer of the module")?,
-                output: module.output.slice("the buffer of the output")?,
-            })
+        let described = list.iter().map(|module| {
+            let protection = check(&module.protection)?;
+            body(protection.kind, module.input.len, module.output.len)?;
+            let input = module.input.slice("the buffer of the module")?;
+            let output = module.output.slice("the buffer of the output")?;
+            Ok(DeviceModule { protection, module: input, output })
         });
         let described = described.collect::<Outcome<Vec<_>>>()?;
         let Some(device) = described.first().map(|module| module.module.device()) else { return Ok(()) };
@@ -226,8 +224,8 @@ fn body(kind: Kind, len: usize, output_len: usize) -> Outcome<std::ops::Range<us
     Ok(body)
 }
 
-/// The key of a protection, the mode and the associated data.
-unsafe fn check<'a>(protection: &ParquetProtection) -> Outcome<(&'a AesKey, Kind, Vec<u8>)> {
+/// A protection in Rust's form.
+unsafe fn check<'a>(protection: &ParquetProtection) -> Outcome<Protection<'a>> {
     let ParquetProtection { aad_prefix, aad_prefix_len, aad_file_unique, .. } = *protection;
     let ParquetProtection { row_group, column, page, .. } = *protection;
     let key = ffi::object(protection.key, "the key")?;
@@ -237,6 +235,9 @@ unsafe fn check<'a>(protection: &ParquetProtection) -> Outcome<(&'a AesKey, Kind
     if protection.reserved != 0 {
         return Err(Failure::argument("the member `reserved` of lockstep_parquet_protection must be zero"));
     }
-    let kind = Kind::of(algorithm(protection.algorithm)?, module);
-    Ok((key.of_gcm()?, kind, module_aad(aad_prefix, &aad_file_unique, module, row_group, column, page)?))
+    Ok(Protection {
+        key: key.of_gcm()?,
+        kind: Kind::of(algorithm(protection.algorithm)?, module),
+        aad: module_aad(aad_prefix, &aad_file_unique, module, row_group, column, page)?,
+    })
 }

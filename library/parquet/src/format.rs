@@ -152,8 +152,7 @@ pub enum Algorithm {
     GcmCtrV1,
 }
 
-/// The union `EncryptionAlgorithm`.
-#[derive(Debug, Clone, PartialEq)]
+/// The union `EncryptionAlgorithm` of a file.
 pub(crate) struct Encryption {
     pub(crate) algorithm: Algorithm,
     /// The AAD prefix that the file stores.
@@ -184,18 +183,24 @@ impl Encryption {
             needs_prefix: fields.bool(Self::SUPPLY_AAD_PREFIX) == Some(true),
         })
     }
+}
 
-    pub(crate) fn to_struct(&self) -> Struct {
-        let mut fields = Struct::new();
-        fields.set_binary(Self::AAD_PREFIX, self.aad_prefix.as_deref());
-        fields.set_binary(Self::AAD_FILE_UNIQUE, self.file_unique.as_ref().map(|unique| &unique[..]));
-        if self.needs_prefix {
-            fields.set(Self::SUPPLY_AAD_PREFIX, Value::Bool(true));
-        }
-        let mut union = Struct::new();
-        union.set(if self.algorithm == Algorithm::GcmV1 { 1 } else { 2 }, thrift::structure(&fields));
-        union
+/// The union `EncryptionAlgorithm` of a new file.
+pub(crate) fn encryption(
+    algorithm: Algorithm,
+    aad_prefix: Option<&[u8]>,
+    file_unique: &[u8],
+    needs_prefix: bool,
+) -> Value {
+    let mut fields = Struct::new();
+    fields.set_binary(Encryption::AAD_PREFIX, aad_prefix);
+    fields.set_binary(Encryption::AAD_FILE_UNIQUE, Some(file_unique));
+    if needs_prefix {
+        fields.set(Encryption::SUPPLY_AAD_PREFIX, Value::Bool(true));
     }
+    let mut union = Struct::new();
+    union.set(if algorithm == Algorithm::GcmV1 { 1 } else { 2 }, thrift::structure(&fields));
+    thrift::structure(&union)
 }
 
 /// The identifier of a file, whose length is fixed: `aad` states why.

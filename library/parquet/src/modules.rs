@@ -53,14 +53,14 @@ impl Kind {
 }
 
 /// How a module is protected.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Protection<'a> {
     /// The key of the column, or the footer key.
     pub key: &'a Key,
     /// GCM or CTR, as [`Kind::of`] returns it.
     pub kind: Kind,
     /// The associated data: [`crate::module_aad`]. CTR does not use them.
-    pub aad: &'a [u8],
+    pub aad: Vec<u8>,
 }
 
 /// A module, with the place for its plaintext.
@@ -172,7 +172,13 @@ pub(crate) fn open(executor: &dyn Executor, modules: &mut [EncryptedModule<'_>])
 }
 
 /// Decrypts one module of GCM in host memory. `what` names the module in errors.
-pub(crate) fn open_one(engine: &Engine, key: &Key, aad: &[u8], module: &[u8], what: &str) -> Result<Vec<u8>> {
+pub(crate) fn open_one(
+    engine: &Engine,
+    key: &Key,
+    aad: Vec<u8>,
+    module: &[u8],
+    what: &str,
+) -> Result<Vec<u8>> {
     let body = ciphertext(Kind::Gcm, module.len());
     let body = body.map_err(|_| malformed(format!("the {what} is too short to be encrypted")))?;
     if module_len(module)? != module.len() {
@@ -265,7 +271,7 @@ pub fn device_modules<'a>(
             ends.push(module.slice(body.end..module.len()));
         }
         let data = Data::on_device(module.slice(body), output.clone())?;
-        prepared.push(EncryptedModule::new(*protection, &[], &[], data));
+        prepared.push(EncryptedModule::new(protection.clone(), &[], &[], data));
     }
     if ends.is_empty() {
         return Ok(prepared);
@@ -290,32 +296,24 @@ pub(crate) fn fill_random(bytes: &mut [u8]) -> Result<()> {
     Ok(getrandom::fill(bytes).map_err(random)?)
 }
 
-/// A module to encrypt.
-pub(crate) struct Sealing<'a> {
-    pub(crate) key: &'a Key,
-    pub(crate) kind: Kind,
-    pub(crate) aad: Vec<u8>,
-    pub(crate) plain: &'a [u8],
-}
-
 /// Encrypts modules, with random nonces; appends them to `out` one after the other. After an error, discard `out`.
-pub(crate) fn seal(engine: &Engine, sealings: &[Sealing<'_>], out: &mut Vec<u8>) -> Result<()> {
+pub(crate) fn seal(engine: &Engine, plains: Vec<(Protection<'_>, &[u8])>, out: &mut Vec<u8>) -> Result<()> {
     let start = out.len();
-    let total: usize = sealings.iter().map(|sealing| sealing.plain.len() + sealing.kind.overhead()).sum();
+    let total: usize =
+        plains.iter().map(|(protection, plain)| plain.len() + protection.kind.overhead()).sum();
     out.resize(start + total, 0);
-    let mut nonces = vec![[0; NONCE]; sealings.len()];
+    let mut nonces = vec![[0; NONCE]; plains.len()];
     fill_random(nonces.as_flattened_mut())?;
-    let (mut modules, mut tags) = (Vec::with_capacity(sealings.len()), Vec::with_capacity(sealings.len()));
+    let (mut modules, mut tags) = (Vec::with_capacity(plains.len()), Vec::with_capacity(plains.len()));
     let mut rest = &mut out[start..];
-    for (Sealing { key, kind, aad, plain }, nonce) in sealings.iter().zip(&nonces) {
-        let len = plain.len() + kind.overhead();
+    for ((protection, plain), nonce) in plains.into_iter().zip(&nonces) {
+        let len = plain.len() + protection.kind.overhead();
         let module = rest.split_off_mut(..len).expect("the output has the length of all modules");
         let stated = i32::try_from(len - LENGTH).map_err(|_| unsupported("a page of 2 GiB or more"))?;
         module[..LENGTH].copy_from_slice(&stated.to_le_bytes());
         module[LENGTH..HEAD].copy_from_slice(nonce);
         let (head, body) = module.split_at_mut(HEAD);
         let (body, tag) = body.split_at_mut(plain.len());
-        let protection = Protection { key, kind: *kind, aad };
         modules.push(EncryptedModule::new(protection, head, &[], Data::copy(plain, body)?));
         tags.push(tag);
     }

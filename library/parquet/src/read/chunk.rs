@@ -260,30 +260,27 @@ impl<S: ReadAt> PlainView<S> {
     /// Decrypts the headers and bodies of whole pages in one batch.
     fn decrypt_pages(&self, chunk: &Chunk, pages: &[Page], bytes: &[u8], out: &mut [u8]) -> Result<()> {
         let mut headers = Zeroizing::new(Vec::with_capacity(pages.len()));
-        let mut aads = Vec::with_capacity(pages.len());
         for page in pages {
             let header = page.header.checked_sub(Kind::Gcm.overhead());
             headers.push(vec![0; header.ok_or_else(|| malformed("a page header is too short"))?]);
             if page.body < self.pages.overhead() {
                 return Err(malformed("a page is too short"));
             }
-            // CTR does not use the associated data.
-            aads.push(
-                [true, false].map(|is_header| self.aad.page(chunk.place, chunk.ordinal(page), is_header)),
-            );
         }
         let mut modules = Vec::with_capacity(2 * pages.len());
         let (mut sealed, mut plain) = (bytes, &mut *out);
-        for ((page, header), [of_header, of_body]) in pages.iter().zip(headers.iter_mut()).zip(&aads) {
+        for (page, header) in pages.iter().zip(headers.iter_mut()) {
             let (first, second);
             (first, sealed) = sealed.split_at(page.header);
             (second, sealed) = sealed.split_at(page.body);
             let whole = plain.split_off_mut(..page.len()).expect("the output has the length of the pages");
-            let protection = Protection { key: &chunk.key, kind: Kind::Gcm, aad: of_header };
-            modules.push(EncryptedModule::on_host(protection, first, header)?);
             let body = &mut whole[page.len() - self.body_len(page)..];
-            let protection = Protection { kind: self.pages, aad: of_body, ..protection };
-            modules.push(EncryptedModule::on_host(protection, second, body)?);
+            let protection = |kind, is_header| {
+                let aad = self.aad.page(chunk.place, chunk.ordinal(page), is_header);
+                Protection { key: &chunk.key, kind, aad }
+            };
+            modules.push(EncryptedModule::on_host(protection(Kind::Gcm, true), first, header)?);
+            modules.push(EncryptedModule::on_host(protection(self.pages, false), second, body)?);
         }
         if let Some(index) = modules::open(&**self.engine.planner(), &mut modules)? {
             let module = chunk.describe(&pages[index / 2], index % 2 == 0);
@@ -325,7 +322,7 @@ impl<S: ReadAt> PlainView<S> {
             let (sealed, after) = rest
                 .split_at_checked(module_len(rest)?)
                 .ok_or_else(|| malformed(format!("the {what} is longer than the file states")))?;
-            let mut opened = open_one(&self.engine, key, &self.aad.of(*module, *place), sealed, &what)?;
+            let mut opened = open_one(&self.engine, key, self.aad.of(*module, *place), sealed, &what)?;
             if *module == Module::BloomFilterHeader {
                 // The bits follow the header, so what parquet-java may have written after the header is removed.
                 let header = Struct::read(&opened)?;

@@ -100,7 +100,7 @@ pub(super) fn open(
             if module_len(rest)? != rest.len() {
                 return Err(malformed("the encrypted footer does not end where the file states"));
             }
-            let plain = open_one(engine, key, &of_footer, rest, "footer")?;
+            let plain = open_one(engine, key, of_footer, rest, "footer")?;
             drop(bytes);
             Struct::read_module(&plain, "footer")?
         }

@@ -226,7 +226,7 @@ impl<S: ReadAt> Planner<'_, S> {
             (Some(sealed), _) => {
                 // DuckDB and arrow store the module with its length.
                 let aad = self.aad.of(Module::ColumnMetaData, place);
-                let meta = Struct::read_module(&open_one(self.engine, &key, &aad, sealed, &what)?, &what)?;
+                let meta = Struct::read_module(&open_one(self.engine, &key, aad, sealed, &what)?, &what)?;
                 // If nothing authenticates the schema, the metadata must be those of a column of this name and type.
                 let is_same = meta.has_strings(column::PATH_IN_SCHEMA, &leaf.names)
                     && meta.int(column::TYPE) == Some(leaf.physical_type.into());

@@ -4,7 +4,7 @@ use super::*;
 use crate::aad::{FileAad, Module, Place};
 use crate::format::{ROW_GROUPS, file_crypto};
 use crate::keys::module_key;
-use crate::modules::{self, Kind, Sealing, open_one, seal};
+use crate::modules::{self, Kind, Protection, open_one, seal};
 
 #[test]
 fn every_changed_byte_is_refused() {
@@ -88,10 +88,10 @@ fn with_footer(engine: &Engine, file: &[u8], change: impl FnOnce(&mut Vec<u8>)) 
     let key = module_key(FOOTER, "the footer").unwrap();
     let aad = FileAad::new(b"", &unique).of(Module::Footer, Place::default());
     let sealed = &file[range.start + used..range.end];
-    let mut plain = open_one(engine, &key, &aad, sealed, "footer").unwrap();
+    let mut plain = open_one(engine, &key, aad.clone(), sealed, "footer").unwrap();
     change(&mut plain);
     let mut out = file[..range.start + used].to_vec();
-    seal(engine, &[Sealing { key: &key, kind: Kind::Gcm, aad, plain: &plain }], &mut out).unwrap();
+    seal(engine, vec![(Protection { key: &key, kind: Kind::Gcm, aad }, &plain)], &mut out).unwrap();
     out.extend(((out.len() - range.start) as u32).to_le_bytes());
     out.extend(b"PARE");
     out

@@ -9,25 +9,24 @@ use super::{Column, Writer};
 use crate::aad::{Module, Place};
 use crate::error::{Result, missing};
 use crate::format::{
-    Encryption, MAGIC, MAGIC_ENCRYPTED, MAX_FOOTER, chunk, column, column_crypto, column_key, file,
-    file_crypto, footer_too_long,
+    MAGIC, MAGIC_ENCRYPTED, MAX_FOOTER, chunk, column, column_crypto, column_key, file, file_crypto,
+    footer_too_long,
 };
-use crate::modules::{Kind, NONCE, Sealing, fill_random, seal, sign};
+use crate::modules::{Kind, NONCE, Protection, fill_random, seal, sign};
 use crate::thrift::{self, Struct, Value};
 
 impl<S: ReadAt, W: Write> Writer<'_, S, W> {
     /// Writes the footer and what follows it.
-    pub(super) fn end(&mut self, mut footer: Struct, policy: &Policy, encryption: &Encryption) -> Result<()> {
+    pub(super) fn end(&mut self, mut footer: Struct, policy: &Policy, algorithm: Value) -> Result<()> {
         let is_plain = policy.plaintext_footer;
         self.rewrite_chunks(&mut footer, |writer, chunk, column| {
             writer.protect_metadata(chunk, column, is_plain)
         })?;
-        let union = thrift::structure(&encryption.to_struct());
         let metadata = policy.footer_key_metadata.as_deref();
         let (key, aad) = (&self.plan.footer_key, self.aad.of(Module::Footer, Place::default()));
         let start = self.at;
         if is_plain {
-            footer.set(file::ENCRYPTION_ALGORITHM, union);
+            footer.set(file::ENCRYPTION_ALGORITHM, algorithm);
             footer.set_binary(file::FOOTER_SIGNING_KEY_METADATA, metadata);
             footer.check()?;
             let bytes = footer.encode();
@@ -39,11 +38,11 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
             self.put(&tag)?;
         } else {
             let mut crypto = Struct::new();
-            crypto.set(file_crypto::ENCRYPTION_ALGORITHM, union);
+            crypto.set(file_crypto::ENCRYPTION_ALGORITHM, algorithm);
             crypto.set_binary(file_crypto::KEY_METADATA, metadata);
             let mut bytes = crypto.encode();
             let plain = footer.encode();
-            seal(self.engine, &[Sealing { key, kind: Kind::Gcm, aad, plain: &plain }], &mut bytes)?;
+            seal(self.engine, vec![(Protection { key, kind: Kind::Gcm, aad }, &plain)], &mut bytes)?;
             self.put(&bytes)?;
         }
         let len = self.at - start;
@@ -79,7 +78,7 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
         }
         let aad = self.aad.of(Module::ColumnMetaData, column.place);
         let mut sealed = Vec::new();
-        seal(self.engine, &[Sealing { key, kind: Kind::Gcm, aad, plain: &meta.encode() }], &mut sealed)?;
+        seal(self.engine, vec![(Protection { key, kind: Kind::Gcm, aad }, &meta.encode())], &mut sealed)?;
         chunk.set(chunk::ENCRYPTED_COLUMN_METADATA, Value::Binary(sealed));
         chunk.remove(chunk::META_DATA);
         chunk.keep_only(|id| chunk::VISIBLE.contains(&id));

@@ -13,7 +13,7 @@ use crate::aad::{FILE_UNIQUE, FileAad, Module, Place};
 use crate::columns::leaves;
 use crate::error::{Error, Result, malformed, missing, unsupported, write};
 use crate::format::{
-    COLUMNS, Encryption, MAGIC, MAGIC_ENCRYPTED, ROW_GROUPS, check_columns, check_in_file, chunk, column,
+    COLUMNS, MAGIC, MAGIC_ENCRYPTED, ROW_GROUPS, check_columns, check_in_file, chunk, column, encryption,
     file, row_group,
 };
 use crate::modules::{Kind, fill_random};
@@ -52,19 +52,15 @@ pub fn encrypt(engine: &Engine, source: &impl ReadAt, output: impl Write, policy
     }
     let mut file_unique = [0; FILE_UNIQUE];
     fill_random(&mut file_unique)?;
-    let encryption = Encryption {
-        algorithm: *algorithm,
-        aad_prefix: prefix.clone().filter(|_| *stores),
-        file_unique: Some(file_unique),
-        needs_prefix: prefix.is_some() && !stores,
-    };
+    let stored = prefix.as_deref().filter(|_| *stores);
+    let encryption = encryption(*algorithm, stored, &file_unique, prefix.is_some() && !stores);
     let aad = FileAad::new(prefix.as_deref().unwrap_or_default(), &file_unique);
     let pages = Kind::of(*algorithm, Module::DataPage);
     let mut writer = Writer { engine, source, output, plan, at: 0, limit: start, used: 0, aad, pages };
     writer.put(if policy.plaintext_footer { MAGIC } else { MAGIC_ENCRYPTED })?;
     let placements = writer.row_groups(&mut footer)?;
     writer.filters_and_indexes(&mut footer, &placements)?;
-    writer.end(footer, policy, &encryption)?;
+    writer.end(footer, policy, encryption)?;
     writer.output.flush().map_err(write)
 }
 

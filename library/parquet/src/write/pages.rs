@@ -10,7 +10,7 @@ use lockstep::hazmat::Key;
 use super::{Column, Writer};
 use crate::error::{Result, malformed, read, unsupported};
 use crate::format::{MAGIC, MAX_PAGE_HEADER, chunk_range, column, dictionary_offset, outside};
-use crate::modules::{Kind, Sealing, seal};
+use crate::modules::{Kind, Protection, seal};
 use crate::page;
 use crate::thrift::{Struct, Value};
 
@@ -116,10 +116,13 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
                     "a column chunk with more than 32768 pages: write smaller row groups or larger pages";
                 let ordinal = i16::try_from(number).map_err(|_| unsupported(what))?;
                 let ordinal = (!page.is_dictionary).then_some(ordinal);
-                let aad = |is_header| self.aad.page(column.place, ordinal, is_header);
-                let (key, body) = (pages.key, &buffer[page.body..page.end]);
-                sealings.push(Sealing { key, kind: Kind::Gcm, aad: aad(true), plain: &page.header });
-                sealings.push(Sealing { key, kind: self.pages, aad: aad(false), plain: body });
+                let protection = |kind, is_header| {
+                    let aad = self.aad.page(column.place, ordinal, is_header);
+                    Protection { key: pages.key, kind, aad }
+                };
+                let body = &buffer[page.body..page.end];
+                sealings.push((protection(Kind::Gcm, true), &page.header[..]));
+                sealings.push((protection(self.pages, false), body));
                 let len = page.header.len() + Kind::Gcm.overhead() + body.len() + self.pages.overhead();
                 let stated = i32::try_from(len).map_err(|_| unsupported("a page of 2 GiB or more"))?;
                 pages.by_offset.insert((at + page.start as u64) as i64, (offset as i64, stated));
@@ -129,7 +132,7 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
                 offset += len as u64;
             }
             sealed.clear();
-            seal(self.engine, &sealings, &mut sealed)?;
+            seal(self.engine, sealings, &mut sealed)?;
             self.put(&sealed)?;
             at += last.end as u64;
             window = PIECE;

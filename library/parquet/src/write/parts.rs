@@ -8,7 +8,7 @@ use super::pages::Placement;
 use super::{Column, Writer};
 use crate::error::{Result, malformed, read, unsupported};
 use crate::format::{Part, bloom_filter, chunk, column, offset_index};
-use crate::modules::{Kind, Sealing, seal};
+use crate::modules::{Kind, Protection, seal};
 use crate::thrift::{Struct, Value};
 
 /// Maximum length of an index or a filter in bytes.
@@ -67,10 +67,10 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
         if let Some(key) = &column.treatment.key {
             let sealings = modules.iter().zip(plains).map(|(module, plain)| {
                 let aad = self.aad.of(*module, column.place);
-                Sealing { key, kind: Kind::Gcm, aad, plain }
+                (Protection { key, kind: Kind::Gcm, aad }, *plain)
             });
             let mut sealed = Vec::new();
-            seal(self.engine, &sealings.collect::<Vec<_>>(), &mut sealed)?;
+            seal(self.engine, sealings.collect(), &mut sealed)?;
             self.put(&sealed)?;
         } else {
             plains.iter().try_for_each(|plain| self.put(plain))?;
