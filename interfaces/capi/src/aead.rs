@@ -77,7 +77,7 @@ pub struct Message {
 
 /// The mode that a number LOCKSTEP_AEAD_ stands for.
 pub(crate) fn mode(number: c_int) -> Outcome<Aead> {
-    ffi::numbered(&Aead::ALL, 1, number, "an authenticated mode", "a number LOCKSTEP_AEAD_")
+    ffi::numbered(&Aead::ALL, 1, number, "an authenticated mode: use a number LOCKSTEP_AEAD_")
 }
 
 /// Makes a key for an authenticated mode (a number LOCKSTEP_AEAD_) from its bytes, which are copied.

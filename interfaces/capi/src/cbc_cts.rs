@@ -54,7 +54,7 @@ pub unsafe extern "C" fn lockstep_cbc_cts_decrypt(
 
 /// The variant that a number LOCKSTEP_CTS_ stands for.
 pub(crate) fn variant(number: c_int) -> Outcome<Variant> {
-    ffi::numbered(&Variant::ALL, 1, number, "a variant", "a number LOCKSTEP_CTS_")
+    ffi::numbered(&Variant::ALL, 1, number, "a variant: use a number LOCKSTEP_CTS_")
 }
 
 unsafe fn run(

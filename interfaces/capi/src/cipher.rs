@@ -57,13 +57,13 @@ pub struct CipherMessage {
 
 /// The mode that a number LOCKSTEP_CIPHER_ stands for.
 pub(crate) fn mode(number: c_int) -> Outcome<Cipher> {
-    ffi::numbered(&Cipher::ALL, 1, number, "a mode without authentication", "a number LOCKSTEP_CIPHER_")
+    ffi::numbered(&Cipher::ALL, 1, number, "a mode without authentication: use a number LOCKSTEP_CIPHER_")
 }
 
 /// The direction that LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT stands for.
 pub(crate) fn direction(number: c_int) -> Outcome<Direction> {
     let directions = [Direction::Encrypt, Direction::Decrypt];
-    ffi::numbered(&directions, 1, number, "a direction", "LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT")
+    ffi::numbered(&directions, 1, number, "a direction: use LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT")
 }
 
 /// Makes a key for a mode (a number LOCKSTEP_CIPHER_) from its bytes, which are copied: 16, 24 or 32 bytes, or 32 or 64 for

@@ -218,7 +218,8 @@ impl<'a> Call<'a> {
     }
 }
 
-fn null(name: &str) -> Failure {
+/// The failure for a null pointer.
+pub(crate) fn null(name: &str) -> Failure {
     Failure::new(LOCKSTEP_ERROR_NULL, format!("{name} is a null pointer: pass a valid pointer"))
 }
 
@@ -233,11 +234,6 @@ fn overlap() -> Failure {
 /// Fails if a pointer is null.
 pub(crate) fn check_pointer<T: ?Sized>(pointer: *const T, name: &str) -> Outcome<()> {
     if pointer.is_null() { Err(null(name)) } else { Ok(()) }
-}
-
-/// Fails if there is no callback.
-pub(crate) fn check_callback(is_given: bool, name: &str) -> Outcome<()> {
-    if is_given { Ok(()) } else { Err(null(name)) }
 }
 
 /// Fails if a pointer is null and the number of elements is not zero, or if no memory has that many elements.
@@ -305,18 +301,11 @@ unsafe impl Send for User {}
 // SAFETY: as above.
 unsafe impl Sync for User {}
 
-/// The value that a number of C stands for: the values of a list are numbered from `first` on.
-pub(crate) fn numbered<T: Copy>(
-    values: &[T],
-    first: c_int,
-    number: c_int,
-    what: &str,
-    numbers: &str,
-) -> Outcome<T> {
+/// The value that a number of C stands for: the values of a list are numbered from `first` on. `expected` is for the message.
+pub(crate) fn numbered<T: Copy>(values: &[T], first: c_int, number: c_int, expected: &str) -> Outcome<T> {
     let index = number.checked_sub(first).and_then(|index| usize::try_from(index).ok());
-    index
-        .and_then(|index| values.get(index).copied())
-        .ok_or_else(|| Failure::argument(format!("{number} is not {what}: use {numbers}")))
+    let value = index.and_then(|index| values.get(index).copied());
+    value.ok_or_else(|| Failure::argument(format!("{number} is not {expected}")))
 }
 
 /// Copies a result to the beginning of an output.

@@ -278,8 +278,9 @@ unsafe fn policy(policy: *const ParquetPolicy) -> Outcome<Policy> {
 /// The algorithm that a number LOCKSTEP_PARQUET_ stands for.
 pub(crate) fn algorithm(number: c_int) -> Outcome<Algorithm> {
     let algorithms = [Algorithm::GcmV1, Algorithm::GcmCtrV1];
-    let numbers = "LOCKSTEP_PARQUET_AES_GCM_V1 or LOCKSTEP_PARQUET_AES_GCM_CTR_V1";
-    ffi::numbered(&algorithms, 0, number, "an algorithm of Parquet", numbers)
+    let expected =
+        "an algorithm of Parquet: use LOCKSTEP_PARQUET_AES_GCM_V1 or LOCKSTEP_PARQUET_AES_GCM_CTR_V1";
+    ffi::numbered(&algorithms, 0, number, expected)
 }
 
 /// Opens an encrypted Parquet file: checks its footer and finds the keys of its columns. The bytes of the reader are a plain

@@ -34,8 +34,10 @@ struct Callback {
 
 /// A source that a callback reads.
 pub(crate) fn callback(read_at: ReadAtFn, user: *mut c_void, size: u64) -> Outcome<Source> {
-    ffi::check_callback(read_at.is_some(), "the read callback")?;
-    Ok(Arc::new(Callback { read_at, user: User(user), size }))
+    match read_at {
+        Some(_) => Ok(Arc::new(Callback { read_at, user: User(user), size })),
+        None => Err(ffi::null("the read callback")),
+    }
 }
 
 impl ReadAt for Callback {

@@ -122,8 +122,8 @@ unsafe fn run(
     summary: *mut Summary,
 ) -> c_int {
     ffi::call(|call| {
-        ffi::check_callback(reader.0.is_some(), "the read callback")?;
-        ffi::check_callback(writer.0.is_some(), "the write callback")?;
+        reader.0.ok_or_else(|| ffi::null("the read callback"))?;
+        writer.0.ok_or_else(|| ffi::null("the write callback"))?;
         let summary = call.optional_result(summary)?;
         let context = call.input(context, context_len, "the context")?;
         let (engine, key) = (ffi::object(engine, "the engine")?, file_key(key)?);

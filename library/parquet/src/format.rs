@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use crate::aad::{FILE_UNIQUE, Module};
 use crate::error::{Error, Result, malformed, missing, unsupported};
-use crate::thrift::{self, Struct, Value};
+use crate::thrift::Struct;
 
 /// First and last bytes of a file whose footer is plain.
 pub(crate) const MAGIC: &[u8; 4] = b"PAR1";
@@ -30,6 +30,15 @@ pub(crate) mod file {
 pub(crate) mod file_crypto {
     pub(crate) const ENCRYPTION_ALGORITHM: i16 = 1;
     pub(crate) const KEY_METADATA: i16 = 2;
+}
+
+/// Field numbers of the union `EncryptionAlgorithm` and of its structures.
+pub(crate) mod algorithm {
+    pub(crate) const AES_GCM_V1: i16 = 1;
+    pub(crate) const AES_GCM_CTR_V1: i16 = 2;
+    pub(crate) const AAD_PREFIX: i16 = 1;
+    pub(crate) const AAD_FILE_UNIQUE: i16 = 2;
+    pub(crate) const SUPPLY_AAD_PREFIX: i16 = 3;
 }
 
 /// Field numbers of `SchemaElement`.
@@ -164,43 +173,22 @@ pub(crate) struct Encryption {
 }
 
 impl Encryption {
-    const AAD_PREFIX: i16 = 1;
-    const AAD_FILE_UNIQUE: i16 = 2;
-    const SUPPLY_AAD_PREFIX: i16 = 3;
-
     pub(crate) fn from_struct(union: &Struct) -> Result<Encryption> {
-        let (algorithm, fields) = match (union.structure(1)?, union.structure(2)?) {
-            (Some(fields), None) => (Algorithm::GcmV1, fields),
-            (None, Some(fields)) => (Algorithm::GcmCtrV1, fields),
-            _ => return Err(unsupported("an unknown encryption algorithm")),
-        };
-        let file_unique = fields.binary(Self::AAD_FILE_UNIQUE).map(identifier).transpose()?;
+        let (kind, fields) =
+            match (union.structure(algorithm::AES_GCM_V1)?, union.structure(algorithm::AES_GCM_CTR_V1)?) {
+                (Some(fields), None) => (Algorithm::GcmV1, fields),
+                (None, Some(fields)) => (Algorithm::GcmCtrV1, fields),
+                _ => return Err(unsupported("an unknown encryption algorithm")),
+            };
+        let file_unique = fields.binary(algorithm::AAD_FILE_UNIQUE).map(identifier).transpose()?;
         Ok(Encryption {
-            algorithm,
+            algorithm: kind,
             // An empty prefix is none.
-            aad_prefix: fields.binary(Self::AAD_PREFIX).filter(|it| !it.is_empty()).map(<[u8]>::to_vec),
+            aad_prefix: fields.binary(algorithm::AAD_PREFIX).filter(|it| !it.is_empty()).map(<[u8]>::to_vec),
             file_unique,
-            needs_prefix: fields.bool(Self::SUPPLY_AAD_PREFIX) == Some(true),
+            needs_prefix: fields.bool(algorithm::SUPPLY_AAD_PREFIX) == Some(true),
         })
     }
-}
-
-/// The union `EncryptionAlgorithm` of a new file.
-pub(crate) fn encryption(
-    algorithm: Algorithm,
-    aad_prefix: Option<&[u8]>,
-    file_unique: &[u8],
-    needs_prefix: bool,
-) -> Value {
-    let mut fields = Struct::new();
-    fields.set_binary(Encryption::AAD_PREFIX, aad_prefix);
-    fields.set_binary(Encryption::AAD_FILE_UNIQUE, Some(file_unique));
-    if needs_prefix {
-        fields.set(Encryption::SUPPLY_AAD_PREFIX, Value::Bool(true));
-    }
-    let mut union = Struct::new();
-    union.set(if algorithm == Algorithm::GcmV1 { 1 } else { 2 }, thrift::structure(&fields));
-    thrift::structure(&union)
 }
 
 /// The identifier of a file, whose length is fixed: `aad` states why.

@@ -9,24 +9,38 @@ use super::{Column, Writer};
 use crate::aad::{Module, Place};
 use crate::error::{Result, missing};
 use crate::format::{
-    MAGIC, MAGIC_ENCRYPTED, MAX_FOOTER, chunk, column, column_crypto, column_key, file, file_crypto,
-    footer_too_long,
+    Algorithm, MAGIC, MAGIC_ENCRYPTED, MAX_FOOTER, algorithm, chunk, column, column_crypto, column_key, file,
+    file_crypto, footer_too_long,
 };
 use crate::modules::{Kind, NONCE, Protection, fill_random, seal, sign};
 use crate::thrift::{self, Struct, Value};
 
 impl<S: ReadAt, W: Write> Writer<'_, S, W> {
     /// Writes the footer and what follows it.
-    pub(super) fn end(&mut self, mut footer: Struct, policy: &Policy, algorithm: Value) -> Result<()> {
+    pub(super) fn end(&mut self, mut footer: Struct, policy: &Policy, file_unique: &[u8]) -> Result<()> {
         let is_plain = policy.plaintext_footer;
         self.rewrite_chunks(&mut footer, |writer, chunk, column| {
             writer.protect_metadata(chunk, column, is_plain)
         })?;
+        let (prefix, is_stored) = (policy.aad_prefix.as_deref(), policy.stores_aad_prefix);
+        let mut fields = Struct::new();
+        fields.set_binary(algorithm::AAD_PREFIX, prefix.filter(|_| is_stored));
+        fields.set_binary(algorithm::AAD_FILE_UNIQUE, Some(file_unique));
+        if prefix.is_some() && !is_stored {
+            fields.set(algorithm::SUPPLY_AAD_PREFIX, Value::Bool(true));
+        }
+        let mut union = Struct::new();
+        let id = match policy.algorithm {
+            Algorithm::GcmV1 => algorithm::AES_GCM_V1,
+            Algorithm::GcmCtrV1 => algorithm::AES_GCM_CTR_V1,
+        };
+        union.set(id, thrift::structure(&fields));
+        let union = thrift::structure(&union);
         let metadata = policy.footer_key_metadata.as_deref();
         let (key, aad) = (&self.plan.footer_key, self.aad.of(Module::Footer, Place::default()));
         let start = self.at;
         if is_plain {
-            footer.set(file::ENCRYPTION_ALGORITHM, algorithm);
+            footer.set(file::ENCRYPTION_ALGORITHM, union);
             footer.set_binary(file::FOOTER_SIGNING_KEY_METADATA, metadata);
             footer.check()?;
             let bytes = footer.encode();
@@ -38,7 +52,7 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
             self.put(&tag)?;
         } else {
             let mut crypto = Struct::new();
-            crypto.set(file_crypto::ENCRYPTION_ALGORITHM, algorithm);
+            crypto.set(file_crypto::ENCRYPTION_ALGORITHM, union);
             crypto.set_binary(file_crypto::KEY_METADATA, metadata);
             let mut bytes = crypto.encode();
             let plain = footer.encode();

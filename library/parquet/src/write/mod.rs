@@ -13,8 +13,7 @@ use crate::aad::{FILE_UNIQUE, FileAad, Module, Place};
 use crate::columns::leaves;
 use crate::error::{Error, Result, malformed, missing, unsupported, write};
 use crate::format::{
-    COLUMNS, MAGIC, MAGIC_ENCRYPTED, ROW_GROUPS, check_columns, check_in_file, chunk, column, encryption,
-    file, row_group,
+    COLUMNS, MAGIC, MAGIC_ENCRYPTED, ROW_GROUPS, check_columns, check_in_file, chunk, column, file, row_group,
 };
 use crate::modules::{Kind, fill_random};
 use crate::read::{End, read_end};
@@ -45,22 +44,20 @@ pub fn encrypt(engine: &Engine, source: &impl ReadAt, output: impl Write, policy
     let mut footer = Struct::read_whole(&bytes, "footer")?;
     drop(bytes);
     let plan = &policy::plan(policy, leaves(&footer)?)?;
-    let Policy { algorithm, aad_prefix: prefix, stores_aad_prefix: stores, .. } = policy;
-    if prefix.as_ref().is_some_and(Vec::is_empty) {
+    let prefix = policy.aad_prefix.as_deref();
+    if prefix.is_some_and(<[u8]>::is_empty) {
         let what = "the AAD prefix is empty: give none or one that identifies the file".into();
         return Err(Error::AadPrefix { what });
     }
     let mut file_unique = [0; FILE_UNIQUE];
     fill_random(&mut file_unique)?;
-    let stored = prefix.as_deref().filter(|_| *stores);
-    let encryption = encryption(*algorithm, stored, &file_unique, prefix.is_some() && !stores);
-    let aad = FileAad::new(prefix.as_deref().unwrap_or_default(), &file_unique);
-    let pages = Kind::of(*algorithm, Module::DataPage);
+    let aad = FileAad::new(prefix.unwrap_or_default(), &file_unique);
+    let pages = Kind::of(policy.algorithm, Module::DataPage);
     let mut writer = Writer { engine, source, output, plan, at: 0, limit: start, used: 0, aad, pages };
     writer.put(if policy.plaintext_footer { MAGIC } else { MAGIC_ENCRYPTED })?;
     let placements = writer.row_groups(&mut footer)?;
     writer.filters_and_indexes(&mut footer, &placements)?;
-    writer.end(footer, policy, encryption)?;
+    writer.end(footer, policy, &file_unique)?;
     writer.output.flush().map_err(write)
 }
 
