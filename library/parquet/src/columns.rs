@@ -109,12 +109,20 @@ pub(crate) fn check_name(leaves: &[Leaf], name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The index of the name, among those for which a key is given, that stands for a column. None if there is none.
-pub(crate) fn key_of<'n>(leaf: &Leaf, names: impl Iterator<Item = &'n str>) -> Result<Option<usize>> {
-    let mut found = names.enumerate().filter(|(_, name)| leaf.is_in(name)).map(|(index, _)| index);
-    let first = found.next();
-    if found.next().is_some() {
-        return Err(Error::Contradiction { column: (*leaf.path).into(), what: "two keys are given for it" });
-    }
-    Ok(first)
+/// Each column with the value that is given for its name or for the name of a group that it is in. None if there is none.
+pub(crate) fn with_values<T: Clone>(
+    leaves: Vec<Leaf>,
+    values: &[(&str, T)],
+) -> Result<Vec<(Leaf, Option<T>)>> {
+    values.iter().try_for_each(|(name, _)| check_name(&leaves, name))?;
+    let with_value = leaves.into_iter().map(|leaf| {
+        let mut found = values.iter().filter(|(name, _)| leaf.is_in(name));
+        let value = found.next().map(|(_, value)| value.clone());
+        if found.next().is_some() {
+            let what = "two keys are given for it";
+            return Err(Error::Contradiction { column: (*leaf.path).into(), what });
+        }
+        Ok((leaf, value))
+    });
+    with_value.collect()
 }

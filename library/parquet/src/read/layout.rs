@@ -9,7 +9,7 @@ use lockstep::{Engine, ReadAt};
 use super::chunk::Chunk;
 use super::footer::Opened;
 use crate::aad::{FileAad, Module, Place};
-use crate::columns::{Leaf, check_name, key_of, leaves};
+use crate::columns::{Leaf, leaves, with_values};
 use crate::error::{Error, Result, malformed, missing, read};
 use crate::format::{
     COLUMNS, MAGIC, ROW_GROUPS, check_columns, check_in_file, chunk, chunk_range, column, column_crypto,
@@ -52,7 +52,9 @@ pub(super) fn plan(
     opened: &mut Opened,
 ) -> Result<Vec<Region>> {
     let Opened { footer, start, aad, key, .. } = opened;
-    let columns = columns(footer, keys.expected_columns())?;
+    let expected = keys.expected_columns();
+    let expected: Vec<(&str, Arc<str>)> = expected.iter().map(|name| (&**name, (**name).into())).collect();
+    let columns = with_values(leaves(footer)?, &expected)?;
     // arrow-rs (60.1) does not encrypt the Bloom filters of encrypted columns, against the format.
     let has_plain_filters =
         footer.binary(file::CREATED_BY).is_some_and(|writer| writer.starts_with(b"parquet-rs "));
@@ -89,24 +91,8 @@ pub(super) fn plan(
     Ok(regions)
 }
 
-/// A column, and what the caller expects of it.
-struct Column {
-    leaf: Leaf,
-    /// The name for which the caller has given a key. The column must be encrypted with it.
-    expected: Option<Arc<str>>,
-}
-
-/// The columns of a file, with the names for which the caller has given keys.
-fn columns(footer: &Struct, expected: Vec<String>) -> Result<Vec<Column>> {
-    let leaves = leaves(footer)?;
-    expected.iter().try_for_each(|name| check_name(&leaves, name))?;
-    let expected: Vec<Arc<str>> = expected.into_iter().map(Into::into).collect();
-    let with_name = leaves.into_iter().map(|leaf| {
-        let index = key_of(&leaf, expected.iter().map(|name| &**name))?;
-        Ok(Column { leaf, expected: index.map(|index| Arc::clone(&expected[index])) })
-    });
-    with_name.collect()
-}
+/// A column, and the name for which the caller has given a key. If there is one, the column must be encrypted with this key.
+type Column = (Leaf, Option<Arc<str>>);
 
 /// The key that a column chunk is encrypted with.
 enum Crypto {
@@ -148,20 +134,25 @@ impl<S: ReadAt> Planner<'_, S> {
         let rows = group.int(row_group::NUM_ROWS).unwrap_or(0);
         check_columns(group, columns.len())?;
         group.rewrite(row_group::COLUMNS, COLUMNS, |number, chunk| {
-            let column = &columns[number];
-            check_in_file(chunk, &column.leaf.path)?;
-            let crypto = self.crypto(chunk, &column.leaf)?;
+            let (leaf, expected) = &columns[number];
+            check_in_file(chunk, &leaf.path)?;
+            let crypto = self.crypto(chunk, leaf)?;
             chunk.remove(chunk::CRYPTO_METADATA);
-            let Some(crypto) = crypto else { return self.plain_chunk(chunk, column) };
+            let Some(crypto) = crypto else {
+                return match expected {
+                    Some(_) => Err(Error::PlainColumn { column: (*leaf.path).into() }),
+                    None => self.plain_chunk(chunk),
+                };
+            };
             let place = match Place::new(ordinal, number) {
                 Some(place) => place,
                 // The ordinals are not used.
                 None if self.aad.is_missing() => Place::default(),
                 None => return Err(malformed("a row group or column has no valid ordinal")),
             };
-            match self.key(column, &crypto)? {
-                Some(key) => self.encrypted_chunk(chunk, &column.leaf, &crypto, key, place),
-                None => self.hidden_chunk(chunk, &column.leaf, &crypto, rows),
+            match self.key(&columns[number], &crypto)? {
+                Some(key) => self.encrypted_chunk(chunk, leaf, &crypto, key, place),
+                None => self.hidden_chunk(chunk, leaf, &crypto, rows),
             }
         })
     }
@@ -188,10 +179,7 @@ impl<S: ReadAt> Planner<'_, S> {
         Ok(Some(Crypto::ColumnKey(with_key.binary(column_key::KEY_METADATA).map(<[u8]>::to_vec))))
     }
 
-    fn plain_chunk(&mut self, chunk: &mut Struct, column: &Column) -> Result<()> {
-        if column.expected.is_some() {
-            return Err(Error::PlainColumn { column: (*column.leaf.path).into() });
-        }
+    fn plain_chunk(&mut self, chunk: &mut Struct) -> Result<()> {
         let mut meta =
             chunk.structure(chunk::META_DATA)?.ok_or_else(|| missing("the metadata of a column"))?;
         let (start, len) = chunk_range(&meta)?;
@@ -284,7 +272,7 @@ impl<S: ReadAt> Planner<'_, S> {
     }
 
     /// The key of a column; None if the caller has none.
-    fn key(&mut self, Column { leaf, expected }: &Column, crypto: &Crypto) -> Result<Option<Arc<Key>>> {
+    fn key(&mut self, (leaf, expected): &Column, crypto: &Crypto) -> Result<Option<Arc<Key>>> {
         let metadata = match crypto {
             Crypto::FooterKey if expected.is_some() => {
                 return Err(Error::Contradiction {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lockstep::hazmat::Key;
 use zeroize::Zeroizing;
 
-use crate::columns::{Leaf, check_name, key_of};
+use crate::columns::{Leaf, check_name, with_values};
 use crate::error::{Error, Result};
 use crate::format::Algorithm;
 use crate::keys::module_key;
@@ -21,6 +21,7 @@ pub struct ColumnKey {
 }
 
 /// What is encrypted, and how. Columns that are named neither in `columns` nor in `plain_columns` are encrypted with the footer key.
+#[derive(Default)]
 pub struct Policy {
     /// The algorithm of pages.
     pub algorithm: Algorithm,
@@ -43,16 +44,8 @@ pub struct Policy {
 impl Policy {
     /// All columns and the footer are encrypted with one key, by AES_GCM_V1.
     pub fn uniform(footer_key: &[u8]) -> Policy {
-        Policy {
-            algorithm: Algorithm::default(),
-            footer_key: Zeroizing::new(footer_key.to_vec()),
-            footer_key_metadata: None,
-            columns: Vec::new(),
-            plain_columns: Vec::new(),
-            plaintext_footer: false,
-            aad_prefix: None,
-            stores_aad_prefix: true,
-        }
+        let footer_key = Zeroizing::new(footer_key.to_vec());
+        Policy { footer_key, stores_aad_prefix: true, ..Policy::default() }
     }
 }
 
@@ -80,25 +73,24 @@ pub(super) struct Treatment<'p> {
 /// Applies a policy to columns.
 pub(super) fn plan(policy: &Policy, leaves: Vec<Leaf>) -> Result<Plan<'_>> {
     let footer_key = Arc::new(module_key(&policy.footer_key, "the footer")?);
-    let keys = policy
-        .columns
-        .iter()
-        .map(|column| module_key(&column.key, &format!("column {}", column.path)).map(Arc::new));
-    let keys = keys.collect::<Result<Vec<_>>>()?;
-    let named = || policy.columns.iter().map(|column| &*column.path);
-    let mut names = named().chain(policy.plain_columns.iter().map(String::as_str));
-    names.try_for_each(|name| check_name(&leaves, name))?;
+    let mut keys = Vec::with_capacity(policy.columns.len());
+    for column in &policy.columns {
+        let key = module_key(&column.key, &format!("column {}", column.path))?;
+        keys.push((&*column.path, (column, Arc::new(key))));
+    }
+    policy.plain_columns.iter().try_for_each(|name| check_name(&leaves, name))?;
     let mut treatments = Vec::with_capacity(leaves.len());
-    for leaf in leaves {
-        let own = key_of(&leaf, named())?;
+    for (leaf, own) in with_values(leaves, &keys)? {
         let is_plain = policy.plain_columns.iter().any(|name| leaf.is_in(name));
-        if is_plain && own.is_some() {
-            let what = "it has a key and is named as plain";
-            return Err(Error::Contradiction { column: (*leaf.path).into(), what });
-        }
-        let key = own.map_or(&footer_key, |index| &keys[index]);
-        let key = (!is_plain).then(|| Arc::clone(key));
-        treatments.push(Treatment { leaf, key, own: own.map(|index| &policy.columns[index]) });
+        let (own, key) = match own {
+            Some(_) if is_plain => {
+                let what = "it has a key and is named as plain";
+                return Err(Error::Contradiction { column: (*leaf.path).into(), what });
+            }
+            Some((column, key)) => (Some(column), Some(key)),
+            None => (None, (!is_plain).then(|| Arc::clone(&footer_key))),
+        };
+        treatments.push(Treatment { leaf, key, own });
     }
     Ok(Plan { footer_key, treatments })
 }
