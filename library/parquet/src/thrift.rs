@@ -69,9 +69,9 @@ impl Struct {
     }
 
     fn read_fields(bytes: &[u8], keeps: impl Fn(i16) -> bool) -> Result<Option<(Struct, usize)>> {
-        let mut reader = Reader { bytes, at: 0 };
+        let mut reader = Reader(bytes);
         match reader.structure(keeps) {
-            Ok(value) => Ok(Some((value, reader.at))),
+            Ok(value) => Ok(Some((value, bytes.len() - reader.0.len()))),
             Err(Stop::End) => Ok(None),
             Err(Stop::Bad(what)) => Err(invalid(what)),
         }
@@ -198,7 +198,8 @@ impl Struct {
         if structs.len() == 0 {
             return Ok(());
         }
-        let mut out = Vec::with_capacity(structs.reader.bytes.len());
+        // The header of a list has at most 6 bytes.
+        let mut out = Vec::with_capacity(structs.bytes() + 6);
         write_list_header(&mut out, kind::STRUCT, structs.len());
         for (index, element) in structs.enumerate() {
             let mut element = element?;
@@ -213,7 +214,7 @@ impl Struct {
     /// True if a field is a list of these strings.
     pub(crate) fn has_strings(&self, id: i16, strings: &[String]) -> bool {
         let Some(Value::Encoded(kind::LIST, bytes)) = self.get(id) else { return false };
-        let mut reader = Reader { bytes, at: 0 };
+        let mut reader = Reader(bytes);
         matches!(reader.list_header(), Ok((kind::BINARY, count)) if count == strings.len())
             && strings.iter().all(|string| matches!(reader.binary(), Ok(bytes) if bytes == string.as_bytes()))
     }
@@ -261,7 +262,7 @@ pub(crate) struct Structs<'a> {
 impl<'a> Structs<'a> {
     /// None if the list has elements of another type.
     fn new(bytes: &'a [u8]) -> Option<Structs<'a>> {
-        let mut reader = Reader { bytes, at: 0 };
+        let mut reader = Reader(bytes);
         let (element, left) = reader.list_header().ok()?;
         (element == kind::STRUCT || left == 0).then_some(Structs { reader, left })
     }
@@ -272,7 +273,7 @@ impl<'a> Structs<'a> {
 
     /// The length of the elements that are still to come, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.reader.bytes.len() - self.reader.at
+        self.reader.0.len()
     }
 }
 
@@ -333,17 +334,12 @@ enum Stop {
 
 type Step<T> = std::result::Result<T, Stop>;
 
-struct Reader<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
+/// The bytes that have not been read.
+struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
     fn take(&mut self, count: usize) -> Step<&'a [u8]> {
-        let end = self.at.checked_add(count).ok_or(Stop::End)?;
-        let taken = self.bytes.get(self.at..end).ok_or(Stop::End)?;
-        self.at = end;
-        Ok(taken)
+        self.0.split_off(..count).ok_or(Stop::End)
     }
 
     fn byte(&mut self) -> Step<u8> {
@@ -429,9 +425,9 @@ impl<'a> Reader<'a> {
             kind::I64 => Value::I64(self.zigzag()?),
             kind::BINARY => Value::Binary(self.binary()?.to_vec()),
             kind => {
-                let start = self.at;
+                let start = self.0;
                 self.skip(kind, 0, false)?;
-                Value::Encoded(kind, self.bytes[start..self.at].to_vec())
+                Value::Encoded(kind, start[..start.len() - self.0.len()].to_vec())
             }
         })
     }
