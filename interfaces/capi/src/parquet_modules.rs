@@ -231,7 +231,7 @@ unsafe fn check<'a>(protection: &ParquetProtection) -> Outcome<Protection<'a>> {
     let key = ffi::object(protection.key, "the key")?;
     let aad_prefix = ffi::input(aad_prefix, aad_prefix_len, "the AAD prefix")?;
     let expected = "a type of modules: use a number LOCKSTEP_PARQUET_MODULE_";
-    let module = ffi::numbered(&Module::ALL, 0, protection.module, expected)?;
+    let module = ffi::numbered(&Module::all(), 0, protection.module, expected)?;
     if protection.reserved != 0 {
         return Err(Failure::argument("the member `reserved` of lockstep_parquet_protection must be zero"));
     }

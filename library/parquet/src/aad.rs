@@ -89,18 +89,9 @@ pub fn module_aad(
 
 impl Module {
     /// The types, in the order of their numbers.
-    pub const ALL: [Module; 10] = [
-        Module::Footer,
-        Module::ColumnMetaData,
-        Module::DataPage,
-        Module::DictionaryPage,
-        Module::DataPageHeader,
-        Module::DictionaryPageHeader,
-        Module::ColumnIndex,
-        Module::OffsetIndex,
-        Module::BloomFilterHeader,
-        Module::BloomFilterBitset,
-    ];
+    pub fn all() -> [Module; 10] {
+        TABLE.map(|(module, ..)| module)
+    }
 
     /// The type of a page or of its header.
     pub(crate) const fn of_page(is_dictionary: bool, is_header: bool) -> Module {
@@ -113,29 +104,28 @@ impl Module {
     }
 
     /// The number of its ordinals: none, or row group and column, or these and the page.
-    const fn ordinals(self) -> usize {
-        match self {
-            Module::Footer => 0,
-            Module::DataPage | Module::DataPageHeader => 3,
-            _ => 2,
-        }
+    fn ordinals(self) -> usize {
+        TABLE[self as usize].1
     }
 
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Module::Footer => "footer",
-            Module::ColumnMetaData => "column metadata",
-            Module::DataPage => "data page",
-            Module::DictionaryPage => "dictionary page",
-            Module::DataPageHeader => "header of a data page",
-            Module::DictionaryPageHeader => "header of a dictionary page",
-            Module::ColumnIndex => "column index",
-            Module::OffsetIndex => "offset index",
-            Module::BloomFilterHeader => "header of a Bloom filter",
-            Module::BloomFilterBitset => "Bloom filter",
-        }
+    pub(crate) fn name(self) -> &'static str {
+        TABLE[self as usize].2
     }
 }
+
+/// The types in the order of their numbers, with the number of their ordinals and their names.
+const TABLE: [(Module, usize, &str); 10] = [
+    (Module::Footer, 0, "footer"),
+    (Module::ColumnMetaData, 2, "column metadata"),
+    (Module::DataPage, 3, "data page"),
+    (Module::DictionaryPage, 2, "dictionary page"),
+    (Module::DataPageHeader, 3, "header of a data page"),
+    (Module::DictionaryPageHeader, 2, "header of a dictionary page"),
+    (Module::ColumnIndex, 2, "column index"),
+    (Module::OffsetIndex, 2, "offset index"),
+    (Module::BloomFilterHeader, 2, "header of a Bloom filter"),
+    (Module::BloomFilterBitset, 2, "Bloom filter"),
+];
 
 /// The part of the associated data that all modules of a file share: the AAD prefix and the file's identifier. None if modules have
 /// no associated data, as in files of DuckDB.

@@ -30,7 +30,7 @@ fn check_all_differ(prefixes: &[&[u8]]) {
     let mut found = HashMap::new();
     for prefix in prefixes {
         for identifier in &IDENTIFIERS {
-            for module in Module::ALL {
+            for module in Module::all() {
                 for place @ [row_group, column, page] in places(module) {
                     let aad = module_aad(prefix, identifier, module, row_group, column, page).unwrap();
                     let this = (prefix, identifier, module, place);
@@ -41,7 +41,7 @@ fn check_all_differ(prefixes: &[&[u8]]) {
             }
         }
     }
-    let modules: usize = Module::ALL.iter().map(|module| places(*module).len()).sum();
+    let modules: usize = Module::all().iter().map(|module| places(*module).len()).sum();
     assert_eq!(modules, 1 + 7 * 7 * 7 + 2 * 7 * 7 * 7);
     assert_eq!(found.len(), prefixes.len() * IDENTIFIERS.len() * modules);
 }
@@ -78,7 +78,7 @@ fn types_have_their_ordinals() {
     assert_eq!(aad(Module::Footer, 0, 0, 0).unwrap(), b"p12345678\0");
     assert_eq!(aad(Module::ColumnIndex, 0x102, 3, 0).unwrap(), b"p12345678\x06\x02\x01\x03\0");
     assert_eq!(aad(Module::DataPage, 1, 2, 3).unwrap(), b"p12345678\x02\x01\0\x02\0\x03\0");
-    for (number, module) in Module::ALL.into_iter().enumerate() {
+    for (number, module) in Module::all().into_iter().enumerate() {
         assert_eq!(module as usize, number);
         let count = match module {
             Module::Footer => 0,
