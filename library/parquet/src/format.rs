@@ -186,7 +186,7 @@ impl Encryption {
             // An empty prefix is none.
             aad_prefix: fields.binary(algorithm::AAD_PREFIX).filter(|it| !it.is_empty()).map(<[u8]>::to_vec),
             file_unique,
-            needs_prefix: fields.bool(algorithm::SUPPLY_AAD_PREFIX) == Some(true),
+            needs_prefix: fields.is_true(algorithm::SUPPLY_AAD_PREFIX),
         })
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn size(header: &Struct) -> Result<usize> {
 /// Sets another length of the page in the file. A checksum is removed, because it belongs to the old bytes.
 pub(crate) fn set_size(header: &mut Struct, size: usize) -> Result<()> {
     let size = i32::try_from(size).map_err(|_| malformed("a page is too long"))?;
-    header.set(page::COMPRESSED_SIZE, Value::I32(size));
+    header.set(page::COMPRESSED_SIZE, Value::i32(size));
     header.remove(page::CRC);
     // A view adds a field for padding, with a higher number.
     if header.last() == i16::MAX || header.is_full() {

@@ -3,8 +3,8 @@
 //! The crate `thrift` is not used, because its generated structures drop unknown fields. A rewritten footer must keep these
 //! fields.
 //!
-//! Booleans, integers and strings of a structure are decoded. Structures and collections in it stay encoded, byte for byte as they
-//! were read, until they are requested. Lists of structures are read and changed element by element. So a structure takes as much
+//! The integers of a structure are decoded. Its other values stay encoded, byte for byte as they were read, until they are
+//! requested. Lists of structures are read and changed element by element. So a structure takes as much
 //! memory as its bytes, and at most [`MAX_FIELDS`] fields in addition. All bytes are scanned when a structure is read; this
 //! takes no memory, and a stack for [`MAX_DEPTH`] levels.
 
@@ -35,16 +35,35 @@ mod kind {
     pub(super) const UUID: u8 = 13;
 }
 
-/// A value of a field.
+/// A value of a field, with its type.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
-    Bool(bool),
-    I16(i16),
-    I32(i32),
-    I64(i64),
-    Binary(Vec<u8>),
-    /// A value of another type: the type and the encoding.
+    /// An integer of 16, 32 or 64 bits.
+    Int(u8, i64),
+    /// The encoding of a value of another type. That of a Boolean, which is a type, is empty.
     Encoded(u8, Vec<u8>),
+}
+
+impl Value {
+    pub(crate) const TRUE: Value = Value::Encoded(kind::TRUE, Vec::new());
+
+    pub(crate) fn i16(value: i16) -> Value {
+        Value::Int(kind::I16, value.into())
+    }
+
+    pub(crate) fn i32(value: i32) -> Value {
+        Value::Int(kind::I32, value.into())
+    }
+
+    pub(crate) fn i64(value: i64) -> Value {
+        Value::Int(kind::I64, value)
+    }
+
+    pub(crate) fn binary(bytes: &[u8]) -> Value {
+        let mut out = Vec::with_capacity(bytes.len() + varint_len(bytes.len() as u64));
+        write_binary(&mut out, bytes);
+        Value::Encoded(kind::BINARY, out)
+    }
 }
 
 /// A structure: its fields by number.
@@ -60,15 +79,11 @@ impl Struct {
 
     /// Reads a structure at the start of the bytes; returns it and its length. None if the bytes end before the structure.
     pub(crate) fn read(bytes: &[u8]) -> Result<Option<(Struct, usize)>> {
-        Struct::read_fields(bytes, |_| true)
+        Struct::read_only(bytes, |_| true)
     }
 
-    /// Reads only the fields with these numbers, and skips all others.
-    pub(crate) fn read_only(bytes: &[u8], ids: &[i16]) -> Result<Option<(Struct, usize)>> {
-        Struct::read_fields(bytes, |id| ids.contains(&id))
-    }
-
-    fn read_fields(bytes: &[u8], keeps: impl Fn(i16) -> bool) -> Result<Option<(Struct, usize)>> {
+    /// Reads only the fields for whose numbers `keeps` is true, and skips all others.
+    pub(crate) fn read_only(bytes: &[u8], keeps: impl Fn(i16) -> bool) -> Result<Option<(Struct, usize)>> {
         let mut reader = Reader(bytes);
         match reader.structure(keeps) {
             Ok(value) => Ok(Some((value, bytes.len() - reader.0.len()))),
@@ -117,7 +132,7 @@ impl Struct {
     /// Sets a field to a string of bytes, if there is one.
     pub(crate) fn set_binary(&mut self, id: i16, bytes: Option<&[u8]>) {
         if let Some(bytes) = bytes {
-            self.set(id, Value::Binary(bytes.to_vec()));
+            self.set(id, Value::binary(bytes));
         }
     }
 
@@ -148,42 +163,34 @@ impl Struct {
 
     /// An integer of 16, 32 or 64 bits.
     pub(crate) fn int(&self, id: i16) -> Option<i64> {
+        if let Value::Int(_, value) = self.get(id)? { Some(*value) } else { None }
+    }
+
+    /// The encoding of a field of this type.
+    fn encoded(&self, id: i16, kind: u8) -> Option<&[u8]> {
         match self.get(id)? {
-            Value::I16(value) => Some((*value).into()),
-            Value::I32(value) => Some((*value).into()),
-            Value::I64(value) => Some(*value),
+            Value::Encoded(found, bytes) if *found == kind => Some(bytes),
             _ => None,
         }
     }
 
-    pub(crate) fn bool(&self, id: i16) -> Option<bool> {
-        match self.get(id)? {
-            Value::Bool(value) => Some(*value),
-            _ => None,
-        }
+    pub(crate) fn is_true(&self, id: i16) -> bool {
+        self.encoded(id, kind::TRUE).is_some()
     }
 
     pub(crate) fn binary(&self, id: i16) -> Option<&[u8]> {
-        match self.get(id)? {
-            Value::Binary(value) => Some(value),
-            _ => None,
-        }
+        Reader(self.encoded(id, kind::BINARY)?).binary().ok()
     }
 
     /// A structure. None if there is no such field, or if it has another type.
     pub(crate) fn structure(&self, id: i16) -> Result<Option<Struct>> {
-        match self.get(id) {
-            Some(Value::Encoded(kind::STRUCT, bytes)) => Struct::read_whole(bytes, "structure").map(Some),
-            _ => Ok(None),
-        }
+        let bytes = self.encoded(id, kind::STRUCT);
+        bytes.map(|bytes| Struct::read_whole(bytes, "structure")).transpose()
     }
 
     /// The elements of a list of structures. An empty list may have elements of any type.
     pub(crate) fn structs(&self, id: i16) -> Option<Structs<'_>> {
-        match self.get(id)? {
-            Value::Encoded(kind::LIST, bytes) => Structs::new(bytes),
-            _ => None,
-        }
+        Structs::new(self.encoded(id, kind::LIST)?)
     }
 
     /// Changes the elements of a list of structures, one after the other. `change` gets the index of the element and the element.
@@ -213,7 +220,7 @@ impl Struct {
 
     /// True if a field is a list of these strings.
     pub(crate) fn has_strings(&self, id: i16, strings: &[String]) -> bool {
-        let Some(Value::Encoded(kind::LIST, bytes)) = self.get(id) else { return false };
+        let Some(bytes) = self.encoded(id, kind::LIST) else { return false };
         let mut reader = Reader(bytes);
         matches!(reader.list_header(), Ok((kind::BINARY, count)) if count == strings.len())
             && strings.iter().all(|string| matches!(reader.binary(), Ok(bytes) if bytes == string.as_bytes()))
@@ -367,10 +374,6 @@ impl<'a> Reader<'a> {
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    fn int<T: TryFrom<i64>>(&mut self) -> Step<T> {
-        T::try_from(self.zigzag()?).map_err(|_| Stop::Bad("an integer is out of range"))
-    }
-
     fn len(&mut self) -> Step<usize> {
         let len = self.varint()?;
         if len > i32::MAX as u64 { Err(Stop::Bad("a length is out of range")) } else { Ok(len as usize) }
@@ -393,7 +396,7 @@ impl<'a> Reader<'a> {
         let first = self.byte()?;
         let id = match first >> 4 {
             _ if first == 0 => return Ok(None),
-            0 => self.int()?,
+            0 => i16::try_from(self.zigzag()?).map_err(|_| Stop::Bad("an integer is out of range"))?,
             delta => last.checked_add(delta.into()).ok_or(Stop::Bad("a field number is out of range"))?,
         };
         Ok(Some((id, first & 15)))
@@ -417,19 +420,12 @@ impl<'a> Reader<'a> {
     }
 
     fn value(&mut self, kind: u8) -> Step<Value> {
-        Ok(match kind {
-            kind::TRUE => Value::Bool(true),
-            kind::FALSE => Value::Bool(false),
-            kind::I16 => Value::I16(self.int()?),
-            kind::I32 => Value::I32(self.int()?),
-            kind::I64 => Value::I64(self.zigzag()?),
-            kind::BINARY => Value::Binary(self.binary()?.to_vec()),
-            kind => {
-                let start = self.0;
-                self.skip(kind, 0, false)?;
-                Value::Encoded(kind, start[..start.len() - self.0.len()].to_vec())
-            }
-        })
+        if let kind::I16 | kind::I32 | kind::I64 = kind {
+            return Ok(Value::Int(kind, self.zigzag()?));
+        }
+        let start = self.0;
+        self.skip(kind, 0, false)?;
+        Ok(Value::Encoded(kind, start[..start.len() - self.0.len()].to_vec()))
     }
 
     /// Skips a value. As an element of a collection, a Boolean takes a byte.
@@ -520,24 +516,12 @@ fn write_struct(out: &mut Vec<u8>, value: &Struct) {
 fn write_fields(out: &mut Vec<u8>, value: &Struct) -> i16 {
     let mut last = 0;
     for (id, value) in &value.fields {
-        let kind = match value {
-            Value::Bool(true) => kind::TRUE,
-            Value::Bool(false) => kind::FALSE,
-            Value::I16(_) => kind::I16,
-            Value::I32(_) => kind::I32,
-            Value::I64(_) => kind::I64,
-            Value::Binary(_) => kind::BINARY,
-            Value::Encoded(kind, _) => *kind,
-        };
-        write_field_header(out, kind, *id, last);
+        let (Value::Int(kind, _) | Value::Encoded(kind, _)) = value;
+        write_field_header(out, *kind, *id, last);
         last = *id;
         match value {
-            Value::Bool(_) => {}
-            Value::I16(value) => write_zigzag(out, (*value).into()),
-            Value::I32(value) => write_zigzag(out, (*value).into()),
-            Value::I64(value) => write_zigzag(out, *value),
-            Value::Binary(value) => write_binary(out, value),
-            Value::Encoded(_, value) => out.extend_from_slice(value),
+            Value::Int(_, number) => write_zigzag(out, *number),
+            Value::Encoded(_, bytes) => out.extend_from_slice(bytes),
         }
     }
     last

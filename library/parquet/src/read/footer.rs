@@ -79,7 +79,7 @@ pub(super) fn open(
         true => ("crypto metadata", file_crypto::ENCRYPTION_ALGORITHM, file_crypto::KEY_METADATA),
         false => ("footer", file::ENCRYPTION_ALGORITHM, file::FOOTER_SIGNING_KEY_METADATA),
     };
-    let (first, used) = Struct::read_only(&bytes, &[algorithm, metadata])?
+    let (first, used) = Struct::read_only(&bytes, |id| id == algorithm || id == metadata)?
         .ok_or_else(|| malformed(format!("the {what} is cut off")))?;
     let encryption = match first.structure(algorithm)? {
         Some(union) => Encryption::from_struct(&union)?,

@@ -237,7 +237,7 @@ impl<S: ReadAt> Planner<'_, S> {
         for (modules, offset, len) in chunk::INDEXES {
             if let (Some(start), Some(sealed)) = (chunk.int(offset), chunk.int(len)) {
                 self.add(start as u64, sealed as u64, Content::Modules(Arc::clone(&parts), modules))?;
-                chunk.set(len, Value::I32(shorter(sealed as u64, modules)?));
+                chunk.set(len, Value::i32(shorter(sealed as u64, modules)?));
             }
         }
         let (modules, offset, len) = column::BLOOM_FILTER;
@@ -252,7 +252,7 @@ impl<S: ReadAt> Planner<'_, S> {
                 None => self.two_modules(start as u64)?,
             };
             self.add(start as u64, sealed, Content::Modules(parts, modules))?;
-            meta.set(len, Value::I32(shorter(sealed, modules)?));
+            meta.set(len, Value::i32(shorter(sealed, modules)?));
         }
         chunk.set_structure(chunk::META_DATA, &meta)
     }
@@ -311,14 +311,14 @@ impl<S: ReadAt> Planner<'_, S> {
         self.hidden += 1;
         self.regions.push(Region { start, end: start + HIDDEN, content: Content::Hidden(what.into()) });
         let mut meta = Struct::new();
-        meta.set(column::TYPE, Value::I32(leaf.physical_type));
+        meta.set(column::TYPE, Value::i32(leaf.physical_type));
         meta.set(column::ENCODINGS, thrift::ints(&[0, 3]));
         meta.set(column::PATH_IN_SCHEMA, thrift::strings(&leaf.names));
-        meta.set(column::CODEC, Value::I32(0));
-        meta.set(column::NUM_VALUES, Value::I64(rows));
-        meta.set(column::TOTAL_UNCOMPRESSED_SIZE, Value::I64(HIDDEN as i64));
-        meta.set(column::TOTAL_COMPRESSED_SIZE, Value::I64(HIDDEN as i64));
-        meta.set(column::DATA_PAGE_OFFSET, Value::I64(start as i64));
+        meta.set(column::CODEC, Value::i32(0));
+        meta.set(column::NUM_VALUES, Value::i64(rows));
+        meta.set(column::TOTAL_UNCOMPRESSED_SIZE, Value::i64(HIDDEN as i64));
+        meta.set(column::TOTAL_COMPRESSED_SIZE, Value::i64(HIDDEN as i64));
+        meta.set(column::DATA_PAGE_OFFSET, Value::i64(start as i64));
         chunk.set_structure(chunk::META_DATA, &meta)
     }
 

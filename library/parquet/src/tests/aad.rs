@@ -120,7 +120,7 @@ fn only_identifiers_of_8_bytes_are_accepted() {
         let same = with_encryption(&file, |_| {});
         assert!(read_all(&engine, same, &keys()).is_ok());
         for len in (0..=20).filter(|len| *len != FILE_UNIQUE) {
-            let changed = with_encryption(&file, |algorithm| algorithm.set(2, Value::Binary(vec![1; len])));
+            let changed = with_encryption(&file, |algorithm| algorithm.set(2, Value::binary(&vec![1; len])));
             for keys in [keys(), Keys::new(), Keys::new().column("b", COLUMN)] {
                 let Err(Error::Malformed { what }) = read_with(&engine, changed.clone(), &keys, any) else {
                     panic!("an identifier of {len} bytes is accepted");
@@ -180,7 +180,7 @@ fn a_stored_prefix_is_not_used() {
         }
         check(&read_with(&engine, file.clone(), &keys(), options(Some(prefix))).unwrap(), None);
         // A long prefix is cut off in the message.
-        let long = with_encryption(&file, |algorithm| algorithm.set(1, Value::Binary(vec![b'x'; 10_000])));
+        let long = with_encryption(&file, |algorithm| algorithm.set(1, Value::binary(&vec![b'x'; 10_000])));
         let what = refused(&long, None);
         assert!(what.contains("xxx...\" (10000 bytes)") && what.len() < 400, "{what}");
         // Without associated data, a prefix cannot be checked.
@@ -193,6 +193,6 @@ fn a_stored_prefix_is_not_used() {
     }
     // An empty prefix in a file is none.
     let file = encrypted(&engine, &policy(Algorithm::GcmV1, false));
-    let empty = with_encryption(&file, |algorithm| algorithm.set(1, Value::Binary(Vec::new())));
+    let empty = with_encryption(&file, |algorithm| algorithm.set(1, Value::binary(&[])));
     assert!(read_all(&engine, empty, &keys()).is_ok());
 }

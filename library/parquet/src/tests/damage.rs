@@ -137,7 +137,7 @@ fn row_groups_have_different_ordinals() {
             let mut fields = Struct::read_whole(footer, "footer").unwrap();
             let change = |index, group: &mut Struct| {
                 if index == 1 {
-                    group.set(row_group::ORDINAL, Value::I16(ordinal));
+                    group.set(row_group::ORDINAL, Value::i16(ordinal));
                 }
                 Ok(())
             };
@@ -160,7 +160,7 @@ fn bloom_filters_of_arrow_rs_are_left_out() {
     for (writer, has_filters) in [("parquet-rs version 60.1.0", false), ("parquet-cpp version 1", true)] {
         let changed = with_footer(&engine, &file, |footer| {
             let mut fields = Struct::read_whole(footer, "footer").unwrap();
-            fields.set(file::CREATED_BY, Value::Binary(writer.into()));
+            fields.set(file::CREATED_BY, Value::binary(writer.as_bytes()));
             *footer = fields.encode();
         });
         let plain = read_all(&engine, changed, &Keys::new().footer(FOOTER)).unwrap();

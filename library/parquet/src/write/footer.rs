@@ -27,7 +27,7 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
         fields.set_binary(algorithm::AAD_PREFIX, prefix.filter(|_| is_stored));
         fields.set_binary(algorithm::AAD_FILE_UNIQUE, Some(file_unique));
         if prefix.is_some() && !is_stored {
-            fields.set(algorithm::SUPPLY_AAD_PREFIX, Value::Bool(true));
+            fields.set(algorithm::SUPPLY_AAD_PREFIX, Value::TRUE);
         }
         let mut union = Struct::new();
         let id = match policy.algorithm {
@@ -93,7 +93,7 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
         let aad = self.aad.of(Module::ColumnMetaData, column.place);
         let mut sealed = Vec::new();
         seal(self.engine, vec![(Protection { key, kind: Kind::Gcm, aad }, &meta.encode())], &mut sealed)?;
-        chunk.set(chunk::ENCRYPTED_COLUMN_METADATA, Value::Binary(sealed));
+        chunk.set(chunk::ENCRYPTED_COLUMN_METADATA, Value::binary(&sealed));
         chunk.remove(chunk::META_DATA);
         chunk.keep_only(|id| chunk::VISIBLE.contains(&id));
         if has_plain_footer {

@@ -36,7 +36,7 @@ pub fn encrypt(engine: &Engine, source: &impl ReadAt, output: impl Write, policy
         return Err(Error::AlreadyEncrypted);
     }
     // A signature may follow the footer.
-    if Struct::read_only(&bytes, &[file::ENCRYPTION_ALGORITHM])?
+    if Struct::read_only(&bytes, |id| id == file::ENCRYPTION_ALGORITHM)?
         .is_some_and(|(footer, _)| footer.has(file::ENCRYPTION_ALGORITHM))
     {
         return Err(Error::AlreadyEncrypted);
@@ -105,9 +105,9 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
                     .push(self.column_chunk(chunk, Column { treatment: &plan.treatments[number], place })?);
                 Ok(())
             })?;
-            group.set(row_group::FILE_OFFSET, Value::I64(start));
-            group.set(row_group::TOTAL_COMPRESSED_SIZE, Value::I64(self.at as i64 - start));
-            group.set(row_group::ORDINAL, Value::I16(index as i16));
+            group.set(row_group::FILE_OFFSET, Value::i64(start));
+            group.set(row_group::TOTAL_COMPRESSED_SIZE, Value::i64(self.at as i64 - start));
+            group.set(row_group::ORDINAL, Value::i16(index as i16));
             Ok(())
         })?;
         Ok(placements)
@@ -128,7 +128,7 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
         }
         let placement = self.pages(&mut meta, column)?;
         chunk.set_structure(chunk::META_DATA, &meta)?;
-        chunk.set(chunk::FILE_OFFSET, Value::I64(0));
+        chunk.set(chunk::FILE_OFFSET, Value::i64(0));
         Ok(placement)
     }
 

@@ -59,7 +59,7 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
             self.copy(start, len)?;
             for field in [column::DATA_PAGE_OFFSET, column::DICTIONARY_PAGE_OFFSET] {
                 if let Some(offset) = meta.int(field).filter(|offset| *offset > 0) {
-                    meta.set(field, Value::I64(offset.saturating_add(moved)));
+                    meta.set(field, Value::i64(offset.saturating_add(moved)));
                 }
             }
             return Ok(Placement::Moved(moved));
@@ -71,15 +71,15 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
             let what = format!("column {path} without the dictionary page that its metadata state");
             return Err(unsupported(what));
         }
-        meta.set(column::DATA_PAGE_OFFSET, Value::I64(pages.data.unwrap_or(0)));
+        meta.set(column::DATA_PAGE_OFFSET, Value::i64(pages.data.unwrap_or(0)));
         match pages.dictionary {
-            Some(offset) => meta.set(column::DICTIONARY_PAGE_OFFSET, Value::I64(offset)),
+            Some(offset) => meta.set(column::DICTIONARY_PAGE_OFFSET, Value::i64(offset)),
             None => meta.remove(column::DICTIONARY_PAGE_OFFSET),
         }
-        meta.set(column::TOTAL_COMPRESSED_SIZE, Value::I64((self.at - begin) as i64));
+        meta.set(column::TOTAL_COMPRESSED_SIZE, Value::i64((self.at - begin) as i64));
         if let Some(size) = meta.int(column::TOTAL_UNCOMPRESSED_SIZE) {
             let overhead = (pages.count * Kind::Gcm.overhead()) as i64;
-            meta.set(column::TOTAL_UNCOMPRESSED_SIZE, Value::I64(size.saturating_add(overhead)));
+            meta.set(column::TOTAL_UNCOMPRESSED_SIZE, Value::i64(size.saturating_add(overhead)));
         }
         Ok(Placement::Pages(pages.by_offset))
     }

@@ -77,8 +77,8 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
         }
         let written = i32::try_from(self.at - start);
         let written = written.map_err(|_| unsupported("an index or a filter of 2 GiB or more"))?;
-        to.set(offset, Value::I64(start as i64));
-        to.set(len, Value::I32(written));
+        to.set(offset, Value::i64(start as i64));
+        to.set(len, Value::i32(written));
         Ok(())
     }
 
@@ -107,11 +107,11 @@ fn with_page_locations(index: &[u8], placement: &Placement, column: Column<'_>) 
                 let path = &column.treatment.leaf.path;
                 let what = || malformed(format!("the offset index of column {path} names no page"));
                 let (moved, size) = *pages.get(&offset).ok_or_else(what)?;
-                location.set(offset_index::COMPRESSED_PAGE_SIZE, Value::I32(size));
+                location.set(offset_index::COMPRESSED_PAGE_SIZE, Value::i32(size));
                 moved
             }
         };
-        location.set(offset_index::OFFSET, Value::I64(moved));
+        location.set(offset_index::OFFSET, Value::i64(moved));
         Ok(())
     })?;
     Ok(index.encode())
