@@ -80,15 +80,12 @@ unsafe fn run(
                 to.copy_from_slice(from);
             }
             let data = data.output();
-            let outcome = match direction {
-                Direction::Encrypt => cbc_cts::encrypt(executor, key, variant, iv, data),
-                Direction::Decrypt => cbc_cts::decrypt(executor, key, variant, iv, data),
+            let run = match direction {
+                Direction::Encrypt => cbc_cts::encrypt,
+                Direction::Decrypt => cbc_cts::decrypt,
             };
-            if outcome.is_err() {
-                // A copy of the input must not look like a result.
-                data.zeroize();
-            }
-            outcome
+            // A copy of the input must not look like a result.
+            run(executor, key, variant, iv, data).inspect_err(|_| data.zeroize())
         })
     })
 }

@@ -4,7 +4,6 @@ use std::ffi::c_int;
 
 use lockstep::hazmat::mode::{Executor, key_wrap};
 use lockstep::hazmat::{Error, Key};
-use zeroize::Zeroizing;
 
 use crate::cipher::CipherKey;
 use crate::engine::Engine;
@@ -25,10 +24,7 @@ pub unsafe extern "C" fn lockstep_key_wrap(
     room: usize,
     output_len: *mut usize,
 ) -> c_int {
-    let wrap = |executor: &dyn Executor, key: &Key, input: &[u8]| {
-        key_wrap::wrap(executor, key, input).map(Zeroizing::new)
-    };
-    run(wrap, engine, key, (input, len), (output, room), output_len)
+    run(key_wrap::wrap, engine, key, (input, len), (output, room), output_len)
 }
 
 /// Unwraps a key (KW, RFC 3394). The result is 8 bytes shorter than the input.
@@ -59,10 +55,7 @@ pub unsafe extern "C" fn lockstep_key_wrap_padded(
     room: usize,
     output_len: *mut usize,
 ) -> c_int {
-    let wrap = |executor: &dyn Executor, key: &Key, input: &[u8]| {
-        key_wrap::wrap_padded(executor, key, input).map(Zeroizing::new)
-    };
-    run(wrap, engine, key, (input, len), (output, room), output_len)
+    run(key_wrap::wrap_padded, engine, key, (input, len), (output, room), output_len)
 }
 
 /// Unwraps a key (KWP, RFC 5649). The output needs as many bytes as the unwrapped key has: at most 8 less than the input.
@@ -81,8 +74,8 @@ pub unsafe extern "C" fn lockstep_key_unwrap_padded(
     run(key_wrap::unwrap_padded, engine, key, (input, len), (output, room), output_len)
 }
 
-unsafe fn run(
-    wrap: impl FnOnce(&dyn Executor, &Key, &[u8]) -> Result<Zeroizing<Vec<u8>>, Error>,
+unsafe fn run<R: AsRef<[u8]>>(
+    wrap: impl FnOnce(&dyn Executor, &Key, &[u8]) -> Result<R, Error>,
     engine: *const Engine,
     key: *const CipherKey,
     (input, len): (*const u8, usize),
@@ -95,8 +88,8 @@ unsafe fn run(
         let output = call.output(output, room, "the output")?;
         let (engine, key) = (ffi::object(engine, "the engine")?, ffi::object(key, "the key")?.single()?);
         let result = engine.run_mode(|executor| wrap(executor, key, &input))?;
-        ffi::copy_result(&result, output)?;
-        output_len.write(result.len());
+        ffi::copy_result(result.as_ref(), output)?;
+        output_len.write(result.as_ref().len());
         Ok(())
     })
 }

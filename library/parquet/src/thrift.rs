@@ -242,12 +242,11 @@ impl Struct {
         // One byte is for the end of the structure.
         let missing = len.checked_sub(out.len() + 1)?;
         if missing > 0 {
-            let id = if last < PADDING { PADDING } else { last.checked_add(1)? };
             if last < 0 {
                 return None;
             }
             // The field's header is a byte, since the difference of the numbers is from 1 to 15.
-            let rest = missing.checked_sub(1)?;
+            let (id, rest) = (last.checked_add(1)?.max(PADDING), missing - 1);
             let count =
                 (1..=5).find_map(|size| rest.checked_sub(size).filter(|n| varint_len(*n as u64) == size))?;
             write_field_header(&mut out, kind::BINARY, id, last);

@@ -144,12 +144,12 @@ impl<S: ReadAt> Planner<'_, S> {
                     None => self.plain_chunk(chunk),
                 };
             };
-            let place = match Place::new(ordinal, number) {
-                Some(place) => place,
-                // The ordinals are not used.
-                None if self.aad.is_missing() => Place::default(),
-                None => return Err(malformed("a row group or column has no valid ordinal")),
-            };
+            let place = Place::new(ordinal, number);
+            // Without associated data, the ordinals are not used.
+            if place.is_none() && !self.aad.is_missing() {
+                return Err(malformed("a row group or column has no valid ordinal"));
+            }
+            let place = place.unwrap_or_default();
             match self.key(&columns[number], &crypto)? {
                 Some(key) => self.encrypted_chunk(chunk, leaf, &crypto, key, place),
                 None => self.hidden_chunk(chunk, leaf, &crypto, rows),
