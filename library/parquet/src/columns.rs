@@ -113,9 +113,9 @@ pub(crate) fn check_name(leaves: &[Leaf], name: &str) -> Result<()> {
 pub(crate) fn with_values<T: Clone>(
     leaves: Vec<Leaf>,
     values: &[(&str, T)],
-) -> Result<Vec<(Leaf, Option<T>)>> {
+) -> Result<impl Iterator<Item = Result<(Leaf, Option<T>)>>> {
     values.iter().try_for_each(|(name, _)| check_name(&leaves, name))?;
-    let with_value = leaves.into_iter().map(|leaf| {
+    Ok(leaves.into_iter().map(|leaf| {
         let mut found = values.iter().filter(|(name, _)| leaf.is_in(name));
         let value = found.next().map(|(_, value)| value.clone());
         if found.next().is_some() {
@@ -123,6 +123,5 @@ pub(crate) fn with_values<T: Clone>(
             return Err(Error::Contradiction { column: (*leaf.path).into(), what });
         }
         Ok((leaf, value))
-    });
-    with_value.collect()
+    }))
 }

@@ -8,8 +8,6 @@
 //! memory as its bytes, and at most [`MAX_FIELDS`] fields in addition. All bytes are scanned when a structure is read; this
 //! takes no memory, and a stack for [`MAX_DEPTH`] levels.
 
-use std::collections::BTreeMap;
-
 use crate::error::{Error, Result, malformed, missing};
 
 /// Maximum depth of nested values.
@@ -66,10 +64,10 @@ impl Value {
     }
 }
 
-/// A structure: its fields by number.
+/// A structure: its fields in the order of their numbers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Struct {
-    fields: BTreeMap<i16, Value>,
+    fields: Vec<(i16, Value)>,
 }
 
 impl Struct {
@@ -111,7 +109,7 @@ impl Struct {
     }
 
     pub(crate) fn get(&self, id: i16) -> Option<&Value> {
-        self.fields.get(&id)
+        self.fields.iter().find(|(number, _)| *number == id).map(|(_, value)| value)
     }
 
     pub(crate) fn has(&self, id: i16) -> bool {
@@ -119,7 +117,10 @@ impl Struct {
     }
 
     pub(crate) fn set(&mut self, id: i16, value: Value) {
-        self.fields.insert(id, value);
+        match self.fields.binary_search_by_key(&id, |(number, _)| *number) {
+            Ok(at) => self.fields[at].1 = value,
+            Err(at) => self.fields.insert(at, (id, value)),
+        }
     }
 
     /// Sets a field to a structure.
@@ -148,17 +149,17 @@ impl Struct {
 
     /// Removes a field.
     pub(crate) fn remove(&mut self, id: i16) {
-        self.fields.remove(&id);
+        self.keep_only(|number| number != id);
     }
 
     /// The highest number of a field; 0 if there is none.
     pub(crate) fn last(&self) -> i16 {
-        self.fields.last_key_value().map_or(0, |(id, _)| *id)
+        self.fields.last().map_or(0, |(id, _)| *id)
     }
 
     /// Removes all fields except those for whose numbers `keeps` is true.
     pub(crate) fn keep_only(&mut self, keeps: impl Fn(i16) -> bool) {
-        self.fields.retain(|id, _| keeps(*id));
+        self.fields.retain(|(id, _)| keeps(*id));
     }
 
     /// An integer of 16, 32 or 64 bits.
@@ -403,17 +404,21 @@ impl<'a> Reader<'a> {
 
     /// Reads a structure. Fields for whose numbers `keeps` is false are skipped.
     fn structure(&mut self, keeps: impl Fn(i16) -> bool) -> Step<Struct> {
-        let (mut fields, mut last) = (BTreeMap::new(), 0);
+        let (mut fields, mut last) = (Vec::with_capacity(8), 0);
         while let Some((id, kind)) = self.field(last)? {
             last = id;
             if !keeps(id) {
                 self.skip(kind, 0, false)?;
             } else if fields.len() == MAX_FIELDS {
                 return Err(Stop::Bad("too many fields"));
-            } else if fields.insert(id, self.value(kind)?).is_some() {
-                // Readers differ in which of the two they take.
-                return Err(Stop::Bad("a field occurs twice"));
+            } else {
+                fields.push((id, self.value(kind)?));
             }
+        }
+        fields.sort_by_key(|(id, _)| *id);
+        // Readers differ in which of the two they take.
+        if fields.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+            return Err(Stop::Bad("a field occurs twice"));
         }
         Ok(Struct { fields })
     }

@@ -54,7 +54,7 @@ pub(super) fn plan(
     let Opened { footer, start, aad, key, .. } = opened;
     let expected = keys.expected_columns();
     let expected: Vec<(&str, Arc<str>)> = expected.iter().map(|name| (&**name, (**name).into())).collect();
-    let columns = with_values(leaves(footer)?, &expected)?;
+    let columns = with_values(leaves(footer)?, &expected)?.collect::<Result<Vec<_>>>()?;
     // arrow-rs (60.1) does not encrypt the Bloom filters of encrypted columns, against the format.
     let has_plain_filters =
         footer.binary(file::CREATED_BY).is_some_and(|writer| writer.starts_with(b"parquet-rs "));

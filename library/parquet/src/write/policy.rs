@@ -80,7 +80,8 @@ pub(super) fn plan(policy: &Policy, leaves: Vec<Leaf>) -> Result<Plan<'_>> {
     }
     policy.plain_columns.iter().try_for_each(|name| check_name(&leaves, name))?;
     let mut treatments = Vec::with_capacity(leaves.len());
-    for (leaf, own) in with_values(leaves, &keys)? {
+    for column in with_values(leaves, &keys)? {
+        let (leaf, own) = column?;
         let is_plain = policy.plain_columns.iter().any(|name| leaf.is_in(name));
         let (own, key) = match own {
             Some(_) if is_plain => {
