@@ -350,7 +350,9 @@ impl<'a> Reader<'a> {
     }
 
     fn byte(&mut self) -> Step<u8> {
-        Ok(self.take(1)?[0])
+        let (first, rest) = self.0.split_first().ok_or(Stop::End)?;
+        self.0 = rest;
+        Ok(*first)
     }
 
     fn varint(&mut self) -> Step<u64> {
