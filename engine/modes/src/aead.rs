@@ -56,7 +56,7 @@ pub struct Row {
     /// The maximum length of a message in bytes. In CCM a nonce of more than 7 bytes lowers it.
     pub max_data: u64,
     /// The fused AEADs that a device may have for the mode: sealing and opening.
-    fused: Option<[FusedAead; 2]>,
+    pub fused: Option<[FusedAead; 2]>,
     /// The passes that compose the mode: for sealing and for opening.
     passes: [&'static [Pass]; 2],
     run: Run,

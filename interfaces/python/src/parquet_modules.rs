@@ -56,7 +56,7 @@ pub(crate) fn parquet_modules<'py>(
     let given = pages;
     let pages = given.iter().map(|page| import(page, kind, stream)).collect::<PyResult<Vec<_>>>()?;
     let protections: Vec<Protection<'_>> = aads
-        .iter()
+        .into_iter()
         .enumerate()
         .map(|(index, aad)| Protection { key: &keys[if keys.len() == 1 { 0 } else { index }], kind, aad })
         .collect();
@@ -69,8 +69,8 @@ pub(crate) fn parquet_modules<'py>(
         return Err(PyValueError::new_err("the modules must be on the host or on one device"));
     }
     let statuses = match device {
-        None => on_host(py, &pages, &protections)?,
-        Some(device) => on_device(py, &pages, &protections, device)?,
+        None => on_host(py, &pages, protections)?,
+        Some(device) => on_device(py, &pages, protections, device)?,
     };
     let outputs = pages.into_iter().zip(statuses).zip(&given).map(|((page, status), given)| match page.to {
         _ if status != Status::Done => Ok(None),
@@ -97,7 +97,7 @@ fn import<'py>(
     Ok(Page { from, output: output.into_any(), to: None, bytes })
 }
 
-fn on_host(py: Python<'_>, pages: &[Page<'_>], protections: &[Protection<'_>]) -> PyResult<Vec<Status>> {
+fn on_host(py: Python<'_>, pages: &[Page<'_>], protections: Vec<Protection<'_>>) -> PyResult<Vec<Status>> {
     let modules = pages.iter().zip(protections).map(|(page, protection)| {
         let to = match page.to.as_ref().map(|to| &to.place) {
             None => page.bytes,
@@ -107,7 +107,7 @@ fn on_host(py: Python<'_>, pages: &[Page<'_>], protections: &[Protection<'_>]) -
         let Place::Host(from) = page.from.place else { unreachable!("checked above") };
         // SAFETY: the memory of both objects is kept by the page. The output is initialised, and nothing else has access to it yet.
         let (from, to) = unsafe { (slice(from), slice_mut(to)) };
-        EncryptedModule::on_host(*protection, from, to).map_err(from_parquet)
+        EncryptedModule::on_host(protection, from, to).map_err(from_parquet)
     });
     let mut modules = modules.collect::<PyResult<Vec<_>>>()?;
     let engine = engine::current(py)?;
@@ -118,7 +118,7 @@ fn on_host(py: Python<'_>, pages: &[Page<'_>], protections: &[Protection<'_>]) -
 fn on_device(
     py: Python<'_>,
     pages: &[Page<'_>],
-    protections: &[Protection<'_>],
+    protections: Vec<Protection<'_>>,
     device: DeviceId,
 ) -> PyResult<Vec<Status>> {
     let stream = pages[0].from.stream;
@@ -129,7 +129,7 @@ fn on_device(
         match (&page.from.place, page.to.as_ref().map(|to| &to.place)) {
             (Place::Device(module), Some(Place::Device(output))) => {
                 let (module, output) = (module.clone(), output.clone());
-                Ok(DeviceModule { protection: *protection, module, output })
+                Ok(DeviceModule { protection, module, output })
             }
             _ => Err(PyValueError::new_err("the modules must be on the host or on one device")),
         }
