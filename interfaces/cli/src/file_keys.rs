@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use lockstep::{Envelope, FileKey};
+use lockstep::{Envelope, FileKey, tree};
 
 use crate::answers::Answers;
 use crate::error::{Error, NOT_AUTHENTIC, Result, failed};
@@ -13,7 +13,7 @@ use crate::recipients::Recipients;
 use crate::unlock::Unlock;
 use crate::wrapping;
 
-/// Why a key was not wrapped or unwrapped.
+/// Why a key was not wrapped or unwrapped. It can be cloned, so that it can be reported for several files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyError {
     /// What happened, and what to do about it.
@@ -25,6 +25,12 @@ pub struct KeyError {
 impl From<Error> for KeyError {
     fn from(error: Error) -> KeyError {
         KeyError { message: error.to_string(), is_not_authentic: error.exit_code() == NOT_AUTHENTIC }
+    }
+}
+
+impl From<KeyError> for tree::Error {
+    fn from(KeyError { message, is_not_authentic }: KeyError) -> tree::Error {
+        if is_not_authentic { tree::Error::NotAuthentic(message) } else { tree::Error::Failed(message) }
     }
 }
 

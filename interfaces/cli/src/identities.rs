@@ -19,7 +19,7 @@ use crate::age_file::{self, AtOnce};
 use crate::answers::Answers;
 use crate::error::{Result, failed};
 use crate::input::read_small;
-use crate::locked_identity::{LockedFile, LockedSshKey, MAX_LEN, parse_age_identities};
+use crate::locked_identity::{Locked, MAX_LEN, parse_age_identities};
 use crate::permissions::warn_if_open_to_others;
 use crate::unlock::Unlock;
 
@@ -52,14 +52,14 @@ fn parse(path: &Path, bytes: &[u8], answers: &Answers) -> Result<Vec<Box<dyn Ide
         return Err(failed(format!("{name} is a Lockstep key file: give it with -k")));
     }
     if age_file::is_age_file(bytes) {
-        return Ok(vec![Box::new(LockedFile::new(&name, bytes, answers)?)]);
+        return Ok(vec![Box::new(Locked::file(&name, bytes, answers)?)]);
     }
     match ssh::Identity::from_buffer(AtOnce::new(bytes, io::empty()), Some(name.clone())) {
         Ok(ssh::Identity::Unsupported(_)) => Err(failed(format!(
             "{name} is an SSH key of a kind that cannot decrypt: use ssh-ed25519 or ssh-rsa, in OpenSSH's \
              format (`ssh-keygen -p -f {name}` rewrites older ones)"
         ))),
-        Ok(ssh::Identity::Encrypted(key)) => Ok(vec![Box::new(LockedSshKey::new(&name, key, answers))]),
+        Ok(ssh::Identity::Encrypted(key)) => Ok(vec![Box::new(Locked::ssh_key(&name, key, answers))]),
         Ok(identity) => Ok(vec![Box::new(identity)]),
         Err(_) => parse_age_identities(&name, bytes, answers),
     }

@@ -43,6 +43,7 @@ mod wrapping;
 /// For programs that have the subcommands of `lockstep` and others: [`run_program`] runs them.
 pub mod program {
     pub use crate::args::{AFTER, ProgramArgs, SharedCommand};
+    pub use crate::commands::bench::OpenSsl;
     pub use crate::commands::{print, print_json, run_shared};
     pub use crate::date::today;
     pub use crate::error::{Error, Result, failed};

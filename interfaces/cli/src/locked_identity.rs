@@ -1,7 +1,7 @@
 //! Identity files of age, and identities that a passphrase protects. The age crate has such identities too, but it derives the key of an SSH key again for
 //! each recipient of a file, and parses the header of an identity file again for each byte.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::LazyCell;
 use std::io;
 
 use age::ssh::EncryptedKey;
@@ -19,19 +19,23 @@ use crate::{signals, text};
 /// Maximum length of an identity file in bytes.
 pub(crate) const MAX_LEN: usize = 1 << 20;
 
-type Opened<T> = OnceCell<std::result::Result<T, DecryptError>>;
+type Identities = Vec<Box<dyn Identity>>;
+type Opened = std::result::Result<Identities, DecryptError>;
 
-/// An age identity file that is an age file with a passphrase. It is decrypted once, when it is first needed.
-pub(crate) struct LockedFile {
-    name: String,
-    /// The encrypted file, until it is decrypted.
-    file: Cell<Option<AgeFile<'static>>>,
-    answers: Answers,
-    opened: Opened<Vec<Box<dyn Identity>>>,
+/// Identities that a passphrase protects. They are decrypted once, when a file has a recipient of their type.
+pub(crate) struct Locked {
+    /// The start of the types of recipients.
+    types: &'static str,
+    identities: LazyCell<Opened, Box<dyn FnOnce() -> Opened>>,
 }
 
-impl LockedFile {
-    pub(crate) fn new(name: &str, bytes: &[u8], answers: &Answers) -> Result<LockedFile> {
+impl Locked {
+    fn new(types: &'static str, open: impl FnOnce() -> Opened + 'static) -> Locked {
+        Locked { types, identities: LazyCell::new(Box::new(open)) }
+    }
+
+    /// An age identity file that is an age file with a passphrase.
+    pub(crate) fn file(name: &str, bytes: &[u8], answers: &Answers) -> Result<Locked> {
         let in_file = |error: Error| match error {
             Error::OutOfMemory(why) => Error::OutOfMemory(format!("{name}: {why}")),
             other => failed(format!("{name}: {other}")),
@@ -43,52 +47,69 @@ impl LockedFile {
             )));
         }
         file.header.check_work(answers.max_work()).map_err(in_file)?;
-        let (name, file, answers) = (name.into(), Cell::new(Some(file)), answers.clone());
-        Ok(LockedFile { name, file, answers, opened: OnceCell::new() })
+        let (name, answers) = (name.to_owned(), answers.clone());
+        Ok(Locked::new("", move || open_file(&name, file, &answers)))
     }
 
-    fn open(&self) -> std::result::Result<Vec<Box<dyn Identity>>, DecryptError> {
-        let question = format!("Passphrase of the identity {}", self.name);
-        let passphrase = self.answers.passphrase(&question).ok_or(DecryptError::KeyDecryptionFailed)?;
-        let file = self.file.take().ok_or(DecryptError::InvalidHeader)?;
-        let forms = Forms::new(&passphrase, self.answers.max_work(), &signals::stopped);
-        let mut reader =
-            file.header.decrypt(file.rest, std::iter::once(&forms as _)).map_err(|error| match error {
-                DecryptError::DecryptionFailed => DecryptError::KeyDecryptionFailed,
-                other => other,
-            })?;
-        // The buffer has one byte more, so that the end of the file is verified, and has its size from the start, since a growing
-        // buffer would leave copies in freed memory.
-        let mut plain = Zeroizing::new(vec![0; MAX_LEN + 1]);
-        let got = read::full(&mut reader, &mut plain)?;
-        let plain = lockstep::text::to_utf8(&plain[..got]);
-        let text = plain.filter(|text| text.len() <= MAX_LEN).ok_or(DecryptError::DecryptionFailed)?;
-        parse_age_identities(&self.name, &text, &self.answers).map_err(|error| {
-            self.answers.set_problem(error);
-            DecryptError::DecryptionFailed
-        })
+    /// An SSH private key with a passphrase.
+    pub(crate) fn ssh_key(name: &str, key: EncryptedKey, answers: &Answers) -> Locked {
+        let (name, answers) = (name.to_owned(), answers.clone());
+        Locked::new("ssh-", move || open_ssh_key(&name, &key, &answers))
     }
 }
 
-impl Identity for LockedFile {
+impl Identity for Locked {
     fn unwrap_stanza(&self, stanza: &Stanza) -> Option<std::result::Result<FileKey, DecryptError>> {
         self.unwrap_stanzas(std::slice::from_ref(stanza))
     }
 
     fn unwrap_stanzas(&self, stanzas: &[Stanza]) -> Option<std::result::Result<FileKey, DecryptError>> {
-        match self.opened.get_or_init(|| self.open()) {
+        if !stanzas.iter().any(|stanza| stanza.tag.starts_with(self.types)) {
+            return None;
+        }
+        match &*self.identities {
             Ok(identities) => identities.iter().find_map(|identity| identity.unwrap_stanzas(stanzas)),
             Err(error) => Some(Err(error.clone())),
         }
     }
 }
 
+fn open_file(name: &str, file: AgeFile<'_>, answers: &Answers) -> Opened {
+    let question = format!("Passphrase of the identity {name}");
+    let passphrase = answers.passphrase(&question).ok_or(DecryptError::KeyDecryptionFailed)?;
+    let forms = Forms::new(&passphrase, answers.max_work(), &signals::stopped);
+    let opened = file.header.decrypt(file.rest, std::iter::once(&forms as _));
+    let mut reader = opened.map_err(|error| match error {
+        DecryptError::DecryptionFailed => DecryptError::KeyDecryptionFailed,
+        other => other,
+    })?;
+    // The buffer has one byte more, so that the end of the file is verified, and has its size from the start, since a growing
+    // buffer would leave copies in freed memory.
+    let mut plain = Zeroizing::new(vec![0; MAX_LEN + 1]);
+    let got = read::full(&mut reader, &mut plain)?;
+    let plain = lockstep::text::to_utf8(&plain[..got]);
+    let text = plain.filter(|text| text.len() <= MAX_LEN).ok_or(DecryptError::DecryptionFailed)?;
+    parse_age_identities(name, &text, answers).map_err(|error| {
+        answers.set_problem(error);
+        DecryptError::DecryptionFailed
+    })
+}
+
+fn open_ssh_key(name: &str, key: &EncryptedKey, answers: &Answers) -> Opened {
+    let question = format!("Passphrase of the SSH key {name}");
+    let passphrase = answers.passphrase(&question).ok_or(DecryptError::KeyDecryptionFailed)?;
+    let mut opened = Err(DecryptError::KeyDecryptionFailed);
+    for form in passphrase.forms().into_iter().take_while(|_| !signals::stopped()) {
+        opened = key.decrypt(form);
+        if !matches!(opened, Err(DecryptError::KeyDecryptionFailed)) {
+            break;
+        }
+    }
+    Ok(vec![Box::new(ssh::Identity::from(opened?))])
+}
+
 /// Parses age identities, one on each line.
-pub(crate) fn parse_age_identities(
-    name: &str,
-    bytes: &[u8],
-    answers: &Answers,
-) -> Result<Vec<Box<dyn Identity>>> {
+pub(crate) fn parse_age_identities(name: &str, bytes: &[u8], answers: &Answers) -> Result<Identities> {
     // The age crate accepts no white space around an identity.
     let mut lines = Zeroizing::new(Vec::with_capacity(bytes.len() + 1));
     for line in bytes.split(|&byte| byte == b'\n') {
@@ -104,43 +125,4 @@ pub(crate) fn parse_age_identities(
         return Err(failed(format!("{name} contains no identity")));
     }
     Ok(identities.into_iter().map(|identity| identity as _).collect())
-}
-
-/// An SSH private key with a passphrase. It is decrypted once, when a file has a recipient of its type.
-pub(crate) struct LockedSshKey {
-    name: String,
-    key: EncryptedKey,
-    answers: Answers,
-    opened: Opened<ssh::Identity>,
-}
-
-impl LockedSshKey {
-    pub(crate) fn new(name: &str, key: EncryptedKey, answers: &Answers) -> LockedSshKey {
-        LockedSshKey { name: name.into(), key, answers: answers.clone(), opened: OnceCell::new() }
-    }
-
-    fn open(&self) -> std::result::Result<ssh::Identity, DecryptError> {
-        let question = format!("Passphrase of the SSH key {}", self.name);
-        let passphrase = self.answers.passphrase(&question).ok_or(DecryptError::KeyDecryptionFailed)?;
-        let forms = passphrase.forms();
-        let opened = forms.into_iter().take_while(|_| !signals::stopped()).find_map(|form| {
-            match self.key.decrypt(form) {
-                Err(DecryptError::KeyDecryptionFailed) => None,
-                other => Some(other),
-            }
-        });
-        Ok(opened.unwrap_or(Err(DecryptError::KeyDecryptionFailed))?.into())
-    }
-}
-
-impl Identity for LockedSshKey {
-    fn unwrap_stanza(&self, stanza: &Stanza) -> Option<std::result::Result<FileKey, DecryptError>> {
-        if !stanza.tag.starts_with("ssh-") {
-            return None;
-        }
-        match self.opened.get_or_init(|| self.open()) {
-            Ok(identity) => identity.unwrap_stanza(stanza),
-            Err(error) => Some(Err(error.clone())),
-        }
-    }
 }

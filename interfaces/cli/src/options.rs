@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
-use lockstep::engine::{EngineBuilder, Verify};
+use lockstep::engine::Verify;
 use lockstep::{Engine, Sparse};
 
 use crate::error::{Result, failed};
@@ -42,23 +43,13 @@ impl OutputArgs {
 pub(crate) struct SparseArgs {
     /// With -o or -O: `always` skips blocks of 4096 zeros, so that they become holes, which take no space on the disk;
     /// `never` writes them
-    #[arg(long = "sparse", value_name = "WHEN", default_value = "always")]
-    when: SparseWhen,
+    #[arg(id = "sparse", long, value_name = "WHEN", default_value = "always", value_parser = sparse())]
+    pub(crate) when: Sparse,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SparseWhen {
-    Always,
-    Never,
-}
-
-impl SparseArgs {
-    pub(crate) fn sparse(&self) -> Sparse {
-        match self.when {
-            SparseWhen::Always => Sparse::Always,
-            SparseWhen::Never => Sparse::Never,
-        }
-    }
+fn sparse() -> impl TypedValueParser<Value = Sparse> {
+    let names = PossibleValuesParser::new(["always", "never"]);
+    names.map(|name| if name == "always" { Sparse::Always } else { Sparse::Never })
 }
 
 /// True if the path means standard output: `-` or `/dev/stdout`. `/dev/stdout` must not be treated as the name of a
@@ -114,22 +105,14 @@ pub(crate) struct EngineArgs {
 
     /// How the CPU verifies the results of other devices: `off` for no verification, `sample` for one block in 64 KiB,
     /// `full` for all blocks [env: LOCKSTEP_VERIFY] [default: sample]
-    #[arg(long, value_name = "HOW")]
-    pub(crate) verify: Option<How>,
+    #[arg(long, value_name = "HOW", value_parser = verify())]
+    pub(crate) verify: Option<Verify>,
 }
 
 impl EngineArgs {
-    pub(crate) fn engine(&self) -> Result<Engine> {
-        Ok(self.builder().build()?)
-    }
-
-    /// Creates an engine. With `--explain` the engine records its decisions.
-    pub(crate) fn engine_for(&self, messages: &ProgressArgs) -> Result<Engine> {
-        Ok(self.builder().remember_decisions(messages.explain).build()?)
-    }
-
-    fn builder(&self) -> EngineBuilder {
-        let mut builder = Engine::builder().calibrate_automatically(true);
+    /// Creates an engine. If `explains` is true, the engine records its decisions.
+    pub(crate) fn engine(&self, explains: bool) -> Result<Engine> {
+        let mut builder = Engine::builder().calibrate_automatically(true).remember_decisions(explains);
         if let Some(device) = &self.device {
             builder = builder.device(device);
         }
@@ -143,27 +126,16 @@ impl EngineArgs {
             builder = builder.max_threads(most);
         }
         if let Some(how) = self.verify {
-            builder = builder.verify(how.into());
+            builder = builder.verify(how);
         }
-        builder
+        Ok(builder.build()?)
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum How {
-    Off,
-    Sample,
-    Full,
-}
-
-impl From<How> for Verify {
-    fn from(how: How) -> Verify {
-        match how {
-            How::Off => Verify::Off,
-            How::Sample => Verify::Sample,
-            How::Full => Verify::Full,
-        }
-    }
+/// Parses how results of devices are verified.
+pub(crate) fn verify() -> impl TypedValueParser<Value = Verify> {
+    let names = [Verify::Off, Verify::Sample, Verify::Full].map(Verify::name);
+    PossibleValuesParser::new(names).map(|name| name.parse().expect("one of the names"))
 }
 
 /// Options for progress and messages.

@@ -6,7 +6,7 @@ use lockstep::hazmat::data::Data;
 use lockstep::hazmat::mode::{Cipher, CipherKey, Direction, Message};
 use lockstep::hazmat::planner::Planner;
 use lockstep::hazmat::{self, Block};
-use png::{BitDepth, ColorType, Decoder, DecodingError, Encoder, Limits, Transformations};
+use png::{BitDepth, ColorType, Decoder, DecodingError, Encoder, Limits, OutputInfo, Transformations};
 
 use crate::memory;
 
@@ -19,18 +19,12 @@ const MAX_METADATA: usize = 16 << 20;
 /// Size of a disk sector in bytes.
 const SECTOR: usize = 512;
 
-/// A picture, with colours and transparency separated.
-#[derive(Debug, PartialEq, Eq)]
+/// A picture.
+#[derive(Debug)]
 pub(crate) struct Picture {
-    width: u32,
-    height: u32,
-    depth: BitDepth,
-    /// 1 for grey, 3 for colours.
-    channels: usize,
-    /// Colours of all pixels, row by row, without gaps.
-    colours: Vec<u8>,
-    /// The alpha channel, if there is one.
-    alpha: Option<Vec<u8>>,
+    info: OutputInfo,
+    /// All pixels, row by row, without gaps.
+    pixels: Vec<u8>,
 }
 
 impl Picture {
@@ -59,27 +53,7 @@ impl Picture {
         // The rest of the file is read too, since a truncated file may lack only the part after the pixels.
         reader.finish().map_err(|error| why(&error))?;
         pixels.truncate(info.buffer_size());
-        let depth = info.bit_depth;
-        let bytes = if depth == BitDepth::Sixteen { 2 } else { 1 };
-        let (channels, has_alpha) = match info.color_type {
-            ColorType::Grayscale => (1, false),
-            ColorType::GrayscaleAlpha => (1, true),
-            ColorType::Rgb => (3, false),
-            ColorType::Rgba => (3, true),
-            ColorType::Indexed => return Err("its palette cannot be expanded".into()),
-        };
-        if !has_alpha {
-            return Ok(Picture { width, height, depth, channels, colours: pixels, alpha: None });
-        }
-        let count = pixels.len() / ((channels + 1) * bytes);
-        let mut colours = Vec::with_capacity(count * channels * bytes);
-        let mut alpha = Vec::with_capacity(count * bytes);
-        for pixel in pixels.chunks_exact((channels + 1) * bytes) {
-            let (colour, opacity) = pixel.split_at(channels * bytes);
-            colours.extend_from_slice(colour);
-            alpha.extend_from_slice(opacity);
-        }
-        Ok(Picture { width, height, depth, channels, colours, alpha: Some(alpha) })
+        Ok(Picture { info, pixels })
     }
 
     /// Encrypts the colours. For XTS they are divided into sectors; for other modes they are one message. In ECB and
@@ -91,51 +65,43 @@ impl Picture {
         cipher: Cipher,
         key: &CipherKey,
     ) -> hazmat::Result<()> {
+        let bytes = if self.info.bit_depth == BitDepth::Sixteen { 2 } else { 1 };
+        let has_alpha = matches!(self.info.color_type, ColorType::GrayscaleAlpha | ColorType::Rgba);
+        let pixel = self.info.color_type.samples() * bytes;
+        let opaque = if has_alpha { pixel - bytes } else { pixel };
+        // The colours of all pixels, without transparency.
+        let mut colours = Vec::with_capacity(self.pixels.len());
+        self.pixels.chunks(pixel).for_each(|pixel| colours.extend_from_slice(&pixel[..opaque]));
         if cipher == Cipher::Xts {
             // The number of a sector is its tweak (IEEE 1619).
-            let sectors = || self.colours.len().div_ceil(SECTOR);
-            let mut tweaks: Vec<Block> =
-                (0..sectors()).map(|number| (number as u128).to_le_bytes()).collect();
-            let parts = self.colours.chunks_mut(SECTOR).filter(|part| part.len() >= 16).zip(&mut tweaks);
+            let sectors = colours.len().div_ceil(SECTOR);
+            let mut tweaks: Vec<Block> = (0..sectors).map(|number| (number as u128).to_le_bytes()).collect();
+            let parts = colours.chunks_mut(SECTOR).filter(|part| part.len() >= 16).zip(&mut tweaks);
             let mut messages: Vec<_> =
                 parts.map(|(part, iv)| Message { key, iv, data: Data::in_place(part) }).collect();
-            return cipher.run(planner, Direction::Encrypt, &mut messages);
+            cipher.run(planner, Direction::Encrypt, &mut messages)?;
+        } else {
+            let len = if cipher == Cipher::Ctr { colours.len() } else { colours.len() / 16 * 16 };
+            // The IV is fixed, to show the properties of the mode. The key is random and used for one picture only, or it
+            // is given by a user who wants to compare pictures.
+            cipher.encrypt(planner, key, &mut [0; 16], &mut colours[..len])?;
         }
-        let whole = self.colours.len() / 16 * 16;
-        let data = if cipher == Cipher::Ctr { &mut self.colours[..] } else { &mut self.colours[..whole] };
-        // The IV is fixed, to show the properties of the mode. The key is random and used for one picture only, or it
-        // is given by a user who wants to compare pictures.
-        cipher.encrypt(planner, key, &mut [0; 16], data)
+        for (pixel, colour) in self.pixels.chunks_mut(pixel).zip(colours.chunks(opaque)) {
+            pixel[..opaque].copy_from_slice(colour);
+        }
+        Ok(())
     }
 
     /// Encodes a PNG.
     pub(crate) fn encode(&self) -> Result<Vec<u8>, String> {
         let cannot = |error: png::EncodingError| format!("cannot make a PNG: {error}");
-        let bytes = if self.depth == BitDepth::Sixteen { 2 } else { 1 };
-        let pixels = match &self.alpha {
-            None => std::borrow::Cow::Borrowed(&self.colours),
-            Some(alpha) => {
-                let mut pixels = Vec::with_capacity(self.colours.len() + alpha.len());
-                let both = self.colours.chunks_exact(self.channels * bytes).zip(alpha.chunks_exact(bytes));
-                for (colour, opacity) in both {
-                    pixels.extend_from_slice(colour);
-                    pixels.extend_from_slice(opacity);
-                }
-                std::borrow::Cow::Owned(pixels)
-            }
-        };
         let mut out = Vec::new();
-        let mut encoder = Encoder::new(&mut out, self.width, self.height);
-        encoder.set_color(match (self.channels, &self.alpha) {
-            (1, None) => ColorType::Grayscale,
-            (1, Some(_)) => ColorType::GrayscaleAlpha,
-            (_, None) => ColorType::Rgb,
-            (_, Some(_)) => ColorType::Rgba,
-        });
-        encoder.set_depth(self.depth);
+        let mut encoder = Encoder::new(&mut out, self.info.width, self.info.height);
+        encoder.set_color(self.info.color_type);
+        encoder.set_depth(self.info.bit_depth);
         encoder.set_compression(png::Compression::High);
         let mut writer = encoder.write_header().map_err(cannot)?;
-        writer.write_image_data(&pixels).map_err(cannot)?;
+        writer.write_image_data(&self.pixels).map_err(cannot)?;
         writer.finish().map_err(cannot)?;
         Ok(out)
     }

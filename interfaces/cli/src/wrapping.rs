@@ -51,7 +51,7 @@ pub(crate) fn wrap_with_passphrase(key: &FileKey, passphrase: &Passphrase) -> Re
 
 /// The header of the age file in an envelope.
 pub(crate) fn header(envelope: &Envelope) -> Result<Header> {
-    Header::parse(envelope.payload()).map_err(|error| match error {
+    Header::read(envelope.payload()).map_err(|error| match error {
         Error::NotAuthentic(_) => damaged(),
         other => other,
     })

@@ -113,7 +113,7 @@ pub(crate) fn run(args: &Decrypt) -> Result<()> {
 }
 
 fn run_many(args: &Decrypt, output_dir: &Path) -> Result<()> {
-    let engine = args.engine.engine_for(&args.messages)?;
+    let engine = args.engine.engine(args.messages.explain)?;
     sources::check_standard_input(&sources_of(args))?;
     let key = args.key.as_ref().map(|path| read_key(path, args.messages.quiet)).transpose()?;
     let operation = DecryptMany::new(&engine, args, key);
@@ -130,7 +130,7 @@ fn run_many(args: &Decrypt, output_dir: &Path) -> Result<()> {
 }
 
 fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
-    let engine = args.engine.engine_for(&args.messages)?;
+    let engine = args.engine.engine(args.messages.explain)?;
     sources::check(&args.output, path, &sources_of(args))?;
     let input = Input::open(path)?;
     if args.range.is_some() && input.len().is_none() {
@@ -158,7 +158,7 @@ fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
         // Back to the start of the message.
         file.seek_relative(-(first_bytes.len() as i64)).map_err(lockstep::Error::Read)?;
     }
-    let output = Output::open(&args.output, &input, Content::Unknown, args.sparse.sparse())?;
+    let output = Output::open(&args.output, &input, Content::Unknown, args.sparse.when)?;
     job::run(engine.planner(), &args.messages, total, "decrypted", output, |output, report| {
         let options = job::options(report).partial(args.partial);
         let plaintext = if let Some(range) = args.range {
@@ -325,7 +325,7 @@ fn decrypt_age(args: &Decrypt, planner: &Planner, input: &Input, file: AgeFile<'
     // The file key is unwrapped before the output is created, so that a wrong passphrase or identity leaves no output.
     let total = input.len().and_then(|len| file.plaintext_len(len));
     let mut plaintext = unlock.open(&file.header, file.rest, &signals::stopped)?;
-    let output = Output::open(&args.output, input, Content::Unknown, args.sparse.sparse())?;
+    let output = Output::open(&args.output, input, Content::Unknown, args.sparse.when)?;
     job::run(planner, &args.messages, total, "decrypted", output, |output, report| {
         let mut piece = Zeroizing::new(vec![0; AGE_PIECE]);
         let mut done = 0;

@@ -32,7 +32,7 @@ pub struct Devices {
 }
 
 pub(crate) fn run(args: &Devices) -> Result<()> {
-    let engine = args.engine.engine()?;
+    let engine = args.engine.engine(false)?;
     let found = super::discover(&engine);
     let choices: Vec<_> = Operation::all().map(|operation| Choice::of(&engine, operation)).collect();
     if args.json {

@@ -102,7 +102,7 @@ pub(crate) fn run(args: &Encrypt) -> Result<()> {
 }
 
 fn run_one(args: &Encrypt, request: &Request<'_>, path: &Path) -> Result<()> {
-    let engine = args.engine.engine_for(&args.messages)?;
+    let engine = args.engine.engine(args.messages.explain)?;
     sources::check(&args.output, path, &sources_of(args))?;
     let input = Input::open(path)?;
     Output::check(&args.output, &input, Content::Binary)?;
@@ -127,7 +127,7 @@ fn run_one(args: &Encrypt, request: &Request<'_>, path: &Path) -> Result<()> {
 }
 
 fn run_many(args: &Encrypt, request: &Request<'_>, output_dir: &Path) -> Result<()> {
-    let engine = args.engine.engine_for(&args.messages)?;
+    let engine = args.engine.engine(args.messages.explain)?;
     sources::check_standard_input(&sources_of(args))?;
     if args.delete && args.key.is_none() {
         return Err(failed(

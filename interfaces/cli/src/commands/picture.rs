@@ -3,12 +3,12 @@
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 use lockstep::hazmat::mode::{Cipher, CipherKey};
 use lockstep::{Sparse, quoted};
 use zeroize::Zeroizing;
 
-use super::cipher::read_raw_key;
+use super::cipher::{read_raw_key, row};
 use crate::error::{Error, Result, failed};
 use crate::input::Input;
 use crate::options::{EngineArgs, OutputArgs};
@@ -27,8 +27,8 @@ use crate::{sources, terminal};
 #[derive(Args)]
 pub struct PictureArgs {
     /// The mode
-    #[arg(short, long, value_name = "MODE")]
-    mode: Mode,
+    #[arg(short, long, value_name = "MODE", value_parser = row(&MODES))]
+    mode: (&'static str, Cipher),
 
     /// A file that contains the key: 16, 24 or 32 raw bytes; for XTS two keys of 16 or 32 bytes each [default: a random
     /// key, which is not stored]
@@ -55,24 +55,8 @@ pub struct PictureArgs {
     engine: EngineArgs,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Mode {
-    Ecb,
-    Cbc,
-    Ctr,
-    Xts,
-}
-
-impl Mode {
-    fn cipher(self) -> Cipher {
-        match self {
-            Mode::Ecb => Cipher::Ecb,
-            Mode::Cbc => Cipher::Cbc,
-            Mode::Ctr => Cipher::Ctr,
-            Mode::Xts => Cipher::Xts,
-        }
-    }
-}
+const MODES: [(&str, Cipher); 4] =
+    [("ecb", Cipher::Ecb), ("cbc", Cipher::Cbc), ("ctr", Cipher::Ctr), ("xts", Cipher::Xts)];
 
 /// Maximum length of a file that is read.
 const MAX_LEN: u64 = 256 << 20;
@@ -81,9 +65,9 @@ pub(crate) fn run(args: &PictureArgs) -> Result<()> {
     let output = OutputArgs { output: Some(args.output.clone()), force: args.force, sync: false };
     let keys: Vec<_> = args.key_file.iter().map(|path| ("key file", path.as_path())).collect();
     sources::check(&output, &args.input, &keys)?;
-    let cipher = args.mode.cipher();
+    let (_, cipher) = args.mode;
     let key = CipherKey::new(cipher, &key(args)?)?;
-    let engine = args.engine.engine()?;
+    let engine = args.engine.engine(false)?;
     let input = Input::open(&args.input)?;
     Output::check(&output, &input, Content::Binary)?;
     let mut png = Vec::new();
@@ -114,7 +98,7 @@ fn key(args: &PictureArgs) -> Result<Zeroizing<Vec<u8>>> {
     match &args.key_file {
         Some(path) => read_raw_key(path, args.quiet),
         None => {
-            let mut key = Zeroizing::new(vec![0; if args.mode == Mode::Xts { 64 } else { 32 }]);
+            let mut key = Zeroizing::new(vec![0; if args.mode.1 == Cipher::Xts { 64 } else { 32 }]);
             getrandom::fill(&mut key).map_err(|error| failed(format!("no random key: {error}")))?;
             Ok(key)
         }

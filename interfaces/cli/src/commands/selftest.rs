@@ -36,7 +36,7 @@ struct Outcome {
 
 pub(crate) fn run(args: &Selftest) -> Result<()> {
     // The engine is built first: this returns an error for unknown names of devices and kernels.
-    let engine = args.engine.engine()?;
+    let engine = args.engine.engine(false)?;
     let wanted = |choice: &Option<String>, name: &str| match choice.as_deref() {
         None | Some("auto" | "") => true,
         Some(choice) => choice == name,

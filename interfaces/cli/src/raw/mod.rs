@@ -7,6 +7,8 @@ mod whole;
 use std::io::Write;
 
 use lockstep::Engine;
+use lockstep::aead::Aead;
+use lockstep::hazmat::mode::cbc_cts::Variant;
 use lockstep::hazmat::mode::{Cipher, CipherKey, Direction};
 use lockstep::hazmat::stream::{CipherStream, CmacStream, GcmStream, Padding};
 use lockstep::hazmat::{self, Block, Key};
@@ -18,17 +20,42 @@ use crate::job::Report;
 use crate::output::Output;
 use crate::text;
 use input::PIECE;
-pub(crate) use whole::WholeMode;
 
-/// A raw mode's parameters.
+/// A raw mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// A mode without authentication.
+    Cipher(Cipher),
+    Aead(Aead),
+    Hctr2,
+    CbcCts,
+    KeyWrap {
+        padded: bool,
+    },
+    Cmac,
+    Gmac,
+}
+
+impl Mode {
+    pub(crate) fn is_mac(self) -> bool {
+        matches!(self, Mode::Cmac | Mode::Gmac)
+    }
+}
+
+/// A raw mode with its parameters.
 pub(crate) struct Raw {
+    pub(crate) mode: Mode,
     pub(crate) engine: Engine,
     pub(crate) decrypt: bool,
     pub(crate) key: Zeroizing<Vec<u8>>,
     pub(crate) iv: Vec<u8>,
     /// The strings of associated data; one at most, except for SIV.
     pub(crate) aad: Vec<Vec<u8>>,
+    /// A length that the mode allows.
     pub(crate) tag_len: usize,
+    pub(crate) padding: bool,
+    /// The order of the last two ciphertext blocks in CBC with ciphertext stealing.
+    pub(crate) cts: Variant,
 }
 
 /// Input and output.
@@ -39,10 +66,21 @@ pub(crate) struct Pipe<'a> {
 }
 
 impl Raw {
+    /// Runs the mode; returns the number of input or plaintext bytes.
+    pub(crate) fn run(&self, pipe: Pipe<'_>) -> Result<u64> {
+        match self.mode {
+            Mode::Cipher(cipher) => self.cipher(cipher, pipe),
+            Mode::Cmac => self.cmac(pipe),
+            Mode::Gmac => self.gcm(pipe, true),
+            Mode::Aead(Aead::Gcm) if !self.decrypt => self.gcm(pipe, false),
+            _ => self.whole(pipe),
+        }
+    }
+
     /// Runs a mode without authentication, piece by piece; returns the number of input bytes.
-    pub(crate) fn cipher(&self, cipher: Cipher, padding: bool, pipe: Pipe<'_>) -> Result<u64> {
+    fn cipher(&self, cipher: Cipher, pipe: Pipe<'_>) -> Result<u64> {
         let iv = if cipher == Cipher::Ecb { [0; 16] } else { self.block(cipher.name())? };
-        let padding = if padding { Padding::Pkcs7 } else { Padding::None };
+        let padding = if self.padding { Padding::Pkcs7 } else { Padding::None };
         let key = CipherKey::new(cipher, &self.key)?;
         let mut stream =
             CipherStream::new(self.engine.planner().clone(), cipher, self.direction(), padding, key, &iv)?;
@@ -66,58 +104,38 @@ impl Raw {
     }
 
     /// Writes the CMAC of the input in hex.
-    pub(crate) fn cmac(&self, mut pipe: Pipe<'_>) -> Result<u64> {
-        if !(1..=16).contains(&self.tag_len) {
-            return Err(failed(format!("--tag-len is {}: a MAC has 1 to 16 bytes", self.tag_len)));
-        }
+    fn cmac(&self, pipe: Pipe<'_>) -> Result<u64> {
         let mut stream = CmacStream::new(self.engine.planner().clone(), Key::new(&self.key)?);
         let total = pipe.input.for_each_piece(pipe.report, |piece| Ok(stream.update(piece)?))?;
-        self.print_mac(&stream.finish()?, &mut pipe)?;
+        self.write_mac(&stream.finish()?, pipe.output)?;
         Ok(total)
     }
 
-    /// Writes the GMAC of the input in hex.
-    pub(crate) fn gmac(&self, mut pipe: Pipe<'_>) -> Result<u64> {
-        let mut stream = self.gcm_stream()?;
-        let total = pipe.input.for_each_piece(pipe.report, |piece| Ok(stream.aad(piece)?))?;
-        let mut tag = [0; 16];
-        stream.finish(self.tag_place(&mut tag)?)?;
-        self.print_mac(&tag, &mut pipe)?;
-        Ok(total)
-    }
-
-    fn print_mac(&self, mac: &Block, pipe: &mut Pipe<'_>) -> Result<()> {
-        write(pipe.output, format!("{}\n", text::hex(&mac[..self.tag_len])).as_bytes())
-    }
-
-    /// Encrypts with GCM, piece by piece. The tag follows the ciphertext.
-    pub(crate) fn seal_gcm(&self, pipe: Pipe<'_>) -> Result<u64> {
-        let mut stream = self.gcm_stream()?;
+    /// Encrypts with GCM, piece by piece, and writes the tag after the ciphertext. `is_mac` is for GMAC: the input is associated
+    /// data, and only the tag is written, in hex.
+    fn gcm(&self, pipe: Pipe<'_>, is_mac: bool) -> Result<u64> {
+        let (planner, key) = (self.engine.planner().clone(), Key::new(&self.key)?);
+        let mut stream = GcmStream::new(planner, Direction::Encrypt, key, &self.iv)?;
         self.aad.iter().try_for_each(|aad| stream.aad(aad))?;
-        let mut tag = [0; 16];
-        let place = self.tag_place(&mut tag)?;
         let total = pipe.input.for_each_piece(pipe.report, |piece| {
+            if is_mac {
+                return Ok(stream.aad(piece)?);
+            }
             stream.update_in_place(piece)?;
             write(pipe.output, piece)
         })?;
-        stream.finish(place)?;
-        write(pipe.output, &tag[..self.tag_len])?;
+        let mut tag = [0; 16];
+        stream.finish(&mut tag[..self.tag_len])?;
+        if is_mac {
+            self.write_mac(&tag, pipe.output)?
+        } else {
+            write(pipe.output, &tag[..self.tag_len])?
+        }
         Ok(total)
     }
 
-    fn gcm_stream(&self) -> Result<GcmStream> {
-        Ok(GcmStream::new(self.engine.planner().clone(), Direction::Encrypt, Key::new(&self.key)?, &self.iv)?)
-    }
-
-    /// The part of `tag` with the requested length. Lengths that neither GCM nor CCM supports are an error, before
-    /// anything is written.
-    fn tag_place<'t>(&self, tag: &'t mut Block) -> Result<&'t mut [u8]> {
-        match self.tag_len {
-            4 | 6 | 8 | 10 | 12..=16 => Ok(&mut tag[..self.tag_len]),
-            got => {
-                Err(hazmat::Error::TagLength { mode: "this mode", expected: "4, 8 or 12 to 16", got }.into())
-            }
-        }
+    fn write_mac(&self, mac: &Block, output: &mut Output) -> Result<()> {
+        write(output, format!("{}\n", text::hex(&mac[..self.tag_len])).as_bytes())
     }
 
     fn direction(&self) -> Direction {

@@ -1,16 +1,13 @@
 //! Modes that need the whole input before the first byte of output, and decryption with a tag: nothing is written before the
 //! tag has been checked.
 
-use lockstep::aead::{self, Aead};
+use lockstep::aead;
+use lockstep::hazmat::Key;
 use lockstep::hazmat::data::Data;
-use lockstep::hazmat::mode::cbc_cts::{self, Variant};
-use lockstep::hazmat::mode::executor::Executor;
 use lockstep::hazmat::mode::hctr2::{self, Hctr2Key};
-use lockstep::hazmat::mode::key_wrap;
-use lockstep::hazmat::{self, Key};
-use zeroize::Zeroizing;
+use lockstep::hazmat::mode::{cbc_cts, key_wrap};
 
-use super::{Pipe, Raw, write};
+use super::{Mode, Pipe, Raw, write};
 use crate::error::{Error, Result};
 use crate::text;
 
@@ -20,87 +17,53 @@ const FOR_TAG: &str = "to hold the input until its tag has been checked; `lockst
 const FOR_MODE: &str =
     "to hold the input, all of which this mode needs at once; GCM encrypts in little memory";
 
-/// A mode that processes whole messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WholeMode {
-    Aead(Aead),
-    Hctr2,
-    CbcCts(Variant),
-    KeyWrap,
-    KeyWrapPadded,
-}
-
-/// The functions of key wrap.
-type Wrap = fn(&dyn Executor, &Key, &[u8]) -> hazmat::Result<Vec<u8>>;
-type Unwrap = fn(&dyn Executor, &Key, &[u8]) -> hazmat::Result<Zeroizing<Vec<u8>>>;
-
 impl Raw {
-    /// Runs a mode on the whole input. The tag follows the ciphertext; the synthetic IV of SIV precedes it.
-    pub(crate) fn whole(&self, mode: WholeMode, pipe: Pipe<'_>) -> Result<u64> {
-        match mode {
-            WholeMode::Aead(aead) if self.decrypt => self.open(aead, pipe),
-            WholeMode::Aead(aead) => self.seal(aead, pipe),
-            WholeMode::Hctr2 => self.hctr2(pipe),
-            WholeMode::CbcCts(variant) => self.cbc_cts(variant, pipe),
-            WholeMode::KeyWrap => self.key_wrap(key_wrap::wrap, key_wrap::unwrap, pipe),
-            WholeMode::KeyWrapPadded => self.key_wrap(key_wrap::wrap_padded, key_wrap::unwrap_padded, pipe),
-        }
-    }
-
-    fn seal(&self, aead: Aead, pipe: Pipe<'_>) -> Result<u64> {
-        let mut data = pipe.input.read_all(pipe.report, FOR_MODE)?;
-        let (key, mut tag) = (aead::Key::new(aead, &self.key)?, vec![0; self.tag_len]);
-        key.seal_in_place(&self.engine, &self.iv, &self.strings(), &mut data, &mut tag)?;
-        aead.in_order(&data, &tag).into_iter().try_for_each(|part| write(pipe.output, part))?;
-        Ok(data.len() as u64)
-    }
-
-    fn open(&self, aead: Aead, pipe: Pipe<'_>) -> Result<u64> {
-        let mut data = pipe.input.read_all(pipe.report, FOR_TAG)?;
-        let got = data.len();
-        let (ciphertext, tag) = aead.split_mut(&mut data, self.tag_len).ok_or_else(|| {
-            let got = text::bytes(got as u64);
-            Error::NotAuthentic(format!("the input has {got}, less than a tag: it was cut off"))
-        })?;
-        let key = aead::Key::new(aead, &self.key)?;
-        key.open_in_place(&self.engine, &self.iv, &self.strings(), ciphertext, tag)?;
-        write(pipe.output, ciphertext)?;
-        Ok(ciphertext.len() as u64)
-    }
-
-    fn hctr2(&self, pipe: Pipe<'_>) -> Result<u64> {
-        let mut data = pipe.input.read_all(pipe.report, FOR_MODE)?;
-        let key = Hctr2Key::new(self.engine.planner(), Key::new(&self.key)?)?;
-        hctr2::run(self.engine.planner(), self.direction(), &key, &self.iv, Data::in_place(&mut data))?;
-        write(pipe.output, &data)?;
-        Ok(data.len() as u64)
-    }
-
-    fn cbc_cts(&self, variant: Variant, pipe: Pipe<'_>) -> Result<u64> {
-        let mut data = pipe.input.read_all(pipe.report, FOR_MODE)?;
-        let (key, mut iv) = (Key::new(&self.key)?, self.block("CBC-CTS")?);
-        match self.decrypt {
-            false => cbc_cts::encrypt(self.engine.planner(), &key, variant, &mut iv, &mut data)?,
-            true => cbc_cts::decrypt(self.engine.planner(), &key, variant, &mut iv, &mut data)?,
+    /// Runs a mode on the whole input; returns the number of plaintext bytes. The tag follows the ciphertext; the synthetic IV
+    /// of SIV precedes it.
+    pub(super) fn whole(&self, pipe: Pipe<'_>) -> Result<u64> {
+        let planner = self.engine.planner();
+        let opens = self.decrypt && matches!(self.mode, Mode::Aead(_));
+        let mut data = pipe.input.read_all(pipe.report, if opens { FOR_TAG } else { FOR_MODE })?;
+        let len = data.len();
+        match self.mode {
+            Mode::Aead(mode) => {
+                let key = aead::Key::new(mode, &self.key)?;
+                let aad: Vec<_> = self.aad.iter().map(Vec::as_slice).collect();
+                if !self.decrypt {
+                    let mut tag = vec![0; self.tag_len];
+                    key.seal_in_place(&self.engine, &self.iv, &aad, &mut data, &mut tag)?;
+                    mode.in_order(&data, &tag).into_iter().try_for_each(|part| write(pipe.output, part))?;
+                    return Ok(len as u64);
+                }
+                let got = text::bytes(len as u64);
+                let (ciphertext, tag) = mode.split_mut(&mut data, self.tag_len).ok_or_else(|| {
+                    Error::NotAuthentic(format!("the input has {got}, less than a tag: it was cut off"))
+                })?;
+                key.open_in_place(&self.engine, &self.iv, &aad, ciphertext, tag)?;
+                write(pipe.output, ciphertext)?;
+                return Ok(ciphertext.len() as u64);
+            }
+            Mode::Hctr2 => {
+                let key = Hctr2Key::new(planner, Key::new(&self.key)?)?;
+                hctr2::run(planner, self.direction(), &key, &self.iv, Data::in_place(&mut data))?;
+            }
+            Mode::KeyWrap { padded } => {
+                let key = Key::new(&self.key)?;
+                data = match (padded, self.decrypt) {
+                    (false, false) => key_wrap::wrap(planner, &key, &data)?.into(),
+                    (true, false) => key_wrap::wrap_padded(planner, &key, &data)?.into(),
+                    (false, true) => key_wrap::unwrap(planner, &key, &data)?,
+                    (true, true) => key_wrap::unwrap_padded(planner, &key, &data)?,
+                };
+            }
+            // The other modes are processed in pieces.
+            _ => {
+                let run = if self.decrypt { cbc_cts::decrypt } else { cbc_cts::encrypt };
+                let (key, mut iv) = (Key::new(&self.key)?, self.block("CBC-CTS")?);
+                run(planner, &key, self.cts, &mut iv, &mut data)?;
+            }
         }
         write(pipe.output, &data)?;
-        Ok(data.len() as u64)
-    }
-
-    fn key_wrap(&self, wrap: Wrap, unwrap: Unwrap, pipe: Pipe<'_>) -> Result<u64> {
-        let data = pipe.input.read_all(pipe.report, FOR_MODE)?;
-        let key = Key::new(&self.key)?;
-        if self.decrypt {
-            let unwrapped = unwrap(self.engine.planner(), &key, &data)?;
-            write(pipe.output, &unwrapped)?;
-            return Ok(unwrapped.len() as u64);
-        }
-        write(pipe.output, &wrap(self.engine.planner(), &key, &data)?)?;
-        Ok(data.len() as u64)
-    }
-
-    /// The strings of associated data.
-    fn strings(&self) -> Vec<&[u8]> {
-        self.aad.iter().map(Vec::as_slice).collect()
+        Ok(if self.decrypt { data.len() } else { len } as u64)
     }
 }

@@ -12,14 +12,15 @@ use lockstep::{Engine, Envelope, FileKey, Sparse, file};
 
 use super::{Decrypt, check_bare, check_unlockable, find_unlock, no_key_file};
 use crate::age_file;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::file_keys::KeyError;
 use crate::unlock::Unlock;
 use crate::{signals, wrapping};
 
 /// The SHA-256 digest of an envelope.
 type EnvelopeId = [u8; 32];
 /// The key in an envelope, or the reason why the envelope cannot be opened.
-type Opened = std::result::Result<Arc<FileKey>, Closed>;
+type Opened = std::result::Result<Arc<FileKey>, KeyError>;
 
 /// Decrypts many files, each with the key in its envelope or, without an envelope, with the key of the key file.
 pub(super) struct DecryptMany<'a> {
@@ -30,31 +31,6 @@ pub(super) struct DecryptMany<'a> {
     /// The keys by envelope. All files of one call of `encrypt` have the same envelope, which is opened only once. The
     /// map contains pointers to the keys, so that no copies of keys remain in memory when the map grows.
     keys: Mutex<HashMap<EnvelopeId, Opened>>,
-}
-
-/// The reason why an envelope cannot be opened. It can be cloned, so that it can be reported for several files.
-#[derive(Clone)]
-struct Closed {
-    message: String,
-    not_authentic: bool,
-}
-
-impl From<Error> for Closed {
-    fn from(error: Error) -> Closed {
-        Closed { message: error.to_string(), not_authentic: error.exit_code() == crate::error::NOT_AUTHENTIC }
-    }
-}
-
-impl From<&Closed> for tree::Error {
-    fn from(closed: &Closed) -> tree::Error {
-        let message = closed.message.clone();
-        if closed.not_authentic { tree::Error::NotAuthentic(message) } else { tree::Error::Failed(message) }
-    }
-}
-
-/// The error of one of several files.
-fn of_file(error: Error) -> tree::Error {
-    tree::Error::from(&Closed::from(error))
 }
 
 /// Passphrase and identities, which are read or asked for only once. Only the thread that has read the identities uses
@@ -82,8 +58,8 @@ impl<'a> DecryptMany<'a> {
                 return Ok(Prepared::Failed(tree::Error::Failed(message.into())));
             }
             Ok(Start::Bare(first_bytes)) => {
-                return Ok(check_bare(self.key.is_some(), Some(input), &first_bytes)
-                    .map_or_else(|error| Prepared::Failed(of_file(error)), |()| Prepared::Ready));
+                let checked = check_bare(self.key.is_some(), Some(input), &first_bytes);
+                return Ok(prepared(checked.map_err(KeyError::from)));
             }
             Err(error) => return Ok(Prepared::Failed(error.into())),
         };
@@ -97,28 +73,31 @@ impl<'a> DecryptMany<'a> {
                 opened
             }
         };
-        Ok(opened.map_or_else(|closed| Prepared::Failed((&closed).into()), |_| Prepared::Ready))
+        Ok(prepared(opened))
     }
 
     fn open(&self, unlocks: &mut Unlocks, envelope: &Envelope) -> Result<Opened> {
-        let header = match wrapping::header(envelope) {
+        let header = wrapping::header(envelope);
+        let header = header.and_then(|header| check_unlockable(self.args, &header).map(|()| header));
+        let header = match header {
             Ok(header) => header,
-            Err(error) => return Ok(Err(Closed::from(error))),
+            Err(error) => return Ok(Err(error.into())),
         };
-        if let Err(error) = check_unlockable(self.args, &header) {
-            return Ok(Err(Closed::from(error)));
-        }
         let place = if header.is_passphrase() { &mut unlocks.passphrase } else { &mut unlocks.identities };
         let unlock = match place {
             Some(unlock) => unlock,
             None => place.insert(find_unlock(self.args, &header)?),
         };
-        Ok(wrapping::unwrap(envelope, unlock, &signals::stopped).map(Arc::new).map_err(Closed::from))
+        Ok(wrapping::unwrap(envelope, unlock, &signals::stopped).map(Arc::new).map_err(KeyError::from))
     }
 
     fn keys(&self) -> MutexGuard<'_, HashMap<EnvelopeId, Opened>> {
         self.keys.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
+}
+
+fn prepared<T>(opened: std::result::Result<T, KeyError>) -> Prepared {
+    opened.map_or_else(|error| Prepared::Failed(error.into()), |_| Prepared::Ready)
 }
 
 fn id(envelope: &Envelope) -> EnvelopeId {
@@ -133,7 +112,7 @@ impl Operation for DecryptMany<'_> {
     }
 
     fn sparse(&self) -> Sparse {
-        self.args.sparse.sparse()
+        self.args.sparse.when
     }
 
     fn compare(&self, pair: &Pair<'_>) -> tree::Result<Existing> {
@@ -149,13 +128,13 @@ impl Operation for DecryptMany<'_> {
         let envelope = Envelope::read_file(input)?;
         let key = match &envelope {
             Some(envelope) => match self.keys().get(&id(envelope)) {
-                Some(opened) => Arc::clone(opened.as_ref().map_err(tree::Error::from)?),
+                Some(opened) => opened.clone()?,
                 None => {
                     let message = "the file changed after its key had been found: try again";
                     return Err(tree::Error::Failed(message.into()));
                 }
             },
-            None => Arc::new(self.key.clone().ok_or_else(|| of_file(no_key_file()))?),
+            None => Arc::new(self.key.clone().ok_or_else(|| KeyError::from(no_key_file()))?),
         };
         let context = wrapping::context(envelope.as_ref(), self.args.context.as_deref());
         let options = options.partial(self.args.partial);

@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use lockstep_cuda::Energy;
 
@@ -11,17 +10,15 @@ use lockstep_cuda::Energy;
 const POWERCAP: &str = "/sys/class/powercap";
 
 /// The energy counters of the processor packages and of the GPUs.
-#[derive(Clone)]
-pub(crate) struct Meter {
-    packages: Vec<Package>,
-    /// The reason why the packages are not measured; set if only GPUs are measured.
-    unavailable: Option<String>,
-    gpus: Option<Arc<Energy>>,
+pub(super) struct Meter {
+    /// The packages, or the reason why they are not measured.
+    pub(super) packages: Result<Vec<Package>, String>,
+    pub(super) gpus: Option<Energy>,
 }
 
 /// A processor package.
 #[derive(Clone)]
-struct Package {
+pub(super) struct Package {
     /// The file of the counter, in microjoules.
     counter: PathBuf,
     /// The value at which the counter wraps around, if it is known.
@@ -30,135 +27,99 @@ struct Package {
 
 /// Joules of processor packages and of GPUs; `None` where they are not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Joules {
-    pub(crate) cpu: Option<f64>,
-    pub(crate) gpu: Option<f64>,
+pub(super) struct Joules {
+    pub(super) cpu: Option<f64>,
+    pub(super) gpu: Option<f64>,
 }
 
 impl Joules {
     /// The start value of a sum.
-    pub(crate) const ZERO: Joules = Joules { cpu: Some(0.0), gpu: Some(0.0) };
+    pub(super) const ZERO: Joules = Joules { cpu: Some(0.0), gpu: Some(0.0) };
 
     /// The sum; `None` where either value is `None`.
-    pub(crate) fn plus(self, more: Joules) -> Joules {
+    pub(super) fn plus(self, more: Joules) -> Joules {
         let sum = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a + b);
         Joules { cpu: sum(self.cpu, more.cpu), gpu: sum(self.gpu, more.gpu) }
     }
 
     /// Joules per byte, for this number of bytes.
-    pub(crate) fn per_byte(self, bytes: f64) -> Joules {
+    pub(super) fn per_byte(self, bytes: f64) -> Joules {
         Joules { cpu: self.cpu.map(|joules| joules / bytes), gpu: self.gpu.map(|joules| joules / bytes) }
     }
 }
 
 /// The values of the counters: packages in microjoules, the sum of all GPUs in millijoules.
-pub(crate) struct Reading {
-    packages: Option<Vec<u64>>,
+pub(super) struct Reading {
+    packages: Vec<Option<u64>>,
     gpus: Option<u64>,
 }
 
 impl Meter {
     /// Opens the counters of this machine.
-    ///
-    /// # Errors
-    /// A message with the reason why no counter can be used.
-    pub(crate) fn find() -> Result<Meter, String> {
-        let gpus = Energy::open().ok().map(Arc::new);
-        match (Meter::packages_in(Path::new(POWERCAP)), gpus) {
-            (Err(why), None) => Err(why),
-            (Err(why), gpus) => Ok(Meter { packages: Vec::new(), unavailable: Some(why), gpus }),
-            (Ok(packages), gpus) => Ok(Meter { packages, unavailable: None, gpus }),
-        }
+    pub(super) fn open() -> Meter {
+        Meter { packages: Meter::packages_in(Path::new(POWERCAP)), gpus: Energy::open().ok() }
     }
 
     fn packages_in(folder: &Path) -> Result<Vec<Package>, String> {
-        let entries =
-            fs::read_dir(folder).map_err(|_| "no power meters (RAPL, NVML) on this machine".to_owned())?;
-        let mut packages = Vec::new();
-        let mut unavailable = None;
-        for entry in entries.flatten() {
-            let zone = entry.path();
+        let none = || "no power meters (RAPL, NVML) on this machine".to_owned();
+        let is_package = |zone: &PathBuf| {
             // A zone with this name is a second interface to the counter of a package.
-            if entry.file_name().to_string_lossy().starts_with("intel-rapl-mmio") {
-                continue;
-            }
+            let is_second =
+                zone.file_name().is_some_and(|name| name.to_string_lossy().starts_with("intel-rapl-mmio"));
             // Only packages are read, because the zones of cores and memory controllers are parts of a package. AMD's
             // zones have the same names.
             let name = fs::read_to_string(zone.join("name")).unwrap_or_default();
-            if !name.starts_with("package-") {
-                continue;
-            }
+            !is_second && name.starts_with("package-")
+        };
+        let zones = fs::read_dir(folder).map_err(|_| none())?.flatten().map(|entry| entry.path());
+        let packages = zones.filter(is_package).map(|zone| {
             let counter = zone.join("energy_uj");
-            match read(&counter) {
-                Ok(_) => {
-                    let range = read(&zone.join("max_energy_range_uj")).ok();
-                    packages.push(Package { counter, range });
-                }
-                Err(error) => unavailable = Some(format!("{}: {error}", counter.display())),
-            }
-        }
-        match (packages.is_empty(), unavailable) {
             // If the counter of one package cannot be read, no sum is reported: readers would take it for the sum of
             // all packages.
-            (_, Some(unavailable)) => Err(format!("power meters cannot be read: {unavailable} (root may)")),
-            (false, None) => Ok(packages),
-            (true, None) => Err("no power meters (RAPL, NVML) on this machine".into()),
-        }
+            read(&counter).map_err(|error| {
+                format!("power meters cannot be read: {}: {error} (root may)", counter.display())
+            })?;
+            Ok(Package { range: read(&zone.join("max_energy_range_uj")).ok(), counter })
+        });
+        let packages = packages.collect::<Result<Vec<_>, String>>()?;
+        if packages.is_empty() { Err(none()) } else { Ok(packages) }
     }
 
     /// A description of what is measured, for the report.
-    pub(crate) fn describe(&self) -> String {
-        let count = |count: usize, what: &str| {
-            let plural = if count == 1 { "" } else { "s" };
-            (count > 0).then(|| format!("{count} {what}{plural}"))
+    pub(super) fn describe(&self) -> String {
+        let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let gpus = self.gpus.as_ref().map(|gpus| format!("{} by NVML", count(gpus.devices(), "GPU")));
+        let (measured, missing) = match (&self.packages, gpus) {
+            (Err(why), None) => return format!("not measured: {why}"),
+            (Err(why), Some(gpus)) => (gpus, format!("; processors not measured: {why}")),
+            (Ok(packages), gpus) => {
+                let packages = format!("{} by RAPL", count(packages.len(), "processor package"));
+                (std::iter::once(packages).chain(gpus).collect::<Vec<_>>().join(" and "), String::new())
+            }
         };
-        let gpus = self.gpus.as_ref().map_or(0, |gpus| gpus.devices());
-        let parts = [
-            count(self.packages.len(), "processor package").map(|text| format!("{text} by RAPL")),
-            count(gpus, "GPU").map(|text| format!("{text} by NVML")),
-        ];
-        let parts: Vec<_> = parts.into_iter().flatten().collect();
-        let unavailable = self
-            .unavailable
-            .as_ref()
-            .map(|why| format!("; processors not measured: {why}"))
-            .unwrap_or_default();
         format!(
-            "{}; includes everything that runs on them; reported for at least one second of timed work{unavailable}",
-            parts.join(" and ")
+            "{measured}; includes everything that runs on them; reported for at least one second of timed work{missing}"
         )
     }
 
-    /// True if processor packages are measured.
-    pub(crate) fn has_packages(&self) -> bool {
-        !self.packages.is_empty()
-    }
-
-    /// True if GPUs are measured.
-    pub(crate) fn has_gpus(&self) -> bool {
-        self.gpus.is_some()
-    }
-
     /// The counters now.
-    pub(crate) fn read(&self) -> Reading {
-        let packages = self.packages.iter().map(|package| read(&package.counter).ok()).collect();
-        Reading { packages, gpus: self.gpus.as_ref().and_then(|gpus| gpus.millijoules()) }
+    pub(super) fn read(&self) -> Reading {
+        let counters = self.packages.iter().flatten().map(|package| read(&package.counter).ok());
+        Reading { packages: counters.collect(), gpus: self.gpus.as_ref().and_then(Energy::millijoules) }
     }
 
     /// Joules used since `before` by all programs on the measured devices; `None` where a counter could not be read.
-    pub(crate) fn since(&self, before: &Reading) -> Joules {
+    pub(super) fn since(&self, before: &Reading) -> Joules {
         let now = self.read();
-        let used = |(package, (now, before)): (&Package, (&u64, &u64))| {
-            let used = match now.checked_sub(*before) {
-                Some(used) => used,
-                None => package.range?.checked_sub(*before)?.checked_add(*now)?,
-            };
-            Some(used as f64 / 1e6)
+        let used = |(package, (now, before)): (&Package, (&Option<u64>, &Option<u64>))| {
+            let (now, before) = ((*now)?, (*before)?);
+            // A counter that has wrapped around.
+            let wrapped = || package.range?.checked_sub(before)?.checked_add(now);
+            Some(now.checked_sub(before).or_else(wrapped)? as f64 / 1e6)
         };
-        let counters = now.packages.as_ref().zip(before.packages.as_ref()).filter(|_| self.has_packages());
-        let cpu = counters.and_then(|(now, before)| {
-            self.packages.iter().zip(now.iter().zip(before)).map(used).sum::<Option<f64>>()
-        });
+        let packages = self.packages.as_ref().ok();
+        let cpu = packages
+            .and_then(|all| all.iter().zip(now.packages.iter().zip(&before.packages)).map(used).sum());
         let gpu = now.gpus.zip(before.gpus).and_then(|(now, before)| now.checked_sub(before));
         Joules { cpu, gpu: gpu.map(|millijoules| millijoules as f64 / 1e3) }
     }
@@ -189,8 +150,7 @@ mod tests {
         put("intel-rapl:0:0", "core", 5);
         // A second zone of the first package. It must not be counted twice.
         put("intel-rapl-mmio:0", "package-0", 400_000);
-        let meter =
-            Meter { packages: Meter::packages_in(folder.path()).unwrap(), unavailable: None, gpus: None };
+        let meter = Meter { packages: Meter::packages_in(folder.path()), gpus: None };
         assert!(meter.describe().starts_with("2 processor packages by RAPL;"));
         let before = meter.read();
         put("intel-rapl:0", "package-0", 600_000);
@@ -198,8 +158,8 @@ mod tests {
         put("intel-rapl:1", "package-1", 200_000);
         assert_eq!(meter.since(&before), Joules { cpu: Some(0.2 + 0.3), gpu: None });
         // Without a range, the energy is unknown if the counter wrapped around.
-        let mut unknown = meter.clone();
-        unknown.packages.iter_mut().for_each(|package| package.range = None);
+        let mut unknown = Meter { packages: meter.packages.clone(), gpus: None };
+        unknown.packages.iter_mut().flatten().for_each(|package| package.range = None);
         assert_eq!(unknown.since(&before), Joules::default());
         // The energy is also unknown if the first value of the counter exceeds the range of the counter.
         put("intel-rapl:1", "package-1", 2_000_000);

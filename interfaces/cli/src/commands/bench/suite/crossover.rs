@@ -5,61 +5,52 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{BYTES, Outcome, by_shape, costs, plot, size_of, table};
-use crate::Session;
-use crate::error::{Result, failed};
-use crate::measure::Measured;
-use crate::report::{self, Picture, Section};
-use crate::session::AUTO;
-use crate::workload::Shape;
+use super::{Outcome, by_size};
+use crate::commands::bench::measure::Measured;
+use crate::commands::bench::report::{self, Section};
+use crate::commands::bench::session::{AUTO, Session};
+use crate::error::Result;
 
 const WORKS: [&str; 1] = ["ctr-256"];
 /// 16 bytes to 256 MiB, each four times the previous size.
-const SIZES: [usize; 13] = {
-    let mut sizes = [16; 13];
-    let mut i = 1;
-    while i < 13 {
-        sizes[i] = sizes[i - 1] * 4;
-        i += 1;
-    }
-    sizes
-};
+const SIZES: [usize; 13] = [
+    1 << 4,
+    1 << 6,
+    1 << 8,
+    1 << 10,
+    1 << 12,
+    1 << 14,
+    1 << 16,
+    1 << 18,
+    1 << 20,
+    1 << 22,
+    1 << 24,
+    1 << 26,
+    1 << 28,
+];
 const QUICK_SIZES: [usize; 3] = [16, 4 << 10, 256 << 10];
 
 /// A size is reported if the rate of `auto`, divided by the rate of the best single device, is below this value.
 const TOLERANCE: f64 = 0.97;
 
-pub(super) fn run(session: &Session, section: &mut Section) -> Result<()> {
+pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
     let works = session.works(&WORKS)?;
-    let shapes: Vec<_> = session.sizes(&SIZES, &QUICK_SIZES).into_iter().map(Shape::one).collect();
-    let subjects = session.subjects()?;
+    let sizes = session.sizes(&SIZES, &QUICK_SIZES);
     let setting = session.setting(5, Duration::from_millis(50));
-    let mut all = Vec::new();
-    for work in &works {
-        let outcomes = by_shape(session, &setting, &subjects, work, &shapes)?;
-        if outcomes.is_empty() {
-            continue;
-        }
-        let title = format!("{}: each device against size", work.name);
-        let mut plot = plot(&title, BYTES, &outcomes, |outcome| outcome.shape.size as f64);
-        let crossings = crossings(&outcomes);
-        plot.marks = crossings.iter().map(|(size, to)| (*size, format!("from here {to}"))).collect();
-        section.tables.push(table(&format!("{}, GB/s", work.name), &outcomes, size_of));
-        section.pictures.push(Picture::Plot(plot));
-        section.findings.push(format!("{}: {}", work.name, winners(&outcomes)));
-        section.findings.extend(slower_than_best(&work.name, &outcomes));
+    let marks = |outcomes: &[Outcome]| {
+        crossings(outcomes).into_iter().map(|(size, to)| (size, format!("from here {to}"))).collect()
+    };
+    let plots = ("each device", marks as fn(&[Outcome]) -> _);
+    for outcomes in by_size(session, section, &setting, &session.subjects()?, (&works, &sizes), plots)? {
+        let work = &outcomes[0].work;
+        section.findings.push(format!("{work}: {}", winners(&outcomes)));
+        section.findings.extend(slower_than_best(work, &outcomes));
+        let crossovers = crossings(&outcomes).into_iter();
         let crossovers: Vec<_> =
-            crossings.iter().map(|(size, to)| json!({"bytes": size.round(), "to": to})).collect();
-        let sizes = super::json(&work.name, &outcomes);
-        section.results.push(json!({"work": work.name, "sizes": sizes, "crossovers": crossovers}));
-        all.push((work.name.clone(), outcomes));
+            crossovers.map(|(size, to)| json!({"bytes": size.round(), "to": to})).collect();
+        let sizes: Vec<_> = outcomes.iter().map(Outcome::json).collect();
+        section.results.push(json!({"work": work, "sizes": sizes, "crossovers": crossovers}));
     }
-    if all.is_empty() {
-        return Err(failed("none of the devices supports any of these workloads at these sizes"));
-    }
-    section.tables.push(costs("CPU time at the largest size, seconds for a gigabyte", &all, report::cpu));
-    let measured = all.iter().flat_map(|(_, outcomes)| outcomes).flat_map(|outcome| &outcome.measured);
-    section.findings.extend(report::first_calls(measured));
     Ok(())
 }
 
@@ -125,7 +116,7 @@ fn slower_than_best(work: &str, outcomes: &[Outcome]) -> Option<String> {
         let ratio = auto.rate.median / best.rate.median;
         let doubt = if auto.rate.most >= best.rate.least { ", within the spread" } else { "" };
         let less = (1.0 - ratio) * 100.0;
-        (ratio < TOLERANCE).then(|| format!("{} by {less:.0} % ({}{doubt})", size_of(outcome), best.name))
+        (ratio < TOLERANCE).then(|| format!("{} by {less:.0} % ({}{doubt})", outcome.shape_text(), best.name))
     });
     let slower: Vec<_> = slower.collect();
     Some(if slower.is_empty() {
@@ -138,7 +129,8 @@ fn slower_than_best(work: &str, outcomes: &[Outcome]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::Rate;
+    use crate::commands::bench::measure::Rate;
+    use crate::commands::bench::workload::Shape;
 
     fn outcome(size: usize, rates: &[(&str, f64)]) -> Outcome {
         let one = |&(name, median): &(&str, f64)| Measured {
@@ -148,7 +140,8 @@ mod tests {
             joules: Default::default(),
             first: None,
         };
-        Outcome { shape: Shape::one(size), measured: rates.iter().map(one).collect() }
+        let measured = rates.iter().map(one).collect();
+        Outcome { work: "w".into(), shape: Shape::one(size), measured }
     }
 
     #[test]

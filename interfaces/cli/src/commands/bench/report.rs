@@ -1,0 +1,220 @@
+//! The results as text, JSON and HTML.
+
+mod page;
+
+use std::sync::Arc;
+
+use lockstep_report::plot::{self, Line, Plot, Scale};
+pub(super) use lockstep_report::text::digits;
+use lockstep_report::{Table, wrap};
+use serde_json::{Map, Value, json};
+
+use super::measure::{Measured, Rate};
+use super::peers;
+use super::session::Session;
+use crate::error::Error;
+
+/// The results of a suite.
+#[derive(Default)]
+pub(super) struct Section {
+    /// The name of the suite.
+    pub(super) name: &'static str,
+    /// What the suite measures.
+    pub(super) about: &'static str,
+    pub(super) tables: Vec<Table>,
+    /// Plots and bar charts, as SVG.
+    pub(super) pictures: Vec<String>,
+    /// Sentences for the report.
+    pub(super) findings: Vec<String>,
+    /// The results as JSON.
+    pub(super) results: Vec<Value>,
+    /// Contenders, each with the seconds of its longest first call.
+    pub(super) first_calls: Vec<(Arc<str>, f64)>,
+    /// Why the suite has no results.
+    pub(super) error: Option<String>,
+}
+
+impl Section {
+    /// The section of a suite that failed.
+    pub(super) fn failed(name: &'static str, about: &'static str, error: &Error) -> Section {
+        let error = error.to_string();
+        let findings = vec![format!("This suite failed and has no results: {error}")];
+        Section { name, about, findings, error: Some(error), ..Section::default() }
+    }
+
+    /// Records the time of the first call of a contender, for [`Section::report_first_calls`].
+    pub(super) fn add_first_call(&mut self, measured: &Measured) {
+        let Some(first) = measured.first else { return };
+        match self.first_calls.iter_mut().find(|(name, _)| *name == measured.name) {
+            Some((_, most)) => *most = most.max(first),
+            None => self.first_calls.push((Arc::clone(&measured.name), first)),
+        }
+    }
+
+    /// Adds a sentence with the longest time of a first call for each contender, if there are any.
+    pub(super) fn report_first_calls(&mut self) {
+        let times: Vec<_> =
+            self.first_calls.iter().map(|(name, first)| format!("{name} {}", time(*first))).collect();
+        if !times.is_empty() {
+            self.findings.push(format!("Longest first calls, not counted: {}.", times.join(", ")));
+        }
+    }
+
+    fn json(&self) -> Value {
+        let mut json = json!({"results": self.results});
+        if let Some(error) = &self.error {
+            json["error"] = json!(error);
+        }
+        json["findings"] = json!(self.findings);
+        json
+    }
+}
+
+/// The results of a run.
+pub(super) struct Report<'a> {
+    pub(super) session: &'a Session<'a>,
+    pub(super) date: String,
+    pub(super) command: String,
+    pub(super) sections: Vec<Section>,
+}
+
+/// The method, which is the same for all suites.
+pub(super) const METHOD: &str = "Medians of the rounds, after one round of warm-up that does not count; every round runs all \
+contenders in turn. ± is half of the difference between the slowest and the fastest round. GB/s are 10^9 bytes per second, of data \
+in host memory, read and written. Each timed call was repeated by another kernel of the CPU, and both gave the same \
+bytes. First calls, with self-tests and compilation, are reported separately and not counted.";
+
+impl Report<'_> {
+    /// The lines above the sections, each with a name and a description.
+    fn about(&self) -> Vec<(&'static str, String)> {
+        let mut lines = self.session.machine.lines.clone();
+        let devices = self.session.used_devices();
+        lines.extend(devices.iter().map(|(name, what)| ("device", format!("{name}: {what}"))));
+        let mut versions = vec![concat!("lockstep ", env!("CARGO_PKG_VERSION"))];
+        versions.extend(self.session.openssl.iter().map(|openssl| openssl.version.as_str()));
+        versions.extend(peers::VERSIONS.map(|(_, version)| version));
+        lines.push(("versions", versions.join("; ")));
+        lines.push(("energy", self.session.meter.describe()));
+        lines.push(("date", self.date.clone()));
+        lines.push(("command", self.command.clone()));
+        lines
+    }
+
+    /// The report as text for a terminal.
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        for (name, what) in self.about() {
+            text += &wrapped(&format!("{name}: {what}"));
+        }
+        text.push('\n');
+        text += &wrapped(METHOD);
+        for section in &self.sections {
+            text.push('\n');
+            text += &wrapped(&format!("== {}: {}", section.name, section.about));
+            text.push('\n');
+            for table in &section.tables {
+                text += &table.text();
+                text.push('\n');
+            }
+            text.extend(section.findings.iter().map(|finding| wrapped(finding)));
+        }
+        text
+    }
+
+    /// The report as JSON, with rates in bytes per second and times in seconds.
+    pub(super) fn json(&self) -> Value {
+        let devices = self.session.used_devices();
+        let devices: Vec<_> =
+            devices.iter().map(|(id, what)| json!({"id": id, "description": what})).collect();
+        let openssl: Vec<_> = self.session.openssl.iter().map(|openssl| &openssl.version).collect();
+        let suites: Map<_, _> =
+            self.sections.iter().map(|section| (section.name.to_owned(), section.json())).collect();
+        let curves = self.session.samples.curves(PARTS);
+        let cpu_use = curves.iter().map(|curve| {
+            json!({"who": &*curve.name, "seconds": curve.seconds, "percent_and_processors": curve.points})
+        });
+        json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "date": self.date,
+            "command": self.command,
+            "machine": self.session.machine.json,
+            "devices": devices,
+            "openssl": openssl,
+            "energy": self.session.meter.describe(),
+            "suites": suites,
+            "cpu_use": cpu_use.collect::<Vec<_>>(),
+        })
+    }
+
+    /// CPU use over the run, one line for each contender.
+    fn cpu_plot(&self) -> Option<Plot> {
+        let curves = self.session.samples.curves(PARTS).into_iter();
+        let lines: Vec<_> = curves
+            .map(|curve| Line {
+                name: format!("{}, {}", curve.name, time(curve.seconds)),
+                points: curve.points,
+                spread: Vec::new(),
+            })
+            .collect();
+        let across = ("% of its timed work in this run", plot::decimal as fn(f64) -> String);
+        let plot = Plot::new("CPU use of each contender", across, "processors");
+        (!lines.is_empty()).then(|| Plot { scale: Scale::Even, lines, ..plot })
+    }
+}
+
+/// Number of points of a curve of CPU use.
+const PARTS: u32 = 50;
+
+/// Lines of at most 100 characters, each with its line break.
+fn wrapped(text: &str) -> String {
+    wrap(text, 100).join("\n") + "\n"
+}
+
+/// A table cell with a rate and its spread.
+pub(super) fn rate(rate: Rate) -> String {
+    let half = (rate.most - rate.least) / 2.0 / rate.median * 100.0;
+    format!("{} ±{half:.0} %", digits(rate.median / 1e9))
+}
+
+/// A table cell with a cost of a byte, such as seconds or joules, for a gigabyte.
+pub(super) fn per_gb(per_byte: Option<f64>) -> String {
+    per_byte.map_or("-".into(), |value| digits(value * 1e9))
+}
+
+/// A time with its unit.
+pub(super) fn time(seconds: f64) -> String {
+    match seconds {
+        s if s >= 1.0 => format!("{s:.2} s"),
+        s if s >= 1e-3 => format!("{} ms", digits(s * 1e3)),
+        s if s >= 1e-6 => format!("{} µs", digits(s * 1e6)),
+        s => format!("{:.0} ns", s * 1e9),
+    }
+}
+
+/// A size with its unit, not rounded.
+pub(super) fn size(bytes: usize) -> String {
+    match bytes {
+        bytes if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
+        bytes if bytes >= 1 << 10 && bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
+        bytes => format!("{bytes} B"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_their_units() {
+        assert_eq!(rate(Rate { median: 20e9, least: 19e9, most: 21e9 }), "20.0 ±5 %");
+        assert_eq!(
+            [digits(123.4), digits(1.234), digits(0.1234), digits(0.01234)],
+            ["123", "1.23", "0.123", "0.0123"]
+        );
+        assert_eq!(
+            [time(1.5), time(0.0123), time(1.5e-6), time(25e-9)],
+            ["1.50 s", "12.3 ms", "1.50 µs", "25 ns"]
+        );
+        assert_eq!([size(16), size(16384), size(3 << 20), size(1500)], ["16 B", "16 KiB", "3 MiB", "1500 B"]);
+    }
+}

@@ -1,0 +1,69 @@
+//! A report as one HTML page that loads no other resource.
+
+use std::fmt::Write;
+
+use lockstep_report::Table;
+use lockstep_report::plot::escaped;
+
+use super::{METHOD, Report};
+
+const STYLE: &str = include_str!("page.css");
+
+impl Report<'_> {
+    /// The report as one HTML page that loads no other resource.
+    pub(in super::super) fn html(&self) -> String {
+        let mut out = format!(
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n\
+             <title>lockstep bench, {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
+             <h1>lockstep bench</h1>\n<p class=\"lead\">{}</p>\n<dl>\n",
+            escaped(&self.date),
+            escaped(METHOD)
+        );
+        for (name, what) in self.about() {
+            // Writing to a string does not fail.
+            let _ = writeln!(out, "<dt>{name}</dt><dd>{}</dd>", escaped(&what));
+        }
+        out += "</dl>\n";
+        if self.sections.len() > 1 {
+            let link = |name| format!("<a href=\"#{name}\">{name}</a>");
+            let links: Vec<_> = self.sections.iter().map(|section| link(section.name)).collect();
+            let _ = writeln!(out, "<nav>{}</nav>", links.join(" "));
+        }
+        for section in &self.sections {
+            let (name, about) = (section.name, escaped(&sentence(section.about)));
+            let _ = writeln!(out, "<section id=\"{name}\">\n<h2>{name}</h2>\n<p>{about}</p>");
+            if !section.findings.is_empty() {
+                let items: String = section
+                    .findings
+                    .iter()
+                    .map(|finding| format!("<li>{}</li>\n", escaped(finding)))
+                    .collect();
+                let _ = writeln!(out, "<ul class=\"findings\">\n{items}</ul>");
+            }
+            section.pictures.iter().for_each(|svg| figure(&mut out, svg));
+            out.extend(section.tables.iter().map(Table::html));
+            out += "</section>\n";
+        }
+        if let Some(plot) = self.cpu_plot() {
+            out += "<section id=\"cpu-use\">\n<h2>CPU use</h2>\n<p>CPU time of this process, divided by elapsed time: 1 is one \
+                    CPU fully used. Work that is done by another device reduces it. \
+                    Times between measurements are omitted.</p>\n";
+            figure(&mut out, &plot.svg());
+            out += "</section>\n";
+        }
+        out + "</main>\n</body>\n</html>\n"
+    }
+}
+
+/// The text with its first letter in upper case.
+fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// Appends a figure, which gets a scroll bar if it is wider than the page.
+fn figure(out: &mut String, svg: &str) {
+    let _ = writeln!(out, "<figure class=\"wide\">\n{svg}</figure>");
+}
