@@ -28,10 +28,10 @@ fn describe(text: &mut String, decision: &Decision) {
         messages => format!(" in {messages} messages"),
     };
     let summary = format!(
-        "{operation}, AES-{}, {}{messages}; {calls} such call{}, {} in total",
+        "{operation}, AES-{}, {}{messages}; {}, {} in total",
         key.bits(),
         text::bytes(shape.bytes as u64),
-        if *calls == 1 { "" } else { "s" },
+        text::count(*calls as usize, "such call"),
         text::bytes(*bytes),
     );
     // The other lines are indented by ten characters, the length of `lockstep: ` at the start of the first line.

@@ -12,14 +12,6 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::{explain, json, signals, terminal, text};
 
-/// The result of the work.
-pub(crate) struct Done {
-    /// Number of plaintext bytes, from which the rate is computed.
-    pub(crate) plaintext: u64,
-    /// Additional fields for `--json`.
-    pub(crate) details: serde_json::Value,
-}
-
 /// A function that is called with the number of input bytes processed.
 pub(crate) type Report<'a> = &'a (dyn Fn(u64) + Sync);
 
@@ -36,7 +28,7 @@ pub(crate) fn report_incidents(planner: &Planner, quiet: bool) {
     }
 }
 
-/// Runs the work. If all steps succeed, the output file appears under its name. Otherwise no part of the file remains,
+/// Runs the work, which returns the number of plaintext bytes and additional fields for `--json`. If all steps succeed, the output file appears under its name. Otherwise no part of the file remains,
 /// except the verified beginning that `decrypt --partial` requests.
 pub(crate) fn run(
     planner: &Planner,
@@ -44,9 +36,9 @@ pub(crate) fn run(
     total: Option<u64>,
     verb: &str,
     mut output: Output,
-    work: impl FnOnce(&mut Output, Report<'_>) -> Result<Done>,
+    work: impl FnOnce(&mut Output, Report<'_>) -> Result<(u64, Value)>,
 ) -> Result<()> {
-    let progress = Progress::start(args, total);
+    let progress = Progress::start(args, total, None);
     let report = |done| progress.set(done);
     let outcome = work(&mut output, &report);
     let time = progress.end();
@@ -56,7 +48,7 @@ pub(crate) fn run(
         return Err(Error::Stopped);
     }
     report_incidents(planner, args.quiet);
-    let done = match outcome {
+    let (plaintext, details) = match outcome {
         Err(error) if error.keeps_output() => {
             output.commit()?;
             return Err(error);
@@ -66,16 +58,16 @@ pub(crate) fn run(
     output.commit()?;
     let explained = args.explain.then(|| explain::explain(planner));
     if args.json {
-        let mut summary = summary_json(verb, done.plaintext, time);
-        if let (Some(summary), Some(details)) = (summary.as_object_mut(), done.details.as_object()) {
-            summary.extend(details.clone());
+        let mut summary = summary_json(verb, plaintext, time);
+        if let (Some(summary), Value::Object(details)) = (summary.as_object_mut(), details) {
+            summary.extend(details);
         }
         print_summary(summary, explained);
         return Ok(());
     }
     explained.iter().for_each(|text| terminal::print_message(text));
     if progress.shows_summary() {
-        terminal::print_message(&format!("{verb} {}", text::amount(done.plaintext, time)));
+        terminal::print_message(&format!("{verb} {}", text::amount(plaintext, time)));
     }
     Ok(())
 }

@@ -71,7 +71,7 @@ pub(crate) fn run(
     run.prepare(prepare)?;
     let (mut time, mut shows_summary) = (Duration::ZERO, false);
     if !run.has_failed() {
-        let progress = Progress::start_files(messages, run.bytes(), run.files());
+        let progress = Progress::start(messages, Some(run.bytes()), Some(run.files()));
         run.process(&progress)?;
         (time, shows_summary) = (progress.end(), progress.shows_summary());
     }
@@ -150,7 +150,7 @@ impl Report<'_> {
         if quiet || !(is_notable || self.shows_summary) {
             return;
         }
-        let mut summary = format!("{verb} {}", files(outcome.done));
+        let mut summary = format!("{verb} {}", text::count(outcome.done, "file"));
         if outcome.done > 0 {
             summary += &format!(", {}", text::amount(outcome.plaintext, self.time));
         }
@@ -187,7 +187,7 @@ impl Report<'_> {
         }
         if let Some(worst) = worst {
             // Every JSON error has these fields.
-            summary["error"] = format!("{} failed", files(self.failed.len())).into();
+            summary["error"] = format!("{} failed", text::count(self.failed.len(), "file")).into();
             summary["kind"] = worst.kind().into();
         }
         summary
@@ -198,8 +198,4 @@ impl Report<'_> {
         let mut errors = self.failed.iter().map(|(_, error)| error);
         errors.clone().find(|error| error.exit_code() == error::NOT_AUTHENTIC).or_else(|| errors.next())
     }
-}
-
-fn files(count: usize) -> String {
-    if count == 1 { "1 file".into() } else { format!("{count} files") }
 }

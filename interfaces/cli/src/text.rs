@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use zeroize::Zeroizing;
 
-pub(crate) use lockstep_report::text::{bytes, hex, one_line, printable};
+pub(crate) use lockstep_report::text::{bytes, count, hex, one_line, printable};
 
 /// Parses hex digits of either case. Error messages do not contain the digits, since they may be a key.
 pub(crate) fn parse_hex(text: &str) -> Result<Zeroizing<Vec<u8>>, String> {

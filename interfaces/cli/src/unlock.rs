@@ -36,11 +36,7 @@ impl Unlock {
         match self {
             Unlock::Passphrase { passphrase, max_work } => {
                 if !header.is_passphrase() {
-                    // A damaged header can be the cause too, so this is not a usage error.
-                    let recipients_text = header.recipients_text();
-                    return Err(Error::NotAuthentic(format!(
-                        "no passphrase opens this file: it is encrypted {recipients_text}: give an identity with -i"
-                    )));
+                    return Err(no_passphrase(header));
                 }
                 header.check_work(*max_work)?;
                 let forms = Forms::new(passphrase, *max_work, stop);
@@ -72,6 +68,15 @@ fn decrypt<'a, R: BufRead>(
         return Err(Error::Stopped);
     }
     opened.map_err(|error| explain(error, header.is_passphrase()))
+}
+
+/// The error for a passphrase if the file is encrypted to recipients.
+pub(crate) fn no_passphrase(header: &Header) -> Error {
+    let recipients_text = header.recipients_text();
+    // A damaged header can be the cause too, so this is not a usage error.
+    Error::NotAuthentic(format!(
+        "no passphrase opens this file: it is encrypted {recipients_text}: give an identity with -i"
+    ))
 }
 
 /// The error for an age file that was damaged or changed.

@@ -5,21 +5,15 @@ pub const WIDTH: usize = 80;
 
 /// Breaks text at white space into lines of at most `width` characters. A longer word has a line of its own.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    let mut used = 0;
-    for word in text.split_whitespace() {
-        let line = lines.last_mut().expect("one at least");
-        let length = word.chars().count();
-        if used == 0 {
-            line.push_str(word);
-            used = length;
-        } else if used + 1 + length > width {
-            lines.push(word.into());
-            used = length;
-        } else {
-            line.push(' ');
-            line.push_str(word);
-            used += 1 + length;
+    let mut words = text.split_whitespace();
+    let mut lines = vec![words.next().unwrap_or_default().to_owned()];
+    for word in words {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.into()),
         }
     }
     lines
@@ -41,6 +35,11 @@ pub fn hang(label: &str, indent: usize, text: &str) -> String {
 /// Lower-case hex digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A number of things, such as `1 file` or `3 files`.
+pub fn count(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A number of bytes with a binary unit, such as `17 bytes` or `2.0 GiB`.

@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 
 use crate::error::{Result, failed};
 use crate::input::{Input, read_small};
-use crate::job::{self, Done};
+use crate::job;
 use crate::options::{EngineArgs, OutputArgs, ProgressArgs, SparseArgs};
 use crate::output::{Content, Output};
 use crate::permissions::warn_if_open_to_others;
@@ -159,7 +159,7 @@ pub(crate) fn run(args: &Cipher) -> Result<()> {
     let output = Output::open(&args.output, &input, content, args.sparse.when)?;
     job::run(raw.engine.planner(), &args.messages, input.len(), verb, output, |output, report| {
         let plaintext = raw.run(Pipe { input: &input, output, report })?;
-        Ok(Done { plaintext, details: json!({ "mode": name.to_uppercase() }) })
+        Ok((plaintext, json!({ "mode": name.to_uppercase() })))
     })
 }
 

@@ -11,7 +11,7 @@ use clap::{Args, ValueHint};
 use lockstep::cobblestone::Tail;
 use lockstep::envelope::{MAGIC, Start};
 use lockstep::hazmat::planner::Planner;
-use lockstep::{Engine, Envelope, FileKey, Options, Reader, file, foreign, quoted, read, tree};
+use lockstep::{Engine, Envelope, FileKey, Options, Reader, file, foreign, quoted, tree};
 use serde_json::json;
 use zeroize::Zeroizing;
 
@@ -22,12 +22,12 @@ use crate::answers::Answers;
 use crate::error::{Error, Result, failed, other_format};
 use crate::identities;
 use crate::input::Input;
-use crate::job::{self, Done};
+use crate::job;
 use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs, SparseArgs};
 use crate::output::{Content, Output};
 use crate::passphrase::{MAX_WORK, Passphrase};
 use crate::text::{self, Range};
-use crate::unlock::Unlock;
+use crate::unlock::{self, Unlock};
 use crate::{signals, sources, wrapping};
 
 /// Number of plaintext bytes of an age file that are written in one call: one chunk of the age format.
@@ -138,8 +138,7 @@ fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
     }
     Output::check(&args.output, &input, Content::Unknown)?;
 
-    let start = Envelope::read(&mut input.reader())?;
-    let (envelope, first_bytes) = match start {
+    let (envelope, first_bytes) = match Envelope::read(&mut input.reader())? {
         Start::Envelope(envelope) => (Some(envelope), Vec::new()),
         Start::Bare(first_bytes) if age_file::is_age_file(&first_bytes) => {
             return decrypt_age(args, engine.planner(), &input, AgeFile::open(first_bytes, input.reader())?);
@@ -147,7 +146,14 @@ fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
         Start::Bare(first_bytes) => (None, first_bytes),
     };
     let regular = input.len().map(|_| input.file());
-    let key = find_key(args, regular, envelope.as_ref(), &first_bytes)?;
+    let key = match (&envelope, &args.key) {
+        (Some(envelope), _) => {
+            let unlock = find_unlock(args, &wrapping::header(envelope)?)?;
+            wrapping::unwrap(envelope, &unlock, &signals::stopped)?
+        }
+        (None, Some(path)) => read_key(path, args.messages.quiet)?,
+        (None, None) => return Err(no_key(regular, &first_bytes)),
+    };
     let context = wrapping::context(envelope.as_ref(), args.context.as_deref());
     let envelope_len = envelope.as_ref().map_or(0, |envelope| envelope.as_bytes().len() as u64);
     let total = match args.range {
@@ -170,7 +176,7 @@ fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
             lockstep::decrypt(&engine, &key, context, reader, output, options)?.plaintext_len
         };
         let details = json!({ "format": key.suite().name(), "threads": engine.threads() });
-        Ok(Done { plaintext, details })
+        Ok((plaintext, details))
     })
 }
 
@@ -204,56 +210,30 @@ fn decrypt_range(
     Ok(copied)
 }
 
-/// Finds the key of the message from the options and the header of the file. `regular` is the input if it is a regular file.
-fn find_key(
-    args: &Decrypt,
-    regular: Option<&File>,
-    envelope: Option<&Envelope>,
-    first_bytes: &[u8],
-) -> Result<FileKey> {
-    match envelope {
-        Some(envelope) => {
-            let unlock = find_unlock(args, &wrapping::header(envelope)?)?;
-            wrapping::unwrap(envelope, &unlock, &signals::stopped)
-        }
-        None => {
-            let key = args.key.as_ref().map(|path| read_key(path, args.messages.quiet)).transpose()?;
-            check_bare(key.is_some(), regular, first_bytes)?;
-            key.ok_or_else(no_key_file)
-        }
-    }
-}
-
-/// Refuses a message without an envelope if there is no key file. `first_bytes` are the first bytes of the message, which have been
-/// read. More are read only from a regular file, since a pipe may have no more data for a long time.
-fn check_bare(has_key: bool, regular: Option<&File>, first_bytes: &[u8]) -> Result<()> {
-    if has_key {
-        return Ok(());
-    }
+/// The error for a message without an envelope if there is no key file. `first_bytes` are the first bytes of the message, which
+/// have been read. More are read only from a regular file, since a pipe may have no more data for a long time.
+fn no_key(regular: Option<&File>, first_bytes: &[u8]) -> Error {
     if first_bytes.is_empty() {
-        return Err(Error::NotAuthentic("the input is empty: it was cut off".into()));
+        return Error::NotAuthentic("the input is empty: it was cut off".into());
     }
     let mut start = first_bytes.to_vec();
-    start.resize(foreign::START, 0);
-    let mut got = first_bytes.len();
-    if let Some(mut file) = regular {
-        got += read::full(&mut file, &mut start[got..]).map_err(lockstep::Error::Read)?;
+    let more = foreign::START.saturating_sub(start.len()) as u64;
+    if let Some(Err(error)) = regular.map(|file| file.take(more).read_to_end(&mut start)) {
+        return lockstep::Error::Read(error).into();
     }
-    let format = foreign::recognise(&start[..got]);
-    if resembles_magic(first_bytes) {
-        return Err(Error::NotAuthentic(match format {
-            Some(format) => format!("the input begins like {format}"),
-            None => "the file's first bytes were damaged or changed: get an intact copy".into(),
-        }));
+    match foreign::recognise(&start) {
+        Some(format) if resembles_magic(first_bytes) => {
+            Error::NotAuthentic(format!("the input begins like {format}"))
+        }
+        Some(format) => other_format(format),
+        None if resembles_magic(first_bytes) => {
+            Error::NotAuthentic("the file's first bytes were damaged or changed: get an intact copy".into())
+        }
+        None => failed(
+            "this file was not encrypted to recipients or with a passphrase: give its key file with -k. Otherwise it is not \
+             a Lockstep file, or its start was damaged",
+        ),
     }
-    Err(format.map_or_else(no_key_file, other_format))
-}
-
-fn no_key_file() -> Error {
-    failed(
-        "this file was not encrypted to recipients or with a passphrase: give its key file with -k. Otherwise it is not a \
-         Lockstep file, or its start was damaged",
-    )
 }
 
 /// Returns the passphrase or the identities for an age file or an envelope. If the options give neither, the header
@@ -274,18 +254,11 @@ fn find_unlock(args: &Decrypt, header: &Header) -> Result<Unlock> {
     if header.is_passphrase() {
         return Ok(Unlock::Passphrase { passphrase: Passphrase::ask("Passphrase")?, max_work });
     }
-    let default = identities::default_file();
-    if let Some(path) = default.as_ref() {
-        if let [input] = &args.inputs[..] {
-            sources::check(&args.output, input, &[("identity file", path.as_path())])?;
-        }
-        return identities::read(
-            std::slice::from_ref(path),
-            Answers::new(None).with_max_work(max_work),
-            quiet,
-        );
+    let default = identities::default_file().ok_or_else(|| no_identity(header))?;
+    if let [input] = &args.inputs[..] {
+        sources::check(&args.output, input, &[("identity file", default.as_path())])?;
     }
-    Err(no_identity(header))
+    identities::read(&[default], Answers::new(None).with_max_work(max_work), quiet)
 }
 
 /// Refuses a file that cannot be opened with the given options. This check precedes the question for a passphrase.
@@ -299,9 +272,7 @@ fn check_unlockable(args: &Decrypt, header: &Header) -> Result<()> {
         return header.check_work(args.max_work_factor);
     }
     if args.passphrase {
-        return Err(Error::NotAuthentic(format!(
-            "no passphrase opens this file: it is encrypted {recipients_text}: give an identity with -i"
-        )));
+        return Err(unlock::no_passphrase(header));
     }
     let has_default = || identities::default_file().is_some_and(|path| path.exists());
     if args.identity.is_empty() && args.passphrase_file.is_none() && !has_default() {
@@ -339,7 +310,7 @@ fn decrypt_age(args: &Decrypt, planner: &Planner, input: &Input, file: AgeFile<'
                 read => read?,
             };
             if got == 0 {
-                return Ok(Done { plaintext: done, details: json!({ "format": "age", "threads": 1 }) });
+                return Ok((done, json!({ "format": "age", "threads": 1 })));
             }
             output.write_all(&piece[..got]).map_err(lockstep::Error::Write)?;
             done += got as u64;

@@ -11,11 +11,11 @@ use lockstep::tree::{self, Prepared};
 use lockstep::{Envelope, FileKey, Sparse, file, keyfile};
 use serde_json::json;
 
-use self::many::{EncryptMany, KeyKind};
+use self::many::EncryptMany;
 use crate::answers::Answers;
 use crate::error::{Result, failed};
 use crate::input::{Input, read_small};
-use crate::job::{self, Done};
+use crate::job;
 use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs};
 use crate::output::{Content, Output};
 use crate::passphrase::Passphrase;
@@ -93,6 +93,12 @@ pub struct Encrypt {
     messages: ProgressArgs,
 }
 
+impl Encrypt {
+    fn uses_passphrase(&self) -> bool {
+        self.passphrase || self.passphrase_file.is_some()
+    }
+}
+
 pub(crate) fn run(args: &Encrypt) -> Result<()> {
     let request = Request::new(args)?;
     match &args.many.output_dir {
@@ -122,7 +128,7 @@ fn run_one(args: &Encrypt, request: &Request<'_>, path: &Path) -> Result<()> {
             "output_bytes": envelope_len + summary.ciphertext_len,
             "threads": engine.threads(),
         });
-        Ok(Done { plaintext: summary.plaintext_len, details })
+        Ok((summary.plaintext_len, details))
     })
 }
 
@@ -139,20 +145,14 @@ fn run_many(args: &Encrypt, request: &Request<'_>, output_dir: &Path) -> Result<
             "--delete needs --recursive, and the folders whose outputs are in the output folder",
         ));
     }
-    let kind = match () {
-        () if args.key.is_some() => KeyKind::KeyFile,
-        () if args.passphrase || args.passphrase_file.is_some() => KeyKind::Passphrase,
-        () => KeyKind::Recipients,
-    };
-    let context = args.context.as_deref();
-    let operation = EncryptMany { engine: &engine, context, kind, key: OnceLock::new() };
+    let operation = EncryptMany { engine: &engine, args, key: OnceLock::new() };
     let set_key = || -> Result<()> {
         if operation.key.get().is_none() {
             let _ = operation.key.set(make_key(args, request)?);
         }
         Ok(())
     };
-    if kind == KeyKind::KeyFile {
+    if args.key.is_some() {
         // The comparison with existing outputs needs the key of the key file.
         set_key()?;
     }
@@ -177,7 +177,7 @@ impl<'a> Request<'a> {
     fn new(args: &'a Encrypt) -> Result<Request<'a>> {
         let mut request =
             Request { inputs: args.inputs.clone(), recipients: Vec::new(), recursive: args.recursive };
-        let excludes_recipients = args.key.is_some() || args.passphrase || args.passphrase_file.is_some();
+        let excludes_recipients = args.key.is_some() || args.uses_passphrase();
         for value in &args.recipient {
             if value == NO_VALUE {
                 request.recursive = true;

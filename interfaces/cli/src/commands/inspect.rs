@@ -200,9 +200,7 @@ fn recipients(header: &Header) -> (String, Value) {
     }
     let kinds: Vec<_> = header.kinds().collect();
     let json = kinds.iter().map(|kind| json!({ "type": kind })).collect();
-    let count = kinds.len();
-    let s = if count == 1 { "" } else { "s" };
-    (format!("to {count} recipient{s}: {}", kinds.join(", ")), json)
+    (format!("to {}: {}", text::count(kinds.len(), "recipient"), kinds.join(", ")), json)
 }
 
 /// The number of bytes that follow the first `read` bytes.

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use lockstep_cuda::Energy;
+use lockstep_report::text::count;
 
 /// The folder of the powercap zones on Linux.
 const POWERCAP: &str = "/sys/class/powercap";
@@ -87,7 +88,6 @@ impl Meter {
 
     /// A description of what is measured, for the report.
     pub(super) fn describe(&self) -> String {
-        let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         let gpus = self.gpus.as_ref().map(|gpus| format!("{} by NVML", count(gpus.devices(), "GPU")));
         let (measured, missing) = match (&self.packages, gpus) {
             (Err(why), None) => return format!("not measured: {why}"),

@@ -36,13 +36,10 @@ impl Machine {
         let memory =
             bytes.map_or(String::new(), |bytes| format!(", {}", lockstep_report::text::bytes(bytes)));
         let kind = if is_virtual { ", virtual machine" } else { "" };
-        let plural = if processors == 1 { "" } else { "s" };
-        let mut lines = vec![
-            ("machine", format!("{processor}, {processors} processor{plural}{memory}{kind}")),
-            ("system", system.clone()),
-        ];
-        lines
-            .extend(load.map(|load| ("load before", format!("{load:.2} of {processors} processor{plural}"))));
+        let count = lockstep_report::text::count(processors, "processor");
+        let mut lines =
+            vec![("machine", format!("{processor}, {count}{memory}{kind}")), ("system", system.clone())];
+        lines.extend(load.map(|load| ("load before", format!("{load:.2} of {count}"))));
         let json = json!({
             "processor": processor,
             "processors": processors,

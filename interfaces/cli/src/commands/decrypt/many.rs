@@ -10,7 +10,7 @@ use lockstep::envelope::Start;
 use lockstep::tree::{self, Direction, Existing, Operation, Pair, Prepared};
 use lockstep::{Engine, Envelope, FileKey, Sparse, file};
 
-use super::{Decrypt, check_bare, check_unlockable, find_unlock, no_key_file};
+use super::{Decrypt, check_unlockable, find_unlock, no_key};
 use crate::age_file;
 use crate::error::Result;
 use crate::file_keys::KeyError;
@@ -57,9 +57,9 @@ impl<'a> DecryptMany<'a> {
                 let message = "this is an age file: decrypt it by itself, with -o";
                 return Ok(Prepared::Failed(tree::Error::Failed(message.into())));
             }
+            Ok(Start::Bare(_)) if self.key.is_some() => return Ok(Prepared::Ready),
             Ok(Start::Bare(first_bytes)) => {
-                let checked = check_bare(self.key.is_some(), Some(input), &first_bytes);
-                return Ok(prepared(checked.map_err(KeyError::from)));
+                return Ok(Prepared::Failed(KeyError::from(no_key(Some(input), &first_bytes)).into()));
             }
             Err(error) => return Ok(Prepared::Failed(error.into())),
         };
@@ -73,7 +73,7 @@ impl<'a> DecryptMany<'a> {
                 opened
             }
         };
-        Ok(prepared(opened))
+        Ok(opened.map_or_else(|error| Prepared::Failed(error.into()), |_| Prepared::Ready))
     }
 
     fn open(&self, unlocks: &mut Unlocks, envelope: &Envelope) -> Result<Opened> {
@@ -94,10 +94,6 @@ impl<'a> DecryptMany<'a> {
     fn keys(&self) -> MutexGuard<'_, HashMap<EnvelopeId, Opened>> {
         self.keys.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
-}
-
-fn prepared<T>(opened: std::result::Result<T, KeyError>) -> Prepared {
-    opened.map_or_else(|error| Prepared::Failed(error.into()), |_| Prepared::Ready)
 }
 
 fn id(envelope: &Envelope) -> EnvelopeId {
@@ -126,16 +122,13 @@ impl Operation for DecryptMany<'_> {
         options: lockstep::Options<'_>,
     ) -> tree::Result<u64> {
         let envelope = Envelope::read_file(input)?;
-        let key = match &envelope {
-            Some(envelope) => match self.keys().get(&id(envelope)) {
-                Some(opened) => opened.clone()?,
-                None => {
-                    let message = "the file changed after its key had been found: try again";
-                    return Err(tree::Error::Failed(message.into()));
-                }
-            },
-            None => Arc::new(self.key.clone().ok_or_else(|| KeyError::from(no_key_file()))?),
+        let opened = match &envelope {
+            Some(envelope) => self.keys().get(&id(envelope)).cloned(),
+            None => self.key.clone().map(|key| Ok(Arc::new(key))),
         };
+        let changed =
+            || tree::Error::Failed("the file changed after its key had been found: try again".into());
+        let key = opened.ok_or_else(changed)??;
         let context = wrapping::context(envelope.as_ref(), self.args.context.as_deref());
         let options = options.partial(self.args.partial);
         let summary = file::decrypt_open_file(self.engine, &key, context, input, output, options)?;
