@@ -51,32 +51,29 @@ impl Input {
 
     /// A reader that fails after a signal, and at the end of a file that has become shorter.
     pub fn reader(&self) -> Reader<'_> {
-        Reader { file: &self.file, may_block: self.len.is_none(), size: self.size }
+        Reader(self)
     }
 }
 
 /// Reads the input, and fails once a signal has arrived, even while it waits for data.
-pub struct Reader<'a> {
-    file: &'a File,
-    may_block: bool,
-    size: Option<u64>,
-}
+pub struct Reader<'a>(&'a Input);
 
 impl Reader<'_> {
     /// Waits until data are available, and reads them. A non-blocking descriptor may still have no data; the function
     /// then waits again.
     fn when_ready(&self, mut read: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
-        if self.may_block {
-            signals::wait(self.file, PollFlags::IN)?;
+        let Input { file, len, size } = self.0;
+        if len.is_none() {
+            signals::wait(file, PollFlags::IN)?;
         }
         loop {
             match read() {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    signals::wait(self.file, PollFlags::IN)?
+                    signals::wait(file, PollFlags::IN)?
                 }
                 Ok(0) => {
-                    if let Some(size) = self.size {
-                        lockstep::file::check_not_shrunk(self.file, size)?;
+                    if let Some(size) = size {
+                        lockstep::file::check_not_shrunk(file, *size)?;
                     }
                     return Ok(0);
                 }
@@ -88,12 +85,12 @@ impl Reader<'_> {
 
 impl Read for Reader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut file = self.file;
+        let mut file = &self.0.file;
         self.when_ready(|| file.read(buffer))
     }
 
     fn read_vectored(&mut self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        let mut file = self.file;
+        let mut file = &self.0.file;
         self.when_ready(|| file.read_vectored(buffers))
     }
 }

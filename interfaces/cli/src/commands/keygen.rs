@@ -12,7 +12,7 @@ use lockstep::{FileKey, FileMode, OutputOptions, keyfile};
 
 use crate::error::{Error, Result};
 use crate::options::is_stdout;
-use crate::output::{self, GuardedFile};
+use crate::output::{GuardedFile, Stdout};
 use crate::terminal;
 
 /// Create a key file for `encrypt -k`
@@ -38,8 +38,7 @@ pub struct Keygen {
 
     /// Exit only after the key file is on stable storage
     ///
-    /// With -o, the data are always synced, and this option also syncs the name of the file in its folder. Without -o,
-    /// standard output must be a file.
+    /// With -o, the key file is always synced. Without -o, standard output must be a file.
     #[arg(long)]
     sync: bool,
 
@@ -60,22 +59,21 @@ pub(crate) fn run(args: &Keygen) -> Result<()> {
                     "others can read the file that the key goes to: -o makes a private one",
                 );
             }
-            output::check_sync(args.sync)?;
-            super::print(&keyfile::to_text(&key))?;
-            output::Stdout::open()?.sync(args.sync)
+            let mut stdout = Stdout::open(args.sync)?;
+            stdout.write_all(keyfile::to_text(&key).as_bytes()).map_err(lockstep::Error::Write)?;
+            stdout.commit()
         }
     }
 }
 
-/// Creates a private file, which appears complete or not at all.
+/// Creates a private file, which appears complete or not at all. It is always synced, since data that are encrypted with a lost
+/// key cannot be recovered.
 fn write(path: &Path, args: &Keygen, key: &FileKey) -> Result<()> {
     let mode = FileMode::PRIVATE;
     let options =
-        OutputOptions { force: args.force, mode, sync: args.sync, regular_only: true, ..Default::default() };
+        OutputOptions { force: args.force, mode, sync: true, regular_only: true, ..Default::default() };
     let mut output = GuardedFile::create(path, options)?;
     output.file().write_all(keyfile::to_text(key).as_bytes()).map_err(Error::io("write", path))?;
-    // The key file is always synced, since data that are encrypted with a lost key cannot be recovered.
-    output.file().as_file().sync_all().map_err(Error::io("sync", path))?;
     output.commit()
 }
 

@@ -73,7 +73,7 @@ fn discover(engine: &Engine) -> Discovered {
 /// # Errors
 /// If it cannot be written.
 pub fn print(text: &str) -> Result<()> {
-    Ok(Stdout::open()?.write_all(text.as_bytes()).map_err(lockstep::Error::Write)?)
+    Ok(Stdout::open(false)?.write_all(text.as_bytes()).map_err(lockstep::Error::Write)?)
 }
 
 /// Prints one JSON value to standard output, with line breaks and indentation.
