@@ -40,7 +40,7 @@ impl From<KeyError> for tree::Error {
 /// If there is no recipient, or if one is not valid.
 pub fn wrap(key: &FileKey, recipients: &[&str]) -> std::result::Result<Envelope, KeyError> {
     let found = Recipients::read(recipients, &[], true)?;
-    let found = found.resolve(&Answers::new(None).without_questions())?;
+    let found = found.resolve(&Answers::new(None, MAX_WORK, false))?;
     Ok(wrapping::wrap(key, &found)?)
 }
 
@@ -81,7 +81,7 @@ pub fn unwrap(
         ([], None) => return Err(failed("the file has no key file: give identities or a passphrase").into()),
         ([], Some(passphrase)) => Unlock::Passphrase { passphrase, max_work: MAX_WORK },
         (files, passphrase) => {
-            let answers = Answers::new(passphrase).without_questions();
+            let answers = Answers::new(passphrase, MAX_WORK, false);
             let files: Result<Vec<_>> = files.iter().map(|path| absolute(path)).collect();
             identities::read(&files?, answers, true)?
         }

@@ -46,7 +46,7 @@ impl Locked {
                 "{name} is an age file, but not one with a passphrase: decrypt it first"
             )));
         }
-        file.header.check_work(answers.max_work()).map_err(in_file)?;
+        file.header.check_work(answers.max_work).map_err(in_file)?;
         let (name, answers) = (name.to_owned(), answers.clone());
         Ok(Locked::new("", move || open_file(&name, file, &answers)))
     }
@@ -77,7 +77,7 @@ impl Identity for Locked {
 fn open_file(name: &str, file: AgeFile<'_>, answers: &Answers) -> Opened {
     let question = format!("Passphrase of the identity {name}");
     let passphrase = answers.passphrase(&question).ok_or(DecryptError::KeyDecryptionFailed)?;
-    let forms = Forms::new(&passphrase, answers.max_work(), &signals::stopped);
+    let forms = Forms::new(&passphrase, answers.max_work, &signals::stopped);
     let opened = file.header.decrypt(file.rest, std::iter::once(&forms as _));
     let mut reader = opened.map_err(|error| match error {
         DecryptError::DecryptionFailed => DecryptError::KeyDecryptionFailed,

@@ -30,7 +30,7 @@ impl Recipients {
     pub(crate) fn read(given: &[&str], files: &[PathBuf], quiet: bool) -> Result<Recipients> {
         let mut recipients = Recipients::default();
         for text in given {
-            recipients.add(text.trim()).map_err(|invalid| failed(format!("-r: {}", invalid.reason())))?;
+            recipients.add(text.trim()).map_err(|reason| failed(format!("-r: {reason}")))?;
         }
         for path in files {
             recipients.add_file(path, quiet)?;
@@ -68,12 +68,12 @@ impl Recipients {
             match self.add(line) {
                 Ok(()) => {}
                 // Lists of all keys of a user, such as those of code-hosting services, contain keys of all types.
-                Err(Invalid::Unsupported) => {
+                Err(UNSUPPORTED) => {
                     skipped += 1;
                     terminal::warn(quiet, &format!("{place}: skipped: {UNSUPPORTED}"));
                 }
                 // If an invalid line were skipped, its recipient could not open the file.
-                Err(Invalid::Other(reason)) => return Err(failed(format!("{place}: {reason}"))),
+                Err(reason) => return Err(failed(format!("{place}: {reason}"))),
             }
         }
         match skipped {
@@ -89,7 +89,8 @@ impl Recipients {
         self.direct.len() + self.plugins.len()
     }
 
-    fn add(&mut self, text: &str) -> std::result::Result<(), Invalid> {
+    /// Adds a recipient. The reason of a failure does not contain the text, which may be a secret.
+    fn add(&mut self, text: &str) -> std::result::Result<(), &'static str> {
         if let Ok(recipient) = text.parse::<x25519::Recipient>() {
             self.direct.push(Box::new(recipient));
         } else if let Ok(recipient) = text.parse::<tag::Recipient>() {
@@ -97,7 +98,7 @@ impl Recipients {
         } else if let Ok(recipient) = text.parse::<tagpq::Recipient>() {
             self.direct.push(Box::new(recipient));
         } else if text.starts_with("age1") {
-            let wrong = |_| Invalid::Other("this is not an age recipient: it was mistyped or cut off");
+            let wrong = |_| "this is not an age recipient: it was mistyped or cut off";
             self.plugins.push(text.parse().map_err(wrong)?);
         } else {
             self.direct.push(Box::new(parse_ssh(text)?));
@@ -106,46 +107,27 @@ impl Recipients {
     }
 }
 
+/// The reason for a valid SSH public key of another type.
 const UNSUPPORTED: &str =
     "this SSH public key is not of a type that supports encryption: use ssh-ed25519 or ssh-rsa";
 
-/// Why a text is not a recipient. The reason does not contain the text, which may be a secret.
-enum Invalid {
-    /// A valid SSH public key of another type.
-    Unsupported,
-    Other(&'static str),
-}
-
-impl Invalid {
-    fn reason(&self) -> &'static str {
-        match self {
-            Invalid::Unsupported => UNSUPPORTED,
-            Invalid::Other(reason) => reason,
-        }
-    }
-}
-
 /// Parses an SSH public key: its type, white space, the key, and any comment.
-fn parse_ssh(text: &str) -> std::result::Result<ssh::Recipient, Invalid> {
+fn parse_ssh(text: &str) -> std::result::Result<ssh::Recipient, &'static str> {
     if text.to_ascii_uppercase().starts_with("AGE-SECRET-KEY-") || text.starts_with("lockstep-key-") {
-        return Err(Invalid::Other("this is a secret key, for -i or -k; a recipient starts with `age1`"));
+        return Err("this is a secret key, for -i or -k; a recipient starts with `age1`");
     }
     let is_type = |word: &str| ["ssh-", "ecdsa-", "sk-"].iter().any(|start| word.starts_with(start));
     let mut words = text.split_ascii_whitespace();
     let (kind, key) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     // The age crate accepts one space only.
     format!("{kind} {key}").parse::<ssh::Recipient>().map_err(|error| match error {
-        ParseRecipientKeyError::RsaModulusTooSmall => {
-            Invalid::Other("this RSA key is shorter than 2048 bits, which is weak")
+        ParseRecipientKeyError::RsaModulusTooSmall => "this RSA key is shorter than 2048 bits, which is weak",
+        ParseRecipientKeyError::RsaModulusTooLarge => "this RSA key is longer than 4096 bits",
+        ParseRecipientKeyError::Unsupported(_) if !["ssh-ed25519", "ssh-rsa"].contains(&kind) => UNSUPPORTED,
+        _ if is_type(kind) => "this SSH public key was mistyped or cut off",
+        _ if text.split_ascii_whitespace().any(is_type) => {
+            "there is text before the type of this SSH public key: remove options, as those of `authorized_keys`"
         }
-        ParseRecipientKeyError::RsaModulusTooLarge => Invalid::Other("this RSA key is longer than 4096 bits"),
-        ParseRecipientKeyError::Unsupported(_) if !["ssh-ed25519", "ssh-rsa"].contains(&kind) => {
-            Invalid::Unsupported
-        }
-        _ if is_type(kind) => Invalid::Other("this SSH public key was mistyped or cut off"),
-        _ if text.split_ascii_whitespace().any(is_type) => Invalid::Other(
-            "there is text before the type of this SSH public key: remove options, as those of `authorized_keys`",
-        ),
-        _ => Invalid::Other("this is neither an age recipient (`age1...`) nor an SSH public key"),
+        _ => "this is neither an age recipient (`age1...`) nor an SSH public key",
     })
 }

@@ -245,8 +245,7 @@ fn find_unlock(args: &Decrypt, header: &Header) -> Result<Unlock> {
     let passphrase = passphrase.map(|path| Passphrase::read(path, quiet)).transpose()?;
     let max_work = args.max_work_factor;
     if !args.identity.is_empty() {
-        let answers = Answers::new(passphrase).with_max_work(max_work);
-        return identities::read(&args.identity, answers, quiet);
+        return identities::read(&args.identity, Answers::new(passphrase, max_work, true), quiet);
     }
     if let Some(passphrase) = passphrase {
         return Ok(Unlock::Passphrase { passphrase, max_work });
@@ -258,7 +257,7 @@ fn find_unlock(args: &Decrypt, header: &Header) -> Result<Unlock> {
     if let [input] = &args.inputs[..] {
         sources::check(&args.output, input, &[("identity file", default.as_path())])?;
     }
-    identities::read(&[default], Answers::new(None).with_max_work(max_work), quiet)
+    identities::read(&[default], Answers::new(None, max_work, true), quiet)
 }
 
 /// Refuses a file that cannot be opened with the given options. This check precedes the question for a passphrase.

@@ -18,7 +18,7 @@ use crate::input::{Input, read_small};
 use crate::job;
 use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs};
 use crate::output::{Content, Output};
-use crate::passphrase::Passphrase;
+use crate::passphrase::{MAX_WORK, Passphrase};
 use crate::permissions::warn_if_open_to_others;
 use crate::recipients::Recipients;
 use crate::{sources, wrapping};
@@ -236,7 +236,7 @@ fn make_key(args: &Encrypt, request: &Request<'_>) -> Result<(FileKey, Option<En
             "give the keys or recipients that may decrypt: -k KEYFILE, -r RECIPIENT, -R FILE, or -p for a passphrase",
         ));
     } else {
-        let answers = Answers::new(None);
+        let answers = Answers::new(None, MAX_WORK, true);
         let recipients = Recipients::read(&request.recipients, &args.recipients_file, args.messages.quiet)?
             .resolve(&answers)?;
         let wrapped = wrapping::wrap(&key, &recipients);
