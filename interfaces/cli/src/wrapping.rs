@@ -84,7 +84,7 @@ mod tests {
 
     fn by(identities: Vec<x25519::Identity>) -> Unlock {
         let identities = identities.into_iter().map(|identity| Box::new(identity) as _).collect();
-        Unlock::Identities { identities, answers: Answers::new(None, MAX_WORK, true) }
+        Unlock::Identities { identities, answers: Answers::new(None, 20, true) }
     }
 
     fn open(envelope: &Envelope, unlock: &Unlock) -> Result<FileKey> {
