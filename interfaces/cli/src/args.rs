@@ -3,8 +3,8 @@
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    bench, calibrate, cipher, completions, decrypt, devices, encrypt, inspect, keygen, lab, man,
-    openssl_conf, picture, selftest,
+    bench, calibrate, cipher, decrypt, devices, documents, encrypt, inspect, keygen, lab, openssl_conf,
+    picture, selftest,
 };
 use crate::error::{Result, failed};
 
@@ -74,6 +74,6 @@ pub enum SharedCommand {
     Bench(bench::Bench),
     Picture(picture::PictureArgs),
     OpensslConf(openssl_conf::OpensslConf),
-    Completions(completions::Completions),
-    Man(man::Man),
+    Completions(documents::Completions),
+    Man(documents::Man),
 }

@@ -10,8 +10,7 @@ use crate::error::{Error, NOT_AUTHENTIC, Result, failed};
 use crate::identities;
 use crate::passphrase::{MAX_WORK, Passphrase};
 use crate::recipients::Recipients;
-use crate::unlock::Unlock;
-use crate::wrapping;
+use crate::wrapping::{self, Unlock};
 
 /// Why a key was not wrapped or unwrapped. It can be cloned, so that it can be reported for several files.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,11 +5,11 @@ use std::io::{self, IoSliceMut, Read, Seek};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use lockstep::{quoted, read};
+use lockstep::{keyfile, quoted, read};
 use rustix::event::PollFlags;
 
 use crate::error::{Error, Result, failed};
-use crate::{signals, standard};
+use crate::{signals, standard, terminal};
 
 /// An opened input.
 pub struct Input {
@@ -121,4 +121,17 @@ fn stdin() -> Result<File> {
 
 fn is_special(path: &Path) -> bool {
     path == Path::new("-") || path.starts_with("/proc") || path.starts_with("/sys")
+}
+
+/// Prints a warning if other users can read or change a file that contains a secret. The permissions of pipes, such as
+/// those of a shell's process substitution, are irrelevant.
+pub(crate) fn warn_if_open_to_others(path: &Path, what: &str, quiet: bool) {
+    // The file has already been read, so a failure to query its permissions is ignored.
+    if path != Path::new("-") && keyfile::is_open_to_others(path).unwrap_or(false) {
+        let name = quoted(path);
+        terminal::warn(
+            quiet,
+            &format!("others can read or change the {what} {name}: chmod 600 keeps it private"),
+        );
+    }
 }

@@ -2,8 +2,7 @@
 //!
 //! Each subcommand is a module in `commands`. The other modules are shared: the definition of the command line (`args`),
 //! options of several subcommands (`options`), errors and exit codes (`error`), input and output (`input`, `output`), keys
-//! wrapped by age ([`file_keys`], `recipients`, `identities`, `locked_identity`, `answers`, `passphrase`, `unlock`,
-//! `wrapping`), plain age files (`age_file`), many files in one call (`many`), the arguments of this call (`invocation`),
+//! wrapped by age ([`file_keys`], `recipients`, `identities`, `answers`, `passphrase`, `wrapping`), plain age files (`age_file`), many files in one call (`many`), the arguments of this call (`invocation`),
 //! the version (`version`), pictures (`picture`), and user interaction (`terminal`, `progress`, `signals`).
 #![forbid(unsafe_code)]
 
@@ -11,7 +10,6 @@ mod age_file;
 mod answers;
 mod args;
 mod commands;
-mod date;
 mod error;
 mod explain;
 pub mod file_keys;
@@ -20,13 +18,11 @@ mod input;
 mod invocation;
 mod job;
 mod json;
-mod locked_identity;
 mod many;
 mod memory;
 mod options;
 mod output;
 mod passphrase;
-mod permissions;
 mod picture;
 mod progress;
 mod raw;
@@ -36,7 +32,6 @@ mod sources;
 pub mod standard;
 mod terminal;
 mod text;
-mod unlock;
 mod version;
 mod wrapping;
 
@@ -45,13 +40,12 @@ pub mod program {
     pub use crate::args::{AFTER, ProgramArgs, SharedCommand};
     pub use crate::commands::bench::OpenSsl;
     pub use crate::commands::{print, print_json, run_shared};
-    pub use crate::date::today;
     pub use crate::error::{Error, Result, failed};
     pub use crate::input::{Input, Reader};
     pub use crate::memory::check as check_memory;
     pub use crate::output::GuardedFile;
     pub use crate::progress::Note;
-    pub use crate::text::parse_size;
+    pub use crate::text::{parse_size, today};
 }
 
 use std::ffi::OsString;

@@ -15,8 +15,7 @@ use unicode_normalization::UnicodeNormalization;
 use zeroize::Zeroizing;
 
 use crate::error::{Result, failed};
-use crate::input::read_small;
-use crate::permissions::warn_if_open_to_others;
+use crate::input::{read_small, warn_if_open_to_others};
 use crate::terminal;
 
 /// Default maximum of the scrypt work factor (log2 of N). With this value scrypt needs 1 GiB of memory.

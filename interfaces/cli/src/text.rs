@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use zeroize::Zeroizing;
 
 pub(crate) use lockstep_report::text::{bytes, count, hex, one_line, printable};
@@ -70,6 +71,24 @@ pub(crate) fn amount(of: u64, time: Duration) -> String {
     format!("{} in {:.2} s, {}", bytes(of), time.as_secs_f64(), rate(of, time))
 }
 
+/// The date, as 2026-01-31.
+pub fn today() -> String {
+    date(Timestamp::now())
+}
+
+/// Date and time, as 2026-01-31 12:30 UTC.
+pub(crate) fn now() -> String {
+    date_and_time(Timestamp::now())
+}
+
+fn date(time: Timestamp) -> String {
+    time.strftime("%F").to_string()
+}
+
+fn date_and_time(time: Timestamp) -> String {
+    time.strftime("%F %H:%M UTC").to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,5 +127,16 @@ mod tests {
     #[test]
     fn rates_have_a_unit() {
         assert_eq!(rate(4_100_000_000, Duration::from_secs(1)), "4.1 GB/s");
+    }
+
+    #[test]
+    fn dates_are_in_utc() {
+        let time = |seconds| Timestamp::from_second(seconds).unwrap();
+        for (day, text) in
+            [(0, "1970-01-01"), (58, "1970-02-28"), (11_016, "2000-02-29"), (20_778, "2026-11-21")]
+        {
+            assert_eq!(date(time(day * 86_400)), text);
+        }
+        assert_eq!(date_and_time(time(86_399)), "1970-01-01 23:59 UTC");
     }
 }

@@ -10,7 +10,7 @@
 //! | | |
 //! |---|---|
 //! | `workload` | what is measured |
-//! | `peers`, `openssl` | the other implementations |
+//! | `peers` | the other implementations |
 //! | `session` | the engines that are measured, and those that verify them |
 //! | `measure` | rounds, timed stretches, verification |
 //! | `cpu_time`, `energy` | CPU time and energy |
@@ -21,7 +21,6 @@ mod cpu_time;
 mod energy;
 mod machine;
 mod measure;
-mod openssl;
 mod peers;
 mod report;
 mod session;
@@ -36,8 +35,8 @@ use clap::{Args, ValueHint};
 use lockstep::engine::Verify;
 use lockstep::{OutputFile, OutputOptions, quoted};
 
-use self::openssl::ENV_NEWEST;
-pub use self::openssl::OpenSsl;
+use self::peers::ENV_NEWEST;
+pub use self::peers::OpenSsl;
 use self::report::Report;
 use self::session::Session;
 use super::{print, print_json};
@@ -45,7 +44,7 @@ use crate::error::{Error, Result, failed};
 use crate::options::verify;
 use crate::output::GuardedFile;
 use crate::signals::{self, Guard, Results};
-use crate::{date, invocation, terminal, text};
+use crate::{invocation, terminal, text};
 
 /// Maximum total size in bytes of the messages of one call, and therefore also the maximum size of one message.
 const MAX_SIZE: u64 = workload::MAX_CALL_BYTES as u64;
@@ -150,7 +149,7 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
         let _guard = Guard::creating();
         OutputFile::check(path, page_options(args))?;
     }
-    let date = date::now();
+    let date = text::now();
     let session = Session::new(args, openssl);
     // A signal stops the suite that is being measured; the results of the suites before it are printed.
     let _results = Results::awaited();

@@ -13,11 +13,10 @@ use serde_json::json;
 use zeroize::Zeroizing;
 
 use crate::error::{Result, failed};
-use crate::input::{Input, read_small};
+use crate::input::{Input, read_small, warn_if_open_to_others};
 use crate::job;
 use crate::options::{EngineArgs, OutputArgs, ProgressArgs, SparseArgs};
 use crate::output::{Content, Output};
-use crate::permissions::warn_if_open_to_others;
 use crate::raw::{Mode, Pipe, Raw};
 use crate::sources;
 use crate::text;

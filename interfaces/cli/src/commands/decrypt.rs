@@ -27,8 +27,8 @@ use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs, SparseArgs}
 use crate::output::{Content, Output};
 use crate::passphrase::{MAX_WORK, Passphrase};
 use crate::text::{self, Range};
-use crate::unlock::{self, Unlock};
-use crate::{signals, sources, wrapping};
+use crate::wrapping::{self, Unlock};
+use crate::{signals, sources};
 
 /// Number of plaintext bytes of an age file that are written in one call: one chunk of the age format.
 const AGE_PIECE: usize = 64 << 10;
@@ -271,7 +271,7 @@ fn check_unlockable(args: &Decrypt, header: &Header) -> Result<()> {
         return header.check_work(args.max_work_factor);
     }
     if args.passphrase {
-        return Err(unlock::no_passphrase(header));
+        return Err(wrapping::no_passphrase(header));
     }
     let has_default = || identities::default_file().is_some_and(|path| path.exists());
     if args.identity.is_empty() && args.passphrase_file.is_none() && !has_default() {

@@ -14,12 +14,11 @@ use serde_json::json;
 use self::many::EncryptMany;
 use crate::answers::Answers;
 use crate::error::{Result, failed};
-use crate::input::{Input, read_small};
+use crate::input::{Input, read_small, warn_if_open_to_others};
 use crate::job;
 use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs};
 use crate::output::{Content, Output};
 use crate::passphrase::{MAX_WORK, Passphrase};
-use crate::permissions::warn_if_open_to_others;
 use crate::recipients::Recipients;
 use crate::{sources, wrapping};
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::age_file::{self, AgeFile, Header};
 use crate::error::{Error, NOT_AUTHENTIC, Result, other_format};
 use crate::input::{Input, read_full};
-use crate::{text, unlock, wrapping};
+use crate::{text, wrapping};
 
 /// Print the type and the properties of a file; needs no key
 ///
@@ -161,7 +161,7 @@ fn age_report(file: Result<AgeFile<'_>>, input: &Input) -> Result<Report> {
     match file.plaintext_len(len) {
         Some(plain) => report.add_size("plaintext", "plaintext_bytes", plain, ""),
         None if file.is_armored => {}
-        None => return Ok(report.with(unlock::damaged())),
+        None => return Ok(report.with(wrapping::damaged())),
     }
     Ok(report)
 }

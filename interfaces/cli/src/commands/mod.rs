@@ -3,14 +3,13 @@
 pub(crate) mod bench;
 pub(crate) mod calibrate;
 pub(crate) mod cipher;
-pub(crate) mod completions;
 pub(crate) mod decrypt;
 pub(crate) mod devices;
+pub(crate) mod documents;
 pub(crate) mod encrypt;
 pub(crate) mod inspect;
 pub(crate) mod keygen;
 pub(crate) mod lab;
-pub(crate) mod man;
 pub(crate) mod openssl_conf;
 pub(crate) mod picture;
 pub(crate) mod selftest;
@@ -53,8 +52,8 @@ pub fn run_shared(command: SharedCommand, line: &mut clap::Command) -> Result<()
         SharedCommand::Bench(args) => bench::run(&args),
         SharedCommand::Picture(args) => picture::run(&args),
         SharedCommand::OpensslConf(args) => openssl_conf::run(&args),
-        SharedCommand::Completions(args) => completions::run(&args, line),
-        SharedCommand::Man(args) => man::run(&args, line),
+        SharedCommand::Completions(args) => documents::completions(&args, line),
+        SharedCommand::Man(args) => documents::man(&args, line),
     }
 }
 

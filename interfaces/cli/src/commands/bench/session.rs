@@ -13,7 +13,7 @@ use super::cpu_time::Samples;
 use super::energy::Meter;
 use super::machine::Machine;
 use super::measure::{Contender, Setting};
-use super::openssl::OpenSsl;
+use super::peers::OpenSsl;
 use super::workload::{self, Inputs, Run, Shape, Workload};
 use crate::error::{Result, failed};
 use crate::memory;
@@ -96,13 +96,13 @@ impl<'a> Session<'a> {
         numbers(&self.args.size, if self.args.quick { quick } else { usual })
     }
 
-    /// The workloads that the options select, or else the workloads with the names in `usual`.
+    /// The workloads that the options select, or else the workloads with the names in `usual`, which are separated by spaces.
     ///
     /// # Errors
     /// If no workload has a name that begins with one of the prefixes in the options.
-    pub(super) fn works(&self, usual: &[&str]) -> Result<Vec<Workload>> {
+    pub(super) fn works(&self, usual: &str) -> Result<Vec<Workload>> {
         if self.args.mode.is_empty() {
-            return Ok(usual.iter().map(|name| workload::named(name).expect("a work of ours")).collect());
+            return Ok(usual.split_whitespace().map(workload::named).collect());
         }
         self.matching(workload::all(), |work| &work.name)
     }

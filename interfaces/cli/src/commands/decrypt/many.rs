@@ -14,8 +14,8 @@ use super::{Decrypt, check_unlockable, find_unlock, no_key};
 use crate::age_file;
 use crate::error::Result;
 use crate::file_keys::KeyError;
-use crate::unlock::Unlock;
-use crate::{signals, wrapping};
+use crate::signals;
+use crate::wrapping::{self, Unlock};
 
 /// The SHA-256 digest of an envelope.
 type EnvelopeId = [u8; 32];

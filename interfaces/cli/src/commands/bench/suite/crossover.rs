@@ -1,58 +1,12 @@
-//! Measures each device and the planner's choice (`auto`) at each size. Reports the fastest device at each size, and
-//! how much slower `auto` is than that device.
+//! The fastest device at each size, and how much slower the planner's choice (`auto`) is than that device.
 
-use std::time::Duration;
-
-use serde_json::json;
-
-use super::{Outcome, by_size};
+use super::Outcome;
 use crate::commands::bench::measure::Measured;
-use crate::commands::bench::report::{self, Section};
-use crate::commands::bench::session::{AUTO, Session};
-use crate::error::Result;
-
-const WORKS: [&str; 1] = ["ctr-256"];
-/// 16 bytes to 256 MiB, each four times the previous size.
-const SIZES: [usize; 13] = [
-    1 << 4,
-    1 << 6,
-    1 << 8,
-    1 << 10,
-    1 << 12,
-    1 << 14,
-    1 << 16,
-    1 << 18,
-    1 << 20,
-    1 << 22,
-    1 << 24,
-    1 << 26,
-    1 << 28,
-];
-const QUICK_SIZES: [usize; 3] = [16, 4 << 10, 256 << 10];
+use crate::commands::bench::report;
+use crate::commands::bench::session::AUTO;
 
 /// A size is reported if the rate of `auto`, divided by the rate of the best single device, is below this value.
 const TOLERANCE: f64 = 0.97;
-
-pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
-    let works = session.works(&WORKS)?;
-    let sizes = session.sizes(&SIZES, &QUICK_SIZES);
-    let setting = session.setting(5, Duration::from_millis(50));
-    let marks = |outcomes: &[Outcome]| {
-        crossings(outcomes).into_iter().map(|(size, to)| (size, format!("from here {to}"))).collect()
-    };
-    let plots = ("each device", marks as fn(&[Outcome]) -> _);
-    for outcomes in by_size(session, section, &setting, &session.subjects()?, (&works, &sizes), plots)? {
-        let work = &outcomes[0].work;
-        section.findings.push(format!("{work}: {}", winners(&outcomes)));
-        section.findings.extend(slower_than_best(work, &outcomes));
-        let crossovers = crossings(&outcomes).into_iter();
-        let crossovers: Vec<_> =
-            crossovers.map(|(size, to)| json!({"bytes": size.round(), "to": to})).collect();
-        let sizes: Vec<_> = outcomes.iter().map(Outcome::json).collect();
-        section.results.push(json!({"work": work, "sizes": sizes, "crossovers": crossovers}));
-    }
-    Ok(())
-}
 
 fn devices(outcome: &Outcome) -> impl Iterator<Item = &Measured> {
     outcome.measured.iter().filter(|one| &*one.name != AUTO)
@@ -65,7 +19,7 @@ fn best(outcome: &Outcome) -> Option<&Measured> {
 
 /// The sizes at which the fastest device changes. At these sizes the lines of the previous and of the new fastest
 /// device cross in the plot.
-fn crossings(outcomes: &[Outcome]) -> Vec<(f64, String)> {
+pub(super) fn crossings(outcomes: &[Outcome]) -> Vec<(f64, String)> {
     let mut found = Vec::new();
     for pair in outcomes.windows(2) {
         let (Some(before), Some(after)) = (best(&pair[0]), best(&pair[1])) else { continue };
@@ -89,7 +43,7 @@ fn crossings(outcomes: &[Outcome]) -> Vec<(f64, String)> {
 }
 
 /// A sentence with the fastest device of each range of sizes.
-fn winners(outcomes: &[Outcome]) -> String {
+pub(super) fn winners(outcomes: &[Outcome]) -> String {
     let mut parts: Vec<(String, usize, usize)> = Vec::new();
     for outcome in outcomes {
         let Some(best) = best(outcome) else { continue };
@@ -108,7 +62,7 @@ fn winners(outcomes: &[Outcome]) -> String {
 }
 
 /// A sentence with the sizes at which `auto` is slower than the best single device.
-fn slower_than_best(work: &str, outcomes: &[Outcome]) -> Option<String> {
+pub(super) fn slower_than_best(work: &str, outcomes: &[Outcome]) -> Option<String> {
     let compared =
         || outcomes.iter().filter_map(|outcome| Some((outcome, outcome.of(AUTO)?, best(outcome)?)));
     compared().next()?;

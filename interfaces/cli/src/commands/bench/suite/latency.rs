@@ -15,7 +15,7 @@ use crate::commands::bench::session::Session;
 use crate::commands::bench::workload::Shape;
 use crate::error::{Result, check_stopped};
 
-const WORKS: [&str; 2] = ["ctr-256", "gcm-256"];
+const WORKS: &str = "ctr-256 gcm-256";
 const SIZES: [usize; 4] = [16, 256, 4 << 10, 64 << 10];
 const QUICK_SIZES: [usize; 2] = [16, 4 << 10];
 
@@ -26,11 +26,11 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
     let sizes = session.sizes(&SIZES, &QUICK_SIZES);
     let subjects = session.subjects()?;
     let setting = session.setting(5, Duration::from_millis(40));
-    for work in &session.works(&WORKS)? {
+    for work in &session.works(WORKS)? {
         let head = ["size", "who", "calls", "least", "median", "90 %", "99 %", "most"];
         let mut table = Table::new(&format!("{}, time of a call", work.name), &head, 2);
         let title = format!("{}: time of a call, median (bars: minimum to 99 %)", work.name);
-        let mut plot = Plot::new(&title, (BYTES.label, BYTES.format), "µs");
+        let mut plot = Plot::new(&title, BYTES, "µs");
         for &size in sizes.iter().filter(|size| work.accepts(**size)) {
             session.note(&format!("{}: {}", work.name, report::size(size)));
             let (mut contenders, _) = session.contenders(&subjects, work, Shape::one(size))?;

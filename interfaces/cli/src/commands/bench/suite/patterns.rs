@@ -17,7 +17,7 @@ use crate::commands::bench::workload::{Shape, Workload, random};
 use crate::error::{Result, check_stopped, failed};
 
 /// In ECB mode the inputs of the block cipher are the blocks of the data.
-const WORKS: [&str; 1] = ["ecb-256"];
+const WORKS: &str = "ecb-256";
 const SIZES: [usize; 1] = [1 << 20];
 const QUICK_SIZES: [usize; 1] = [64 << 10];
 
@@ -42,7 +42,7 @@ fn pattern(number: usize, len: usize) -> Vec<u8> {
 
 pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
     let (works, unsuitable): (Vec<_>, Vec<_>) =
-        session.works(&WORKS)?.into_iter().partition(Workload::has_data_as_cipher_input);
+        session.works(WORKS)?.into_iter().partition(Workload::has_data_as_cipher_input);
     let unsuitable: Vec<_> = unsuitable.into_iter().map(|work| work.name).collect();
     if works.is_empty() {
         return Err(failed(format!(

@@ -8,10 +8,10 @@ use lockstep_report::bars::Bars;
 
 use super::{Outcome, bar};
 use crate::commands::bench::measure::{self, Measured, Rate};
+use crate::commands::bench::peers;
 use crate::commands::bench::report::{self, Section};
 use crate::commands::bench::session::{AUTO, Session, Subject};
 use crate::commands::bench::workload::{self, MAX_CALL_BYTES, Shape, Workload};
-use crate::commands::bench::{openssl, peers};
 use crate::error::{Result, check_stopped, failed};
 
 /// A workload with one message per call, or with a batch of messages, which has a different name.
@@ -22,22 +22,8 @@ struct Entry {
     in_openssl: bool,
 }
 
-const NAMES: [&str; 14] = [
-    "ctr-128",
-    "ctr-256",
-    "gcm-128",
-    "gcm-256",
-    "gcm-256-open",
-    "ecb-128",
-    "ecb-256",
-    "ecb-128-decrypt",
-    "xts-128",
-    "xts-256",
-    "cbc-128-decrypt",
-    "cbc-256-decrypt",
-    "cfb-128-decrypt",
-    "cbc-128",
-];
+const NAMES: &str = "ctr-128 ctr-256 gcm-128 gcm-256 gcm-256-open ecb-128 ecb-256 ecb-128-decrypt xts-128 xts-256 \
+                     cbc-128-decrypt cbc-256-decrypt cfb-128-decrypt cbc-128";
 const BATCH: &str = "cbc-128-x64";
 const KEYS: &str = "gcm-128-keys";
 
@@ -48,16 +34,16 @@ const QUICK_SIZES: [usize; 1] = [1 << 10];
 /// All workloads. The workloads that are measured by default come first.
 fn entries() -> Vec<Entry> {
     let one = |work| Entry { work, messages: |_| 1, in_openssl: true };
-    let named = |name: &str| workload::named(name).expect("a work of ours");
-    let mut entries: Vec<_> = NAMES.iter().map(|name| one(named(name))).collect();
-    let work = Workload { name: BATCH.into(), ..named("cbc-128") };
+    let mut entries: Vec<_> = NAMES.split_whitespace().map(|name| one(workload::named(name))).collect();
+    let work = Workload { name: BATCH.into(), ..workload::named("cbc-128") };
     entries.push(Entry { work, messages: |_| 64, in_openssl: true });
-    let work = Workload { name: KEYS.into(), ..named("gcm-128") };
+    let work = Workload { name: KEYS.into(), ..workload::named("gcm-128") };
     // 10,000 messages, one for each connection of a busy server, but at most 64 MiB in a call.
     let messages = |size: usize| 10_000.min((64 << 20) / size.max(1)).max(1);
     entries.push(Entry { work, messages, in_openssl: false });
-    let more = workload::all().into_iter().filter(|work| !NAMES.contains(&work.name.as_str()));
-    entries.extend(more.map(one));
+    let others =
+        workload::all().into_iter().filter(|work| !NAMES.split_whitespace().any(|name| name == work.name));
+    entries.extend(others.map(one));
     entries
 }
 
@@ -67,7 +53,8 @@ fn chosen(session: &Session<'_>) -> Result<Vec<Entry>> {
     if !session.args.mode.is_empty() {
         return session.matching(entries, |entry| &entry.work.name);
     }
-    entries.truncate(NAMES.len() + 2);
+    let end = entries.iter().position(|entry| entry.work.name == KEYS).expect("the last of the defaults");
+    entries.truncate(end + 1);
     if session.args.quick {
         entries.retain(|entry| ["ctr-128", "gcm-256", BATCH].contains(&entry.work.name.as_str()));
     }
@@ -174,7 +161,7 @@ fn compare(session: &Session<'_>, ours: &Subject, entry: &Entry, shape: Shape) -
     for (name, run) in peers::contenders(work, &inputs, shape) {
         contenders.push(session.verified(name, run, name, work, &inputs, shape)?);
     }
-    let cipher = openssl::name(work).filter(|_| entry.in_openssl);
+    let cipher = peers::openssl_name(work).filter(|_| entry.in_openssl);
     // Programs run in turn with the other contenders: each round of this process is followed by one run of each program.
     let programs =
         cipher.iter().flat_map(|cipher| session.openssl.iter().map(move |program| (cipher, program)));
