@@ -96,7 +96,7 @@ pub(crate) fn read_error(error: io::Error) -> Error {
 
 /// The header of an age file: its recipients.
 pub(crate) struct Header {
-    bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     /// The types of recipient stanzas, with their arguments; all characters are printable.
     stanzas: Vec<(String, Vec<String>)>,
 }
@@ -134,11 +134,6 @@ impl Header {
             let mut words = words.map(|word| text::printable(&String::from_utf8_lossy(word)));
             stanzas.push((words.next().ok_or_else(damaged)?, words.collect()));
         }
-    }
-
-    /// The length of the header in bytes.
-    pub(crate) fn len(&self) -> usize {
-        self.bytes.len()
     }
 
     /// Returns a reader of the plaintext of the file that consists of this header and of `rest`.

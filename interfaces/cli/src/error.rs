@@ -81,11 +81,6 @@ impl Error {
         }
     }
 
-    /// True if the output is to be kept, although the input is damaged.
-    pub(crate) fn keeps_output(&self) -> bool {
-        self.verified().is_some_and(|verified| verified > 0)
-    }
-
     /// The kind of error, for the field `kind` in the output of `--json`.
     pub(crate) fn kind(&self) -> &'static str {
         match self {

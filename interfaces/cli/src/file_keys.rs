@@ -1,7 +1,7 @@
 //! Keys of files that are wrapped by age in an envelope, for programs other than the command. Nothing is asked on the terminal, and
 //! nothing is printed.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use lockstep::{Envelope, FileKey, tree};
 
@@ -81,14 +81,10 @@ pub fn unwrap(
         ([], Some(passphrase)) => Unlock::Passphrase { passphrase, max_work: MAX_WORK },
         (files, passphrase) => {
             let answers = Answers::new(passphrase, MAX_WORK, false);
-            let files: Result<Vec<_>> = files.iter().map(|path| absolute(path)).collect();
-            identities::read(&files?, answers, true)?
+            // The name `-` is a file here.
+            let absolute = |path: &PathBuf| std::path::absolute(path).map_err(Error::io("find", path));
+            identities::read(&files.iter().map(absolute).collect::<Result<Vec<_>>>()?, answers, true)?
         }
     };
     Ok(wrapping::unwrap(envelope, &unlock, stop)?)
-}
-
-/// The absolute path: the name `-` is a file here.
-fn absolute(path: &Path) -> Result<PathBuf> {
-    std::path::absolute(path).map_err(Error::io("find", path))
 }

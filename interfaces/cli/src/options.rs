@@ -55,8 +55,11 @@ fn sparse() -> impl TypedValueParser<Value = Sparse> {
 /// True if the path means standard output: `-` or `/dev/stdout`. `/dev/stdout` must not be treated as the name of a
 /// file: it is a symbolic link, which `--force` would replace if standard output is a regular file.
 pub(crate) fn is_stdout(path: &Path) -> bool {
-    ["-", "/dev/stdout"].map(Path::new).contains(&path)
+    ["-", STDOUT].map(Path::new).contains(&path)
 }
+
+/// The name of standard output in the file system.
+pub(crate) const STDOUT: &str = "/dev/stdout";
 
 /// Many files in one call.
 #[derive(Args)]

@@ -9,11 +9,11 @@ use std::path::Path;
 use lockstep::{FileMode, OutputFile, OutputOptions, Sparse, file};
 use rustix::event::PollFlags;
 
-use crate::error::{Result, failed};
-use crate::input::Input;
+use crate::error::{Error, Result, failed};
+use crate::input::{Input, is_same_file};
 use crate::options::OutputArgs;
 use crate::signals::{self, Guard};
-use crate::{sources, standard};
+use crate::standard;
 
 /// The type of content, for the decision whether a terminal may show it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,6 +23,9 @@ pub(crate) enum Content {
     /// Text or binary, which is detected during the output.
     Unknown,
 }
+
+/// What the work writes to.
+pub(crate) type Writer = dyn Write + Send;
 
 /// An opened output.
 pub(crate) enum Output {
@@ -45,15 +48,15 @@ impl Output {
             }
             let stdout = Stdout::open(args.sync)?;
             // For example `lockstep encrypt file >> file`.
-            let (Ok(read), Ok(written)) = (input.file().metadata(), stdout.file.metadata()) else {
+            let (Ok(read), Ok(written)) = (input.file.metadata(), stdout.file.metadata()) else {
                 return Ok(());
             };
-            return match sources::is_same_file(&read, &written) {
+            return match is_same_file(&read, &written) {
                 true => Err(failed("standard output is the file that is read: choose another output")),
                 false => Ok(()),
             };
         };
-        file::check_not_same(input.file(), path)?;
+        file::check_not_same(&input.file, path)?;
         let _guard = Guard::creating();
         Ok(OutputFile::check(path, options(args, input, Sparse::default())?)?)
     }
@@ -68,11 +71,11 @@ impl Output {
                 false => Output::Stdout(terminal),
             });
         };
-        file::check_not_same(input.file(), path)?;
+        file::check_not_same(&input.file, path)?;
         Ok(Output::File(GuardedFile::create(path, options(args, input, sparse)?)?))
     }
 
-    fn writer(&mut self) -> &mut dyn Write {
+    pub(crate) fn writer(&mut self) -> &mut Writer {
         match self {
             Output::File(output) => &mut output.file,
             Output::Stdout(stdout) => stdout,
@@ -113,6 +116,16 @@ impl GuardedFile {
         Ok(GuardedFile { file, _guard })
     }
 
+    /// Creates a file with this content.
+    ///
+    /// # Errors
+    /// Those of [`OutputFile`].
+    pub fn write(path: &Path, options: OutputOptions, content: &[u8]) -> Result<()> {
+        let mut output = GuardedFile::create(path, options)?;
+        output.file.write_all(content).map_err(Error::io("write", path))?;
+        output.commit()
+    }
+
     /// The file.
     pub fn file(&mut self) -> &mut OutputFile {
         &mut self.file
@@ -130,7 +143,7 @@ impl GuardedFile {
 
 /// The options of the output file. A new file gets the permission bits of the input.
 fn options(args: &OutputArgs, input: &Input, sparse: Sparse) -> Result<OutputOptions> {
-    let mode = FileMode::of_input(input.file())?;
+    let mode = FileMode::of_input(&input.file)?;
     Ok(OutputOptions { force: args.force, mode, sync: args.sync, regular_only: false, sparse })
 }
 
@@ -189,20 +202,6 @@ impl Write for Stdout {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-impl Write for Output {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.writer().write(bytes)
-    }
-
-    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.writer().write_vectored(slices)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.writer().flush()
     }
 }
 

@@ -57,8 +57,7 @@ impl Recipients {
         let not_text = || failed(format!("{name} is not text in UTF-8 or UTF-16"));
         let bytes = to_utf8(&bytes).ok_or_else(not_text)?;
         let content = str::from_utf8(&bytes).map_err(|_| not_text())?;
-        let before = self.len();
-        let mut skipped = 0;
+        let (mut added, mut skipped) = (0, 0);
         for (number, line) in content.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
@@ -66,7 +65,7 @@ impl Recipients {
             }
             let place = format!("{name}, line {}", number + 1);
             match self.add(line) {
-                Ok(()) => {}
+                Ok(()) => added += 1,
                 // Lists of all keys of a user, such as those of code-hosting services, contain keys of all types.
                 Err(UNSUPPORTED) => {
                     skipped += 1;
@@ -77,16 +76,12 @@ impl Recipients {
             }
         }
         match skipped {
-            _ if self.len() > before => Ok(()),
+            _ if added > 0 => Ok(()),
             0 => Err(failed(format!("{name} contains no recipients: put one on each line"))),
             _ => Err(failed(format!(
                 "{name} contains no recipients that support encryption: use ssh-ed25519 or ssh-rsa"
             ))),
         }
-    }
-
-    fn len(&self) -> usize {
-        self.direct.len() + self.plugins.len()
     }
 
     /// Adds a recipient. The reason of a failure does not contain the text, which may be a secret.

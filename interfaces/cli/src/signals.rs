@@ -25,7 +25,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// process and then to its process group.
 const SAME: Duration = Duration::from_millis(500);
 
-static STOPPED: AtomicBool = AtomicBool::new(false);
+/// True once a signal has come. The library reads this flag too.
+pub(crate) static STOPPED: AtomicBool = AtomicBool::new(false);
 static SIGNAL: AtomicI32 = AtomicI32::new(SIGINT);
 /// The guards that exist: the number of each, and the temporary folder that the thread removes if the program ends before.
 static GUARDS: Mutex<Vec<(u64, Option<PathBuf>)>> = Mutex::new(Vec::new());
@@ -78,11 +79,6 @@ pub(crate) fn install(at_end: fn()) -> io::Result<()> {
 /// True once a signal has come.
 pub(crate) fn stopped() -> bool {
     STOPPED.load(Ordering::Acquire)
-}
-
-/// The flag that [`stopped`] reads, for the library.
-pub(crate) fn flag() -> &'static AtomicBool {
-    &STOPPED
 }
 
 /// Waits until a descriptor is ready for reading or writing, or has failed.

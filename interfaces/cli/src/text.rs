@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use zeroize::Zeroizing;
 
-pub(crate) use lockstep_report::text::{bytes, count, hex, one_line, printable};
+pub(crate) use lockstep_report::text::{bytes, count, hex, one_line, printable, time};
 
 /// Parses hex digits of either case. Error messages do not contain the digits, since they may be a key.
 pub(crate) fn parse_hex(text: &str) -> Result<Zeroizing<Vec<u8>>, String> {
@@ -71,22 +71,18 @@ pub(crate) fn amount(of: u64, time: Duration) -> String {
     format!("{} in {:.2} s, {}", bytes(of), time.as_secs_f64(), rate(of, time))
 }
 
-/// The date, as 2026-01-31.
+/// The date in UTC, as 2026-01-31.
 pub fn today() -> String {
-    date(Timestamp::now())
+    formatted(Timestamp::now(), "%F")
 }
 
 /// Date and time, as 2026-01-31 12:30 UTC.
 pub(crate) fn now() -> String {
-    date_and_time(Timestamp::now())
+    formatted(Timestamp::now(), "%F %H:%M UTC")
 }
 
-fn date(time: Timestamp) -> String {
-    time.strftime("%F").to_string()
-}
-
-fn date_and_time(time: Timestamp) -> String {
-    time.strftime("%F %H:%M UTC").to_string()
+fn formatted(time: Timestamp, format: &str) -> String {
+    time.strftime(format).to_string()
 }
 
 #[cfg(test)]
@@ -135,8 +131,8 @@ mod tests {
         for (day, text) in
             [(0, "1970-01-01"), (58, "1970-02-28"), (11_016, "2000-02-29"), (20_778, "2026-11-21")]
         {
-            assert_eq!(date(time(day * 86_400)), text);
+            assert_eq!(formatted(time(day * 86_400), "%F"), text);
         }
-        assert_eq!(date_and_time(time(86_399)), "1970-01-01 23:59 UTC");
+        assert_eq!(formatted(time(86_399), "%F %H:%M UTC"), "1970-01-01 23:59 UTC");
     }
 }

@@ -66,7 +66,7 @@ pub(crate) fn context<'a>(envelope: Option<&'a Envelope>, given: Option<&'a str>
 /// The key in an envelope. After `stop` has returned true, no other identity and no other form of the passphrase is tried.
 pub(crate) fn unwrap(envelope: &Envelope, unlock: &Unlock, stop: &dyn Fn() -> bool) -> Result<FileKey> {
     let header = header(envelope)?;
-    let mut reader = unlock.open(&header, &envelope.payload()[header.len()..], stop)?;
+    let mut reader = unlock.open(&header, &envelope.payload()[header.bytes.len()..], stop)?;
     // The buffer has one byte more than the key, so that a longer payload is detected and the end of the payload is
     // verified.
     let mut key = Zeroizing::new([0; KEY + 1]);

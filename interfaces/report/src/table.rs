@@ -110,16 +110,6 @@ impl Table {
         text.push('\n');
     }
 
-    /// The table in Markdown, without its title.
-    pub fn markdown(&self) -> String {
-        let line = |row: &[String]| format!("| {} |\n", row.join(" | "));
-        let mut text = line(&self.head);
-        let marks = (0..self.head.len()).map(|column| if column < self.text_columns { "---" } else { "--:" });
-        text += &format!("|{}|\n", marks.collect::<Vec<_>>().join("|"));
-        text.extend(self.rows.iter().map(|row| line(row)));
-        text
-    }
-
     /// The table in HTML, with its title; the classes `text` and `number` distinguish the cells.
     pub fn html(&self) -> String {
         let row = |cells: &[String], tag: &str| {
@@ -147,7 +137,6 @@ mod tests {
         let mut table = Table::new("Rates", &["who", "Gbit/s"], 1);
         table.rows.push(vec!["ours".into(), "12.5".into()]);
         assert_eq!(table.text(), "Rates\n\n  who   Gbit/s\n  ours    12.5\n");
-        assert_eq!(table.markdown(), "| who | Gbit/s |\n|---|--:|\n| ours | 12.5 |\n");
         table.rows.push(vec!["a<b".into(), "1".into()]);
         assert!(table.html().contains("<td class=\"text\">a&lt;b</td><td class=\"number\">1</td>"));
     }

@@ -73,6 +73,21 @@ pub fn digits(value: f64) -> String {
     }
 }
 
+/// A time with its unit, to three significant digits.
+pub fn time(seconds: f64) -> String {
+    let (value, unit) = match seconds {
+        s if s < 999.5e-9 => (s * 1e9, "ns"),
+        s if s < 999.5e-6 => (s * 1e6, "µs"),
+        s if s < 999.5e-3 => (s * 1e3, "ms"),
+        s => (s, "s"),
+    };
+    match value {
+        value if value < 9.995 => format!("{value:.2} {unit}"),
+        value if value < 99.95 => format!("{value:.1} {unit}"),
+        value => format!("{value:.0} {unit}"),
+    }
+}
+
 /// Replaces control characters, which could be commands to a terminal. For text from files and other programs.
 pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
@@ -115,6 +130,14 @@ mod tests {
         assert_eq!(bytes(1024), "1.0 KiB");
         assert_eq!(bytes((1 << 20) - 1), "1.0 MiB");
         assert_eq!(bytes(u64::MAX), "16.0 EiB");
+    }
+
+    #[test]
+    fn times_have_three_digits() {
+        let all = [0.0, 1.234, 99.9, 999.7, 12_345.0, 99_960.0, 5e6, 2.5e9, 123e9].map(|ns| time(ns / 1e9));
+        let expected =
+            ["0.00 ns", "1.23 ns", "99.9 ns", "1.00 µs", "12.3 µs", "100 µs", "5.00 ms", "2.50 s", "123 s"];
+        assert_eq!(all, expected);
     }
 
     #[test]

@@ -13,12 +13,11 @@
 //! | `peers` | the other implementations |
 //! | `session` | the engines that are measured, and those that verify them |
 //! | `measure` | rounds, timed stretches, verification |
-//! | `cpu_time`, `energy` | CPU time and energy |
+//! | `instruments` | CPU time and energy |
 //! | `suite` | the suites, one module each |
 //! | `machine`, `report` | the results as text, JSON and HTML |
 
-mod cpu_time;
-mod energy;
+mod instruments;
 mod machine;
 mod measure;
 mod peers;
@@ -27,8 +26,7 @@ mod session;
 mod suite;
 mod workload;
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
@@ -144,10 +142,11 @@ fn seconds(text: &str) -> std::result::Result<Duration, String> {
 pub(crate) fn run(args: &Bench) -> Result<()> {
     check_sizes(args)?;
     let openssl = find_openssl(args)?;
+    let page_options = OutputOptions { force: args.force, ..Default::default() };
     if let Some(path) = &args.html {
         // The command checks before the measurement that the page can be written.
         let _guard = Guard::creating();
-        OutputFile::check(path, page_options(args))?;
+        OutputFile::check(path, page_options)?;
     }
     let date = text::now();
     let session = Session::new(args, openssl);
@@ -166,7 +165,8 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
         // The results are printed first: they must not be lost if the page cannot be written.
         let printed = if args.json { print_json(&report.json()) } else { print(&report.text()) };
         // The page is written even if standard output is full or closed by its reader.
-        let page = args.html.as_ref().map_or(Ok(()), |path| write_page(path, args, &report.html()));
+        let write = |path: &PathBuf| GuardedFile::write(path, page_options, report.html().as_bytes());
+        let page = args.html.as_ref().map_or(Ok(()), write);
         errors.extend(
             [printed.err(), page.err()].into_iter().flatten().filter(|error| !error.is_broken_pipe()),
         );
@@ -194,27 +194,23 @@ fn check_sizes(args: &Bench) -> Result<()> {
 
 /// The `openssl` programs that are measured.
 fn find_openssl(args: &Bench) -> Result<Vec<OpenSsl>> {
-    let newest = std::env::var_os(ENV_NEWEST).filter(|program| !program.is_empty());
-    let mut programs: Vec<(PathBuf, bool)> = args.openssl.iter().map(|path| (path.clone(), true)).collect();
+    let (mut openssl, mut named): (Vec<OpenSsl>, _) = (Vec::new(), args.openssl.clone());
     if !args.no_openssl && !args.quick {
-        programs.insert(0, ("openssl".into(), false));
-        programs.extend(newest.map(|program| (program.into(), true)));
-    }
-    let mut openssl: Vec<OpenSsl> = Vec::new();
-    for (program, wanted) in programs {
-        match OpenSsl::find(&program) {
-            Some(found) if openssl.iter().any(|other| other.version == found.version) => terminal::warn(
-                args.quiet,
-                &format!("{} is {} again: measured once", quoted(&program), found.version),
-            ),
+        let newest = std::env::var_os(ENV_NEWEST).filter(|program| !program.is_empty());
+        named.extend(newest.map(PathBuf::from));
+        match OpenSsl::find("openssl".as_ref()) {
             Some(found) => openssl.push(found),
-            None if wanted => {
-                return Err(failed(format!(
-                    "{} is not an `openssl` program, or does not run",
-                    quoted(&program)
-                )));
-            }
             None => terminal::warn(args.quiet, "there is no `openssl` program: it is not measured"),
+        }
+    }
+    for program in named {
+        let name = quoted(&program);
+        let found = OpenSsl::find(&program)
+            .ok_or_else(|| failed(format!("{name} is not an `openssl` program, or does not run")))?;
+        if openssl.iter().any(|other| other.version == found.version) {
+            terminal::warn(args.quiet, &format!("{name} is {} again: measured once", found.version));
+        } else {
+            openssl.push(found);
         }
     }
     Ok(openssl)
@@ -232,14 +228,4 @@ fn command() -> String {
         }
     });
     std::iter::once("lockstep".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
-}
-
-fn write_page(path: &Path, args: &Bench, html: &str) -> Result<()> {
-    let mut page = GuardedFile::create(path, page_options(args))?;
-    page.file().write_all(html.as_bytes()).map_err(Error::io("write", path))?;
-    page.commit()
-}
-
-fn page_options(args: &Bench) -> OutputOptions {
-    OutputOptions { force: args.force, ..Default::default() }
 }

@@ -10,7 +10,6 @@ use lockstep_report::{Table, hang};
 use serde_json::{Value, json};
 
 use crate::error::{Result, failed};
-use crate::explain::time;
 use crate::options::EngineArgs;
 use crate::progress::Note;
 use crate::text;
@@ -121,7 +120,7 @@ fn table(engine: &Engine, findings: &[Finding]) -> String {
                 operation.to_string(),
                 finding.device.to_string(),
                 finding.kernel.into(),
-                time(finding.timing.fixed_ns()),
+                text::time(finding.timing.fixed_ns() / 1e9),
                 rate(Some(finding.timing.bytes_per_second())),
                 rate(finding.timing.wide_ns_per_byte().map(|ns| 1e9 / ns.max(1e-3))),
                 rate(there.map(|there| there.timing.bytes_per_second())),

@@ -13,12 +13,11 @@ use serde_json::json;
 use zeroize::Zeroizing;
 
 use crate::error::{Result, failed};
-use crate::input::{Input, read_small, warn_if_open_to_others};
+use crate::input::{Input, check_sources, read_small, warn_if_open_to_others};
 use crate::job;
 use crate::options::{EngineArgs, OutputArgs, ProgressArgs, SparseArgs};
 use crate::output::{Content, Output};
 use crate::raw::{Mode, Pipe, Raw};
-use crate::sources;
 use crate::text;
 
 const WARNING: &str = "\
@@ -133,7 +132,7 @@ pub(crate) fn run(args: &Cipher) -> Result<()> {
     check(args)?;
     let (name, mode) = args.mode;
     let key_file: Vec<_> = args.key_file.iter().map(|path| ("key file", path.as_path())).collect();
-    sources::check(&args.output, &args.input, &key_file)?;
+    check_sources(&args.output, &args.input, &key_file)?;
     let aad = args.aad_hex.iter().map(|digits| Ok(hex("--aad-hex", Some(digits))?.to_vec()));
     let raw = Raw {
         mode,
@@ -156,7 +155,7 @@ pub(crate) fn run(args: &Cipher) -> Result<()> {
     };
     let input = Input::open(&args.input)?;
     let output = Output::open(&args.output, &input, content, args.sparse.when)?;
-    job::run(raw.engine.planner(), &args.messages, input.len(), verb, output, |output, report| {
+    job::run(raw.engine.planner(), &args.messages, input.len, verb, output, |output, report| {
         let plaintext = raw.run(Pipe { input: &input, output, report })?;
         Ok((plaintext, json!({ "mode": name.to_uppercase() })))
     })

@@ -1,34 +1,36 @@
 //! `lockstep decrypt`
 #![allow(rustdoc::bare_urls, reason = "this documentation is the help, where marks would show")]
 
-mod many;
-
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use aws_lc_rs::digest::{SHA256, digest};
 use clap::{Args, ValueHint};
 use lockstep::cobblestone::Tail;
 use lockstep::envelope::{MAGIC, Start};
 use lockstep::hazmat::planner::Planner;
-use lockstep::{Engine, Envelope, FileKey, Options, Reader, file, foreign, quoted, tree};
+use lockstep::tree::{self, Direction, Existing, Operation, Pair, Prepared};
+use lockstep::{Engine, Envelope, FileKey, Options, Reader, Sparse, file, foreign, quoted};
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use self::many::{DecryptMany, Unlocks};
 use super::encrypt::read_key;
 use crate::age_file::{self, AgeFile, Header};
 use crate::answers::Answers;
 use crate::error::{Error, Result, failed, other_format};
+use crate::file_keys::KeyError;
 use crate::identities;
-use crate::input::Input;
+use crate::input::{Input, check_sources, check_standard_input};
 use crate::job;
 use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs, SparseArgs};
-use crate::output::{Content, Output};
+use crate::output::{Content, Output, Writer};
 use crate::passphrase::{MAX_WORK, Passphrase};
+use crate::signals;
 use crate::text::{self, Range};
 use crate::wrapping::{self, Unlock};
-use crate::{signals, sources};
 
 /// Number of plaintext bytes of an age file that are written in one call: one chunk of the age format.
 const AGE_PIECE: usize = 64 << 10;
@@ -114,7 +116,7 @@ pub(crate) fn run(args: &Decrypt) -> Result<()> {
 
 fn run_many(args: &Decrypt, output_dir: &Path) -> Result<()> {
     let engine = args.engine.engine(args.messages.explain)?;
-    sources::check_standard_input(&sources_of(args))?;
+    check_standard_input(&sources_of(args))?;
     let key = args.key.as_ref().map(|path| read_key(path, args.messages.quiet)).transpose()?;
     let operation = DecryptMany::new(&engine, args, key);
     let default = identities::default_file();
@@ -131,9 +133,9 @@ fn run_many(args: &Decrypt, output_dir: &Path) -> Result<()> {
 
 fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
     let engine = args.engine.engine(args.messages.explain)?;
-    sources::check(&args.output, path, &sources_of(args))?;
+    check_sources(&args.output, path, &sources_of(args))?;
     let input = Input::open(path)?;
-    if args.range.is_some() && input.len().is_none() {
+    if args.range.is_some() && input.len.is_none() {
         return Err(failed("--range needs a file to read from, not a pipe"));
     }
     Output::check(&args.output, &input, Content::Unknown)?;
@@ -145,7 +147,7 @@ fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
         }
         Start::Bare(first_bytes) => (None, first_bytes),
     };
-    let regular = input.len().map(|_| input.file());
+    let regular = input.len.map(|_| &input.file);
     let key = match (&envelope, &args.key) {
         (Some(envelope), _) => {
             let unlock = find_unlock(args, &wrapping::header(envelope)?)?;
@@ -158,7 +160,7 @@ fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
     let envelope_len = envelope.as_ref().map_or(0, |envelope| envelope.as_bytes().len() as u64);
     let total = match args.range {
         Some(range) => range.len,
-        None => input.len().map(|len| len.saturating_sub(envelope_len)),
+        None => input.len.map(|len| len.saturating_sub(envelope_len)),
     };
     if let Some(mut file) = regular {
         // Back to the start of the message.
@@ -168,7 +170,7 @@ fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
     job::run(engine.planner(), &args.messages, total, "decrypted", output, |output, report| {
         let options = job::options(report).partial(args.partial);
         let plaintext = if let Some(range) = args.range {
-            decrypt_range(&engine, &key, context, input.file(), range, output, options)?
+            decrypt_range(&engine, &key, context, &input.file, range, output, options)?
         } else if let Some(input) = regular {
             file::decrypt_open_file(&engine, &key, context, input, output, options)?.plaintext_len
         } else {
@@ -193,7 +195,7 @@ fn decrypt_range(
     context: &[u8],
     mut input: &File,
     range: Range,
-    output: &mut Output,
+    output: &mut Writer,
     options: Options<'_>,
 ) -> Result<u64> {
     let message = Tail::new(input, input.stream_position().map_err(lockstep::Error::Read)?);
@@ -255,7 +257,7 @@ fn find_unlock(args: &Decrypt, header: &Header) -> Result<Unlock> {
     }
     let default = identities::default_file().ok_or_else(|| no_identity(header))?;
     if let [input] = &args.inputs[..] {
-        sources::check(&args.output, input, &[("identity file", default.as_path())])?;
+        check_sources(&args.output, input, &[("identity file", default.as_path())])?;
     }
     identities::read(&[default], Answers::new(None, max_work, true), quiet)
 }
@@ -293,7 +295,7 @@ fn decrypt_age(args: &Decrypt, planner: &Planner, input: &Input, file: AgeFile<'
     }
     let unlock = find_unlock(args, &file.header)?;
     // The file key is unwrapped before the output is created, so that a wrong passphrase or identity leaves no output.
-    let total = input.len().and_then(|len| file.plaintext_len(len));
+    let total = input.len.and_then(|len| file.plaintext_len(len));
     let mut plaintext = unlock.open(&file.header, file.rest, &signals::stopped)?;
     let output = Output::open(&args.output, input, Content::Unknown, args.sparse.when)?;
     job::run(planner, &args.messages, total, "decrypted", output, |output, report| {
@@ -323,6 +325,120 @@ fn decrypt_age(args: &Decrypt, planner: &Planner, input: &Input, file: AgeFile<'
 fn resembles_magic(first_bytes: &[u8]) -> bool {
     let same = first_bytes.iter().zip(MAGIC).filter(|(byte, magic)| byte == magic).count();
     same >= MAGIC.len() / 2 || (!first_bytes.is_empty() && same == first_bytes.len())
+}
+
+/// The SHA-256 digest of an envelope.
+type EnvelopeId = [u8; 32];
+/// The key in an envelope, or the reason why the envelope cannot be opened.
+type Opened = std::result::Result<Arc<FileKey>, KeyError>;
+
+/// Decrypts many files, each with the key in its envelope or, without an envelope, with the key of the key file.
+struct DecryptMany<'a> {
+    engine: &'a Engine,
+    args: &'a Decrypt,
+    /// The key of the key file.
+    key: Option<FileKey>,
+    /// The keys by envelope. All files of one call of `encrypt` have the same envelope, which is opened only once. The
+    /// map contains pointers to the keys, so that no copies of keys remain in memory when the map grows.
+    keys: Mutex<HashMap<EnvelopeId, Opened>>,
+}
+
+/// The identities and the passphrase, which are read or asked for only once. Only the thread that has read them uses them.
+type Unlocks = [Option<Unlock>; 2];
+
+impl<'a> DecryptMany<'a> {
+    fn new(engine: &'a Engine, args: &'a Decrypt, key: Option<FileKey>) -> Self {
+        DecryptMany { engine, args, key, keys: Mutex::default() }
+    }
+
+    /// Finds the key of a file and stores it.
+    ///
+    /// # Errors
+    /// If the passphrase or the identities cannot be read. No file that needs them can be opened then.
+    fn prepare(&self, unlocks: &mut Unlocks, mut input: &File) -> Result<Prepared> {
+        let envelope = match Envelope::read(&mut input) {
+            Ok(Start::Envelope(envelope)) => envelope,
+            Ok(Start::Bare(first_bytes)) if age_file::is_age_file(&first_bytes) => {
+                let message = "this is an age file: decrypt it by itself, with -o";
+                return Ok(Prepared::Failed(tree::Error::Failed(message.into())));
+            }
+            Ok(Start::Bare(_)) if self.key.is_some() => return Ok(Prepared::Ready),
+            Ok(Start::Bare(first_bytes)) => {
+                return Ok(Prepared::Failed(KeyError::from(no_key(Some(input), &first_bytes)).into()));
+            }
+            Err(error) => return Ok(Prepared::Failed(error.into())),
+        };
+        let id = id(&envelope);
+        let known = self.keys().get(&id).cloned();
+        let opened = match known {
+            Some(opened) => opened,
+            None => {
+                let opened = self.open(unlocks, &envelope)?;
+                self.keys().insert(id, opened.clone());
+                opened
+            }
+        };
+        Ok(opened.map_or_else(|error| Prepared::Failed(error.into()), |_| Prepared::Ready))
+    }
+
+    fn open(&self, unlocks: &mut Unlocks, envelope: &Envelope) -> Result<Opened> {
+        let header = wrapping::header(envelope);
+        let header = header.and_then(|header| check_unlockable(self.args, &header).map(|()| header));
+        let header = match header {
+            Ok(header) => header,
+            Err(error) => return Ok(Err(error.into())),
+        };
+        let place = &mut unlocks[usize::from(header.is_passphrase())];
+        let unlock = match place {
+            Some(unlock) => unlock,
+            None => place.insert(find_unlock(self.args, &header)?),
+        };
+        Ok(wrapping::unwrap(envelope, unlock, &signals::stopped).map(Arc::new).map_err(KeyError::from))
+    }
+
+    fn keys(&self) -> MutexGuard<'_, HashMap<EnvelopeId, Opened>> {
+        self.keys.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+fn id(envelope: &Envelope) -> EnvelopeId {
+    let mut id = [0; 32];
+    id.copy_from_slice(digest(&SHA256, envelope.as_bytes()).as_ref());
+    id
+}
+
+impl Operation for DecryptMany<'_> {
+    fn direction(&self) -> Direction {
+        Direction::Decrypt
+    }
+
+    fn sparse(&self) -> Sparse {
+        self.args.sparse.when
+    }
+
+    fn compare(&self, pair: &Pair<'_>) -> tree::Result<Existing> {
+        pair.decrypted()
+    }
+
+    fn process(
+        &self,
+        input: &File,
+        output: &mut (dyn Write + Send),
+        options: lockstep::Options<'_>,
+    ) -> tree::Result<u64> {
+        let envelope = Envelope::read_file(input)?;
+        let opened = match &envelope {
+            Some(envelope) => self.keys().get(&id(envelope)).cloned(),
+            None => self.key.clone().map(|key| Ok(Arc::new(key))),
+        };
+        let changed =
+            || tree::Error::Failed("the file changed after its key had been found: try again".into());
+        let key = opened.ok_or_else(changed)??;
+        let context = wrapping::context(envelope.as_ref(), self.args.context.as_deref());
+        let options = options.partial(self.args.partial);
+        let summary = file::decrypt_open_file(self.engine, &key, context, input, output, options)?;
+        Ok(summary.plaintext_len)
+    }
 }
 
 #[cfg(test)]

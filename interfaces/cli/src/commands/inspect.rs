@@ -1,6 +1,6 @@
 //! `lockstep inspect`
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::age_file::{self, AgeFile, Header};
 use crate::error::{Error, NOT_AUTHENTIC, Result, other_format};
-use crate::input::{Input, read_full};
+use crate::input::Input;
 use crate::{text, wrapping};
 
 /// Print the type and the properties of a file; needs no key
@@ -54,10 +54,8 @@ pub(crate) fn run(args: &Inspect) -> Result<()> {
             age_report(file, &input)?
         }
         Ok(Start::Bare(mut first_bytes)) => {
-            let read = first_bytes.len();
-            first_bytes.resize(foreign::START, 0);
-            let got = read_full(&mut reader, &mut first_bytes[read..])?;
-            first_bytes.truncate(read + got);
+            let more = foreign::START.saturating_sub(first_bytes.len()) as u64;
+            reader.by_ref().take(more).read_to_end(&mut first_bytes).map_err(lockstep::Error::read)?;
             let rest = rest_of(&input, first_bytes.len() as u64, &mut reader)?;
             bare_report(&first_bytes, first_bytes.len() as u64 + rest)
         }
@@ -152,7 +150,7 @@ fn age_report(file: Result<AgeFile<'_>>, input: &Input) -> Result<Report> {
     report.fields["armored"] = file.is_armored.into();
     report.fields["recipients"] = recipients;
     report.fields["passphrase"] = file.header.is_passphrase().into();
-    let len = match input.len() {
+    let len = match input.len {
         None if !file.is_armored => Some(file.count()?),
         len => len,
     };
@@ -205,16 +203,9 @@ fn recipients(header: &Header) -> (String, Value) {
 
 /// The number of bytes that follow the first `read` bytes.
 fn rest_of(input: &Input, read: u64, reader: &mut impl Read) -> Result<u64> {
-    if let Some(len) = input.len() {
-        return Ok(len.saturating_sub(read));
-    }
-    let mut buffer = vec![0; 1 << 16];
-    let mut rest = 0;
-    loop {
-        match read_full(reader, &mut buffer)? {
-            0 => return Ok(rest),
-            got => rest += got as u64,
-        }
+    match input.len {
+        Some(len) => Ok(len.saturating_sub(read)),
+        None => Ok(io::copy(reader, &mut io::sink()).map_err(lockstep::Error::read)?),
     }
 }
 

@@ -1,17 +1,14 @@
 //! `lockstep keygen`
 
-use std::fs;
-use std::io::{self, Write};
-use std::os::fd::AsFd;
-use std::os::unix::fs::PermissionsExt;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use lockstep::cobblestone::Suite;
 use lockstep::{FileKey, FileMode, OutputOptions, keyfile};
 
-use crate::error::{Error, Result};
-use crate::options::is_stdout;
+use crate::error::Result;
+use crate::options::{STDOUT, is_stdout};
 use crate::output::{GuardedFile, Stdout};
 use crate::terminal;
 
@@ -51,9 +48,19 @@ pub(crate) fn run(args: &Keygen) -> Result<()> {
     let suite = if args.bits == "128" { Suite::Cobblestone128 } else { Suite::Cobblestone256 };
     let key = FileKey::generate_for(suite)?;
     match args.output.as_deref().filter(|path| !is_stdout(path)) {
-        Some(path) => write(path, args, &key),
+        Some(path) => {
+            // The key file is always synced, since data that are encrypted with a lost key cannot be recovered.
+            let options = OutputOptions {
+                force: args.force,
+                mode: FileMode::PRIVATE,
+                sync: true,
+                regular_only: true,
+                ..Default::default()
+            };
+            GuardedFile::write(path, options, keyfile::to_text(&key).as_bytes())
+        }
         None => {
-            if is_open_to_others() {
+            if keyfile::is_open_to_others(Path::new(STDOUT)).unwrap_or(false) {
                 terminal::warn(
                     args.quiet,
                     "others can read the file that the key goes to: -o makes a private one",
@@ -64,22 +71,4 @@ pub(crate) fn run(args: &Keygen) -> Result<()> {
             stdout.commit()
         }
     }
-}
-
-/// Creates a private file, which appears complete or not at all. It is always synced, since data that are encrypted with a lost
-/// key cannot be recovered.
-fn write(path: &Path, args: &Keygen, key: &FileKey) -> Result<()> {
-    let mode = FileMode::PRIVATE;
-    let options =
-        OutputOptions { force: args.force, mode, sync: true, regular_only: true, ..Default::default() };
-    let mut output = GuardedFile::create(path, options)?;
-    output.file().write_all(keyfile::to_text(key).as_bytes()).map_err(Error::io("write", path))?;
-    output.commit()
-}
-
-/// True if standard output is a file that other users can read.
-fn is_open_to_others() -> bool {
-    let stdout = io::stdout().as_fd().try_clone_to_owned().map(fs::File::from);
-    let metadata = stdout.and_then(|stdout| stdout.metadata());
-    metadata.is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o077 != 0)
 }

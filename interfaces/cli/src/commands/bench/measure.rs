@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::cpu_time::{Samples, Spent, timed};
-use super::energy::{Joules, Meter};
+use super::instruments::{Joules, Meter, Samples, Spent, timed};
 use super::workload::{Run, random};
 use crate::error::{Result, check_stopped, failed};
 
@@ -87,29 +86,22 @@ struct Totals {
     rates: Vec<f64>,
     bytes: f64,
     spent: Spent,
-    joules: Joules,
 }
 
 impl Totals {
-    const NOTHING: Totals = Totals {
-        rates: Vec::new(),
-        bytes: 0.0,
-        spent: Spent { elapsed: Duration::ZERO, cpu: Duration::ZERO },
-        joules: Joules::ZERO,
-    };
+    const NOTHING: Totals = Totals { rates: Vec::new(), bytes: 0.0, spent: Spent::NOTHING };
 
-    fn add(&mut self, bytes: f64, stretch: &Stretch) {
-        self.rates.push(bytes / stretch.spent.elapsed.as_secs_f64());
+    fn add(&mut self, bytes: f64, spent: Spent) {
+        self.rates.push(bytes / spent.elapsed.as_secs_f64());
         self.bytes += bytes;
-        self.spent.add(stretch.spent);
-        self.joules = self.joules.plus(stretch.joules);
+        self.spent.add(spent);
     }
 
     /// Joules per byte. RAPL counters are updated every millisecond and NVML counters every 100 ms, so the energy of
     /// less than a second is not reported.
     fn joules(&self) -> Joules {
         let is_long = self.spent.elapsed >= Duration::from_secs(1);
-        if is_long { self.joules.per_byte(self.bytes) } else { Joules::default() }
+        if is_long { self.spent.joules.per_byte(self.bytes) } else { Joules::default() }
     }
 }
 
@@ -153,12 +145,12 @@ pub(super) fn rounds(
     let (mut ended, count) = (0, contenders.len());
     in_turn(setting.rounds, count, |round, index| {
         let contender = &mut contenders[index];
-        let (calls, stretch) = buffers.checked(contender, |data, contender, call| {
-            let (calls, digest, stretch) = stretch(setting, contender, data, call)?;
-            Ok((calls, digest, (calls, stretch)))
+        let (calls, spent) = buffers.checked(contender, |data, contender, call| {
+            let (calls, digest, spent) = stretch(setting, contender, data, call)?;
+            Ok((calls, digest, (calls, spent)))
         })?;
         if round > 0 {
-            totals[index].add(calls as f64 * bytes as f64, &stretch);
+            totals[index].add(calls as f64 * bytes as f64, spent);
         }
         ended += 1;
         if ended % count == 0 { after(round) } else { Ok(()) }
@@ -213,22 +205,16 @@ impl Buffers {
     }
 }
 
-/// What a number of consecutive calls took.
-struct Stretch {
-    spent: Spent,
-    joules: Joules,
-}
-
-/// Makes calls until the time of the setting is over; returns their number and their digest.
+/// Makes calls until the time of the setting is over; returns their number, their digest and what they took.
 fn stretch(
     setting: &Setting<'_>,
     contender: &mut Contender,
     data: &mut [u8],
     call: u64,
-) -> Result<(u64, u128, Stretch)> {
+) -> Result<(u64, u128, Spent)> {
     let (mut calls, mut batch, mut digest) = (0u64, 1u64, 0u128);
     let energy = setting.meter.read();
-    let (run, spent) = timed(|| {
+    let (run, mut spent) = timed(|| {
         let start = Instant::now();
         loop {
             for number in calls..calls + batch {
@@ -243,9 +229,9 @@ fn stretch(
             batch = (calls / 64).max(1);
         }
     });
-    let joules = setting.meter.since(&energy);
+    spent.joules = setting.meter.since(&energy);
     setting.samples.add(&contender.name, spent);
-    run.map(|()| (calls, digest, Stretch { spent, joules }))
+    run.map(|()| (calls, digest, spent))
 }
 
 #[cfg(test)]
@@ -320,8 +306,8 @@ mod tests {
     fn energy_of_less_than_a_second_is_not_reported() {
         let joules = Joules { cpu: Some(6.0), gpu: None };
         let totals = |milliseconds| {
-            let spent = Spent { elapsed: Duration::from_millis(milliseconds), cpu: Duration::ZERO };
-            Totals { bytes: 3.0, spent, joules, ..Totals::NOTHING }
+            let elapsed = Duration::from_millis(milliseconds);
+            Totals { bytes: 3.0, spent: Spent { elapsed, joules, ..Spent::NOTHING }, ..Totals::NOTHING }
         };
         assert_eq!(totals(990).joules(), Joules::default());
         assert_eq!(totals(1000).joules(), Joules { cpu: Some(2.0), gpu: None });

@@ -5,7 +5,7 @@ mod page;
 use std::sync::Arc;
 
 use lockstep_report::plot::{self, Line, Plot, Scale};
-pub(super) use lockstep_report::text::digits;
+pub(super) use lockstep_report::text::{digits, time};
 use lockstep_report::{Table, wrap};
 use serde_json::{Map, Value, json};
 
@@ -181,16 +181,6 @@ pub(super) fn per_gb(per_byte: Option<f64>) -> String {
     per_byte.map_or("-".into(), |value| digits(value * 1e9))
 }
 
-/// A time with its unit.
-pub(super) fn time(seconds: f64) -> String {
-    match seconds {
-        s if s >= 1.0 => format!("{s:.2} s"),
-        s if s >= 1e-3 => format!("{} ms", digits(s * 1e3)),
-        s if s >= 1e-6 => format!("{} µs", digits(s * 1e6)),
-        s => format!("{:.0} ns", s * 1e9),
-    }
-}
-
 /// A size with its unit, not rounded.
 pub(super) fn size(bytes: usize) -> String {
     match bytes {
@@ -210,10 +200,6 @@ mod tests {
         assert_eq!(
             [digits(123.4), digits(1.234), digits(0.1234), digits(0.01234)],
             ["123", "1.23", "0.123", "0.0123"]
-        );
-        assert_eq!(
-            [time(1.5), time(0.0123), time(1.5e-6), time(25e-9)],
-            ["1.50 s", "12.3 ms", "1.50 µs", "25 ns"]
         );
         assert_eq!([size(16), size(16384), size(3 << 20), size(1500)], ["16 B", "16 KiB", "3 MiB", "1500 B"]);
     }

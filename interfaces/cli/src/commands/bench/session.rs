@@ -9,12 +9,11 @@ use lockstep::Engine;
 use lockstep::engine::{BackendOptions, ENV_DEVICE, ENV_KERNEL};
 
 use super::Bench;
-use super::cpu_time::Samples;
-use super::energy::Meter;
+use super::instruments::{Meter, Samples};
 use super::machine::Machine;
 use super::measure::{Contender, Setting};
-use super::peers::OpenSsl;
-use super::workload::{self, Inputs, Run, Shape, Workload};
+use super::peers::{self, OpenSsl};
+use super::workload::{self, Shape, Workload};
 use crate::error::{Result, failed};
 use crate::memory;
 use crate::progress::Note;
@@ -141,11 +140,11 @@ impl<'a> Session<'a> {
         Ok(names)
     }
 
-    /// Each device, or each named kernel of each device. If the options name no device and no kernel, the choice of the
-    /// planner is included.
-    pub(super) fn subjects(&self) -> Result<Vec<Subject>> {
+    /// Each device or, if `by_kernel` is true or kernels are named, each kernel of each device: the named kernels, or else all
+    /// constant-time kernels. If the options name neither, the devices include the choice of the planner.
+    pub(super) fn subjects(&self, by_kernel: bool) -> Result<Vec<Subject>> {
         let mut names = self.devices()?;
-        if self.devices.is_empty() && self.kernels.is_empty() {
+        if !by_kernel && self.devices.is_empty() && self.kernels.is_empty() {
             names.insert(0, AUTO.into());
         }
         let is_unmatched = |kernel: &&String| !names.iter().any(|device| is_of_backend(kernel, device));
@@ -155,33 +154,23 @@ impl<'a> Session<'a> {
             )));
         }
         let mut subjects = Vec::new();
-        for device in names {
-            for kernel in self.kernels.iter().filter(|kernel| is_of_backend(kernel, &device)) {
-                let engine = self.engine(&device, Some(kernel), self.args.threads)?;
-                subjects.push(Subject { name: format!("{kernel} on {device}"), engine });
-            }
-            if self.kernels.is_empty() {
-                let engine = self.engine(&device, None, self.args.threads)?;
-                subjects.push(Subject { name: device, engine });
-            }
-        }
-        Ok(subjects)
-    }
-
-    /// Each kernel of each device: the kernels of the options, or else all constant-time kernels.
-    pub(super) fn kernels(&self) -> Result<Vec<Subject>> {
-        if !self.kernels.is_empty() {
-            return self.subjects();
-        }
-        let devices = self.devices()?;
-        let mut subjects = Vec::new();
-        for device in &devices {
-            for kernel in constant_time_kernels(&self.engine(device, None, self.args.threads)?) {
+        for device in &names {
+            let kernels: Vec<&str> = match self.kernels.is_empty() {
+                false => self.kernels.iter().map(String::as_str).collect(),
+                true if by_kernel => constant_time_kernels(&self.engine(device, None, self.args.threads)?),
+                true => {
+                    let engine = self.engine(device, None, self.args.threads)?;
+                    subjects.push(Subject { name: device.clone(), engine });
+                    continue;
+                }
+            };
+            for kernel in kernels.into_iter().filter(|kernel| is_of_backend(kernel, device)) {
                 // Devices of the same backend have kernels with the same names, so the name of the device is appended.
-                let alone = devices.iter().filter(|other| is_of_backend(kernel, other)).count() == 1;
-                let name = if alone { kernel.into() } else { format!("{kernel} on {device}") };
-                let engine = self.engine(device, Some(kernel), self.args.threads)?;
-                subjects.push(Subject { name, engine });
+                let alone = names.iter().filter(|other| is_of_backend(kernel, other)).count() == 1;
+                let is_clear = alone && self.kernels.is_empty();
+                let name = if is_clear { kernel.into() } else { format!("{kernel} on {device}") };
+                subjects
+                    .push(Subject { name, engine: self.engine(device, Some(kernel), self.args.threads)? });
             }
         }
         Ok(subjects)
@@ -231,16 +220,22 @@ impl<'a> Session<'a> {
         Ok(cpu)
     }
 
-    /// The subjects that support the workload, and the inputs of all of them.
+    /// The subjects that support the workload, each with its verifier. If there are any, the peers that support it follow if
+    /// `with_peers` is true.
     pub(super) fn contenders<'s>(
         &self,
         subjects: impl IntoIterator<Item = &'s Subject>,
         work: &Workload,
         shape: Shape,
-    ) -> Result<(Vec<Contender>, Inputs)> {
+        with_peers: bool,
+    ) -> Result<Vec<Contender>> {
         let purpose = "to measure calls of this size; --size and --messages give smaller ones";
         memory::check(3 * shape.bytes() as u64, purpose)?;
         let inputs = work.inputs(shape, &self.verifier(work, "")?)?;
+        let verified = |name: &str, run, kernel, setup_seconds| -> Result<Contender> {
+            let verifier = work.ours(&self.verifier(work, kernel)?, &inputs, shape)?;
+            Ok(Contender { name: Arc::from(name), run, verifier, setup_seconds })
+        };
         let mut contenders = Vec::new();
         for Subject { name, engine } in subjects {
             if !work.is_supported_by(engine) {
@@ -253,25 +248,14 @@ impl<'a> Session<'a> {
             let start = Instant::now();
             let kernel = work.kernel(engine, shape);
             let run = work.ours(engine, &inputs, shape)?;
-            let setup_seconds = start.elapsed().as_secs_f64();
-            let contender = self.verified(name, run, kernel, work, &inputs, shape)?;
-            contenders.push(Contender { setup_seconds, ..contender });
+            contenders.push(verified(name, run, kernel, start.elapsed().as_secs_f64())?);
         }
-        Ok((contenders, inputs))
-    }
-
-    /// A contender with its verifier.
-    pub(super) fn verified(
-        &self,
-        name: &str,
-        run: Run,
-        kernel: &str,
-        work: &Workload,
-        inputs: &Inputs,
-        shape: Shape,
-    ) -> Result<Contender> {
-        let verifier = work.ours(&self.verifier(work, kernel)?, inputs, shape)?;
-        Ok(Contender { name: Arc::from(name), run, verifier, setup_seconds: 0.0 })
+        if with_peers && !contenders.is_empty() {
+            for (name, run) in peers::contenders(work, &inputs, shape) {
+                contenders.push(verified(name, run, name, 0.0)?);
+            }
+        }
+        Ok(contenders)
     }
 
     /// Names and descriptions of the devices that were used.

@@ -1,6 +1,5 @@
 //! The suites, one module each. A suite fills a section of the report.
 
-mod crossover;
 mod files;
 mod latency;
 mod patterns;

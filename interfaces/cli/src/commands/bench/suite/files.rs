@@ -13,7 +13,7 @@ use lockstep_report::{Table, text};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::commands::bench::cpu_time;
+use crate::commands::bench::instruments::children_time;
 use crate::commands::bench::measure::{Rate, in_turn};
 use crate::commands::bench::report::{self, Section};
 use crate::commands::bench::session::{AUTO, Session};
@@ -188,7 +188,7 @@ fn copy(files: &TestFiles) -> Contender {
 
 impl Contender {
     fn new(name: String, program: &Path, output: Output) -> Contender {
-        let cpu = cpu_time::children_time().map(|_| Duration::ZERO);
+        let cpu = children_time().map(|_| Duration::ZERO);
         let (arguments, seconds) = (Vec::new(), Vec::new());
         Contender { name, program: program.into(), arguments, output, seconds, cpu }
     }
@@ -213,11 +213,11 @@ fn measure(session: &Session<'_>, files: &TestFiles, contenders: &mut [Contender
         let mut command = Command::new(&contender.program);
         command.args(&contender.arguments);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let cpu = cpu_time::children_time();
+        let cpu = children_time();
         let start = Instant::now();
         let done = command.output();
         let seconds = start.elapsed().as_secs_f64();
-        let cpu = cpu_time::children_time().zip(cpu).map(|(after, before)| after - before);
+        let cpu = children_time().zip(cpu).map(|(after, before)| after - before);
         let done = done.map_err(|error| failed(format!("cannot run {}: {error}", contender.name)))?;
         check_stopped()?;
         if !done.status.success() {

@@ -8,7 +8,7 @@ use lockstep_report::plot::Plot;
 use serde_json::json;
 
 use super::BYTES;
-use crate::commands::bench::cpu_time::timed;
+use crate::commands::bench::instruments::timed;
 use crate::commands::bench::measure::{Buffers, Contender, Setting, in_turn};
 use crate::commands::bench::report::{self, Section};
 use crate::commands::bench::session::Session;
@@ -24,7 +24,7 @@ const MAX_CALLS: usize = 1_000_000;
 
 pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
     let sizes = session.sizes(&SIZES, &QUICK_SIZES);
-    let subjects = session.subjects()?;
+    let subjects = session.subjects(false)?;
     let setting = session.setting(5, Duration::from_millis(40));
     for work in &session.works(WORKS)? {
         let head = ["size", "who", "calls", "least", "median", "90 %", "99 %", "most"];
@@ -33,7 +33,7 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
         let mut plot = Plot::new(&title, BYTES, "µs");
         for &size in sizes.iter().filter(|size| work.accepts(**size)) {
             session.note(&format!("{}: {}", work.name, report::size(size)));
-            let (mut contenders, _) = session.contenders(&subjects, work, Shape::one(size))?;
+            let mut contenders = session.contenders(&subjects, work, Shape::one(size), false)?;
             let times = measure(&setting, &mut contenders, size)?;
             for (Contender { name, .. }, sorted) in contenders.iter().zip(times) {
                 let last = sorted.len() - 1;

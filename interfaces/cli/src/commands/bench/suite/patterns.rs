@@ -9,7 +9,7 @@ use lockstep_report::bars::Bars;
 use serde_json::json;
 
 use super::bar;
-use crate::commands::bench::cpu_time::{Spent, timed};
+use crate::commands::bench::instruments::{Spent, timed};
 use crate::commands::bench::measure::{Contender, Rate, Setting, in_turn};
 use crate::commands::bench::report::{self, Section};
 use crate::commands::bench::session::Session;
@@ -51,7 +51,7 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
         )));
     }
     let sizes = session.sizes(&SIZES, &QUICK_SIZES);
-    let subjects = session.kernels()?;
+    let subjects = session.subjects(true)?;
     let setting = session.setting(9, Duration::from_millis(20));
     let head = [&["work", "size", "who"], &PATTERNS[..], &["difference", "spread", "inside"]].concat();
     let mut table = Table::new("GB/s by pattern", &head, 3);
@@ -59,7 +59,7 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
         for &size in sizes.iter().filter(|size| work.accepts(**size)) {
             let of_what = format!("{} of {}", work.name, report::size(size));
             let mut bars = Bars { title: format!("{of_what}: GB/s by pattern"), ..Bars::default() };
-            for mut contender in session.contenders(&subjects, work, Shape::one(size))?.0 {
+            for mut contender in session.contenders(&subjects, work, Shape::one(size), false)? {
                 session.note(&format!("{}: {}", work.name, contender.name));
                 let rates = measure(&setting, &mut contender, size)?;
                 let (name, comparison) = (&*contender.name, Comparison::of(&rates));
@@ -114,15 +114,8 @@ impl Comparison {
 
     fn sentence(&self) -> String {
         let [difference, spread] = [self.difference, self.spread].map(|part| part * 100.0);
-        if self.is_inside() {
-            format!(
-                "patterns differ by {difference:.1} %, rounds of one pattern by {spread:.1} %: no significant difference"
-            )
-        } else {
-            format!(
-                "patterns differ by {difference:.1} %, more than rounds of one pattern, which differ by {spread:.1} %"
-            )
-        }
+        let verdict = if self.is_inside() { "no significant difference" } else { "a significant difference" };
+        format!("patterns differ by {difference:.1} %, rounds of one pattern by {spread:.1} %: {verdict}")
     }
 }
 
@@ -137,7 +130,7 @@ fn measure(setting: &Setting<'_>, contender: &mut Contender, bytes: usize) -> Re
     let mut data = vec![0; bytes];
     let mut rates: [Vec<f64>; 4] = Default::default();
     in_turn(setting.rounds, PATTERNS.len(), |round, index| {
-        let (mut spent, mut calls) = (Spent::default(), 0u32);
+        let (mut spent, mut calls) = (Spent::NOTHING, 0u32);
         while calls == 0 || spent.elapsed < setting.time {
             check_stopped()?;
             data.copy_from_slice(&inputs[index]);

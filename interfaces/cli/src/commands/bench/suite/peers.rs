@@ -8,7 +8,7 @@ use lockstep_report::bars::Bars;
 
 use super::{Outcome, bar};
 use crate::commands::bench::measure::{self, Measured, Rate};
-use crate::commands::bench::peers;
+use crate::commands::bench::peers::openssl_name;
 use crate::commands::bench::report::{self, Section};
 use crate::commands::bench::session::{AUTO, Session, Subject};
 use crate::commands::bench::workload::{self, MAX_CALL_BYTES, Shape, Workload};
@@ -154,14 +154,11 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
 fn compare(session: &Session<'_>, ours: &Subject, entry: &Entry, shape: Shape) -> Result<Option<Compared>> {
     let setting = session.setting(5, Duration::from_millis(200));
     let work = &entry.work;
-    let (mut contenders, inputs) = session.contenders([ours], work, shape)?;
+    let mut contenders = session.contenders([ours], work, shape, true)?;
     if contenders.is_empty() {
         return Ok(None);
     }
-    for (name, run) in peers::contenders(work, &inputs, shape) {
-        contenders.push(session.verified(name, run, name, work, &inputs, shape)?);
-    }
-    let cipher = peers::openssl_name(work).filter(|_| entry.in_openssl);
+    let cipher = openssl_name(work).filter(|_| entry.in_openssl);
     // Programs run in turn with the other contenders: each round of this process is followed by one run of each program.
     let programs =
         cipher.iter().flat_map(|cipher| session.openssl.iter().map(move |program| (cipher, program)));

@@ -1,23 +1,27 @@
-//! Raw modes between an input and an output. The modes in this file process the input piece by piece; the modes in `whole`
-//! need all of it.
-
-mod whole;
-
-use std::io::Write;
+//! Raw modes between an input and an output. Most modes process the input piece by piece; others need all of it. With a tag,
+//! nothing is decrypted before the tag has been checked.
 
 use lockstep::Engine;
-use lockstep::aead::Aead;
-use lockstep::hazmat::mode::cbc_cts::Variant;
-use lockstep::hazmat::mode::{Cipher, CipherKey, Direction};
+use lockstep::aead::{self, Aead};
+use lockstep::hazmat::data::Data;
+use lockstep::hazmat::mode::cbc_cts::{self, Variant};
+use lockstep::hazmat::mode::hctr2::{self, Hctr2Key};
+use lockstep::hazmat::mode::{Cipher, CipherKey, Direction, key_wrap};
 use lockstep::hazmat::stream::{CipherStream, CmacStream, GcmStream, Padding};
 use lockstep::hazmat::{self, Block, Key};
 use zeroize::Zeroizing;
 
-use crate::error::{Result, check_stopped, failed};
+use crate::error::{Error, Result, check_stopped, failed};
 use crate::input::{Input, read_full};
 use crate::job::Report;
-use crate::output::Output;
+use crate::output::Writer;
 use crate::{memory, text};
+
+/// Texts for error messages: the reason why the whole input must be in memory, and an alternative.
+const FOR_TAG: &str = "to hold the input until its tag has been checked; `lockstep encrypt` makes files that are \
+                       decrypted in little memory";
+const FOR_MODE: &str =
+    "to hold the input, all of which this mode needs at once; GCM encrypts in little memory";
 
 /// A raw mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +63,7 @@ pub(crate) struct Raw {
 /// Input and output.
 pub(crate) struct Pipe<'a> {
     pub(crate) input: &'a Input,
-    pub(crate) output: &'a mut Output,
+    pub(crate) output: &'a mut Writer,
     pub(crate) report: Report<'a>,
 }
 
@@ -132,8 +136,57 @@ impl Raw {
         Ok(total)
     }
 
-    fn write_mac(&self, mac: &Block, output: &mut Output) -> Result<()> {
+    fn write_mac(&self, mac: &Block, output: &mut Writer) -> Result<()> {
         write(output, format!("{}\n", text::hex(&mac[..self.tag_len])).as_bytes())
+    }
+
+    /// Runs a mode on the whole input; returns the number of plaintext bytes. The tag follows the ciphertext; the synthetic IV
+    /// of SIV precedes it.
+    fn whole(&self, pipe: Pipe<'_>) -> Result<u64> {
+        let planner = self.engine.planner();
+        let opens = self.decrypt && matches!(self.mode, Mode::Aead(_));
+        let mut data = pipe.input.read_all(pipe.report, if opens { FOR_TAG } else { FOR_MODE })?;
+        let len = data.len();
+        match self.mode {
+            Mode::Aead(mode) => {
+                let key = aead::Key::new(mode, &self.key)?;
+                let aad: Vec<_> = self.aad.iter().map(Vec::as_slice).collect();
+                if !self.decrypt {
+                    let mut tag = vec![0; self.tag_len];
+                    key.seal_in_place(&self.engine, &self.iv, &aad, &mut data, &mut tag)?;
+                    mode.in_order(&data, &tag).into_iter().try_for_each(|part| write(pipe.output, part))?;
+                    return Ok(len as u64);
+                }
+                let got = text::bytes(len as u64);
+                let (ciphertext, tag) = mode.split_mut(&mut data, self.tag_len).ok_or_else(|| {
+                    Error::NotAuthentic(format!("the input has {got}, less than a tag: it was cut off"))
+                })?;
+                key.open_in_place(&self.engine, &self.iv, &aad, ciphertext, tag)?;
+                write(pipe.output, ciphertext)?;
+                return Ok(ciphertext.len() as u64);
+            }
+            Mode::Hctr2 => {
+                let key = Hctr2Key::new(planner, Key::new(&self.key)?)?;
+                hctr2::run(planner, self.direction(), &key, &self.iv, Data::in_place(&mut data))?;
+            }
+            Mode::KeyWrap { padded } => {
+                let key = Key::new(&self.key)?;
+                data = match (padded, self.decrypt) {
+                    (false, false) => key_wrap::wrap(planner, &key, &data)?.into(),
+                    (true, false) => key_wrap::wrap_padded(planner, &key, &data)?.into(),
+                    (false, true) => key_wrap::unwrap(planner, &key, &data)?,
+                    (true, true) => key_wrap::unwrap_padded(planner, &key, &data)?,
+                };
+            }
+            // The other modes are processed in pieces.
+            _ => {
+                let run = if self.decrypt { cbc_cts::decrypt } else { cbc_cts::encrypt };
+                let (key, mut iv) = (Key::new(&self.key)?, self.block("CBC-CTS")?);
+                run(planner, &key, self.cts, &mut iv, &mut data)?;
+            }
+        }
+        write(pipe.output, &data)?;
+        Ok(if self.decrypt { data.len() } else { len } as u64)
     }
 
     fn direction(&self) -> Direction {
@@ -163,7 +216,7 @@ fn check_padded(cipher: Cipher, total: u64) -> Result<()> {
     }
 }
 
-fn write(output: &mut Output, bytes: &[u8]) -> Result<()> {
+fn write(output: &mut Writer, bytes: &[u8]) -> Result<()> {
     Ok(output.write_all(bytes).map_err(lockstep::Error::Write)?)
 }
 
@@ -197,7 +250,7 @@ impl Input {
     /// Reads all input into memory. `purpose` is used in the error message if there is too little memory.
     pub(super) fn read_all(&self, report: Report<'_>, purpose: &str) -> Result<Zeroizing<Vec<u8>>> {
         let mut all = Zeroizing::new(Vec::new());
-        memory::reserve(&mut all, self.len().unwrap_or(0), purpose)?;
+        memory::reserve(&mut all, self.len.unwrap_or(0), purpose)?;
         self.for_each_piece(report, |piece| {
             if all.capacity() - all.len() < piece.len() {
                 all = enlarged(&all, purpose)?;
@@ -213,11 +266,8 @@ impl Input {
 /// leave a copy that is not wiped.
 fn enlarged(bytes: &[u8], purpose: &str) -> Result<Zeroizing<Vec<u8>>> {
     let mut larger = Zeroizing::new(Vec::new());
-    let least = bytes.len() + 4 * PIECE;
-    let double = 2 * bytes.len();
-    if double <= least || memory::reserve(&mut larger, double as u64, purpose).is_err() {
-        memory::reserve(&mut larger, (least + bytes.len() / 8) as u64, purpose)?;
-    }
+    let len = bytes.len() + bytes.len().max(4 * PIECE);
+    memory::reserve(&mut larger, len as u64, purpose)?;
     larger.extend_from_slice(bytes);
     Ok(larger)
 }
