@@ -27,15 +27,16 @@ pub(crate) fn options<'a>(
     output_dir: &'a Path,
     many: &ManyArgs,
     output: &OutputArgs,
+    (recursive, delete): (bool, bool),
     protected: Vec<(&'a str, &'a Path)>,
 ) -> Options<'a> {
     Options {
         output_dir,
-        recursive: false,
+        recursive,
         resume: many.resume,
         force: output.force,
         sync: output.sync,
-        delete: false,
+        delete,
         protected,
         advice: &ADVICE,
         stream: lockstep::Options::new().interrupt(&signals::STOPPED),

@@ -30,7 +30,7 @@ pub(crate) static STOPPED: AtomicBool = AtomicBool::new(false);
 static SIGNAL: AtomicI32 = AtomicI32::new(SIGINT);
 /// The guards that exist: the number of each, and the temporary folder that the thread removes if the program ends before.
 static GUARDS: Mutex<Vec<(u64, Option<PathBuf>)>> = Mutex::new(Vec::new());
-/// True while there are results that are not printed yet.
+/// True if there are or will be results to print.
 static RESULTS: AtomicBool = AtomicBool::new(false);
 /// The reading end of a pipe. The writing end is closed when a signal comes, and no data are written to it.
 static WAKE: OnceLock<PipeReader> = OnceLock::new();
@@ -131,22 +131,10 @@ impl Drop for Guard {
     }
 }
 
-/// While a value of this type exists, the first signal does not end the program. The owner of the value checks
-/// [`stopped`] and prints the results.
-pub(crate) struct Results(());
-
-impl Results {
-    /// Call this before the work whose results are to be printed.
-    pub(crate) fn awaited() -> Results {
-        RESULTS.store(true, Ordering::Release);
-        Results(())
-    }
-}
-
-impl Drop for Results {
-    fn drop(&mut self) {
-        RESULTS.store(false, Ordering::Release);
-    }
+/// From now on the first signal does not end the program: the command checks [`stopped`] and prints its results. Call this before
+/// the work whose results are to be printed.
+pub(crate) fn hold_for_results() {
+    RESULTS.store(true, Ordering::Release);
 }
 
 fn guards() -> MutexGuard<'static, Vec<(u64, Option<PathBuf>)>> {

@@ -1,7 +1,5 @@
 //! Tables, for the terminal and for pages.
 
-use std::fmt::Write;
-
 use crate::svg::escaped;
 use crate::text::{WIDTH, wrap};
 
@@ -54,15 +52,22 @@ impl Table {
         for part in self.parts(&columns) {
             text.push('\n');
             let lines = part.iter().map(|&index| columns[index].head.len()).max().unwrap_or_default();
-            for line in 0..lines {
-                // Short titles are aligned with the last line.
-                let cell = |column: &Column| {
-                    (line + column.head.len()).checked_sub(lines).map(|at| column.head[at].clone())
-                };
-                self.line(&mut text, &part, &columns, |index| cell(&columns[index]).unwrap_or_default());
-            }
-            for row in &self.rows {
-                self.line(&mut text, &part, &columns, |index| row[index].clone());
+            // Short titles are aligned with the last line.
+            let title = |line: usize, column: &Column| {
+                let at = (line + column.head.len()).checked_sub(lines);
+                at.map_or(String::new(), |at| column.head[at].clone())
+            };
+            let head = (0..lines).map(|line| columns.iter().map(|column| title(line, column)).collect());
+            for row in head.chain(self.rows.iter().cloned()) {
+                let row: Vec<String> = row;
+                let mut line = String::new();
+                for &index in &part {
+                    let (cell, width) = (&row[index], columns[index].width);
+                    let is_text = index < self.text_columns;
+                    line += &if is_text { format!("  {cell:<width$}") } else { format!("  {cell:>width$}") };
+                }
+                text += line.trim_end();
+                text.push('\n');
             }
         }
         text
@@ -93,21 +98,6 @@ impl Table {
             parts.last_mut().expect("one at least").extend(together);
         }
         parts
-    }
-
-    fn line(&self, text: &mut String, part: &[usize], columns: &[Column], cell: impl Fn(usize) -> String) {
-        let mut line = String::new();
-        for &index in part {
-            let (cell, width) = (cell(index), columns[index].width);
-            // Writing to a string cannot fail.
-            let _ = if index < self.text_columns {
-                write!(line, "  {cell:<width$}")
-            } else {
-                write!(line, "  {cell:>width$}")
-            };
-        }
-        *text += line.trim_end();
-        text.push('\n');
     }
 
     /// The table in HTML, with its title; the classes `text` and `number` distinguish the cells.

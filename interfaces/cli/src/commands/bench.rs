@@ -41,7 +41,7 @@ use super::{print, print_json};
 use crate::error::{Error, Result, failed};
 use crate::options::verify;
 use crate::output::GuardedFile;
-use crate::signals::{self, Guard, Results};
+use crate::signals::{self, Guard};
 use crate::{invocation, terminal, text};
 
 /// Maximum total size in bytes of the messages of one call, and therefore also the maximum size of one message.
@@ -151,13 +151,12 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
     let date = text::now();
     let session = Session::new(args, openssl);
     // A signal stops the suite that is being measured; the results of the suites before it are printed.
-    let _results = Results::awaited();
-    let (sections, mut failures) = suite::run_each(&args.suites, &session);
-    let all_failed = sections.len() == failures.len();
-    failures.retain(|(_, error)| !matches!(error, Error::Stopped));
+    signals::hold_for_results();
+    let sections = suite::run_each(&args.suites, &session);
     let mut errors: Vec<Error> = Vec::new();
-    if all_failed {
-        errors.extend(failures.into_iter().map(|(_, error)| error));
+    if sections.iter().all(|section| section.error.is_some()) {
+        errors.extend(sections.into_iter().filter_map(|section| section.error));
+        errors.retain(|error| !matches!(error, Error::Stopped));
         // The first error is the result.
         errors.reverse();
     } else {
@@ -170,7 +169,10 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
         errors.extend(
             [printed.err(), page.err()].into_iter().flatten().filter(|error| !error.is_broken_pipe()),
         );
-        let reasons: Vec<_> = failures.iter().map(|(suite, error)| format!("{suite}: {error}")).collect();
+        let failures =
+            report.sections.iter().filter_map(|section| Some((section.name, section.error.as_ref()?)));
+        let failures = failures.filter(|(_, error)| !matches!(error, Error::Stopped));
+        let reasons: Vec<_> = failures.map(|(suite, error)| format!("{suite}: {error}")).collect();
         if !reasons.is_empty() {
             errors.push(failed(format!("not everything was measured: {}", reasons.join("; "))));
         }

@@ -122,10 +122,8 @@ fn run_many(args: &Decrypt, output_dir: &Path) -> Result<()> {
     let default = identities::default_file();
     let mut protected = sources_of(args);
     protected.extend(default.iter().map(|path| ("identity file", path.as_path())));
-    let options = tree::Options {
-        recursive: args.recursive,
-        ..crate::many::options(output_dir, &args.many, &args.output, protected)
-    };
+    let flags = (args.recursive, false);
+    let options = crate::many::options(output_dir, &args.many, &args.output, flags, protected);
     let mut unlocks = Unlocks::default();
     let prepare = |input, _: &Path| operation.prepare(&mut unlocks, &input);
     crate::many::run(&engine, &operation, "decrypted", &args.inputs, &options, &args.messages, prepare)
@@ -200,14 +198,12 @@ fn decrypt_range(
 ) -> Result<u64> {
     let message = Tail::new(input, input.stream_position().map_err(lockstep::Error::Read)?);
     let reader = Reader::open(engine, key, context, message)?;
-    if range.offset > reader.len() {
-        return Err(failed(format!(
-            "the range begins at {}, but there are {} bytes",
-            range.offset,
-            reader.len()
-        )));
+    let Range { offset, len } = range;
+    if offset > reader.len() {
+        let bytes = reader.len();
+        return Err(failed(format!("the range begins at {offset}, but there are {bytes} bytes")));
     }
-    let copied = reader.copy_range(range.offset, range.len.unwrap_or(u64::MAX), output, options)?;
+    let copied = reader.copy_range(offset, len.unwrap_or(u64::MAX), output, options)?;
     reader.check_unchanged()?;
     Ok(copied)
 }

@@ -155,11 +155,8 @@ fn run_many(args: &Encrypt, request: &Request<'_>, output_dir: &Path) -> Result<
         // The comparison with existing outputs needs the key of the key file.
         set_key()?;
     }
-    let options = tree::Options {
-        recursive: request.recursive,
-        delete: args.delete,
-        ..crate::many::options(output_dir, &args.many, &args.output, sources_of(args))
-    };
+    let flags = (request.recursive, args.delete);
+    let options = crate::many::options(output_dir, &args.many, &args.output, flags, sources_of(args));
     let prepare = |_, _: &Path| set_key().map(|()| Prepared::Ready);
     crate::many::run(&engine, &operation, "encrypted", &request.inputs, &options, &args.messages, prepare)
 }
@@ -290,15 +287,12 @@ impl Operation for EncryptMany<'_> {
         let Ok(Some(envelope)) = Envelope::read_file(pair.output) else {
             return Ok(Existing::Unknown("was not encrypted to recipients or with a passphrase"));
         };
-        let has_passphrase = wrapping::header(&envelope).map(|header| header.is_passphrase());
-        match (self.args.uses_passphrase(), has_passphrase.ok()) {
-            (true, None | Some(false)) => {
-                return Ok(Existing::Unknown("was encrypted to recipients, not with a passphrase"));
-            }
-            (false, None | Some(true)) => {
-                return Ok(Existing::Unknown("was encrypted with a passphrase, not to recipients"));
-            }
-            _ => {}
+        let uses_passphrase = self.args.uses_passphrase();
+        if !wrapping::header(&envelope).is_ok_and(|header| header.is_passphrase() == uses_passphrase) {
+            return Ok(Existing::Unknown(match uses_passphrase {
+                true => "was encrypted to recipients, not with a passphrase",
+                false => "was encrypted with a passphrase, not to recipients",
+            }));
         }
         let is_whole = ciphertext_len(pair.input_len)
             .is_ok_and(|message| pair.output_len == envelope.as_bytes().len() as u64 + message);

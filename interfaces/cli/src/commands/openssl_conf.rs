@@ -110,9 +110,8 @@ fn find() -> Option<PathBuf> {
     let beside = invocation::program().and_then(Path::parent);
     let installed = beside.and_then(Path::parent).map(|prefix| prefix.join("lib/ossl-modules"));
     let near = beside.into_iter().flat_map(|folder| NAMES.map(|name| folder.join(name)));
-    let far = installed.map(|folder| folder.join(NAMES[0]));
-    let theirs = || modules_folder().map(|folder| folder.join(NAMES[0]));
-    near.chain(far).find(|path| path.is_file()).or_else(|| theirs().filter(|path| path.is_file()))
+    let far = installed.into_iter().chain(std::iter::once_with(modules_folder).flatten());
+    near.chain(far.map(|folder| folder.join(NAMES[0]))).find(|path| path.is_file())
 }
 
 /// The folder in which the installed OpenSSL searches for modules, if there is one.

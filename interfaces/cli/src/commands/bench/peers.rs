@@ -76,10 +76,8 @@ fn aws_lc_encrypt(cipher: Cipher, key: &[u8]) -> Option<Run> {
     };
     let key = make(cipher_key(key)).expect("a key");
     Some(Box::new(move |data, call| {
-        let context = match cipher {
-            Cipher::Ecb => EncryptionContext::None,
-            _ => EncryptionContext::Iv128(FixedLength::from(iv(call))),
-        };
+        let iv = EncryptionContext::Iv128(FixedLength::from(iv(call)));
+        let context = if cipher == Cipher::Ecb { EncryptionContext::None } else { iv };
         key.less_safe_encrypt(data, context).expect("bench");
         Ok(0)
     }))
@@ -94,10 +92,8 @@ fn aws_lc_decrypt(cipher: Cipher, key: &[u8]) -> Option<Run> {
     };
     let key = make(cipher_key(key)).expect("a key");
     Some(Box::new(move |data, call| {
-        let context = match cipher {
-            Cipher::Ecb => DecryptionContext::None,
-            _ => DecryptionContext::Iv128(FixedLength::from(iv(call))),
-        };
+        let iv = DecryptionContext::Iv128(FixedLength::from(iv(call)));
+        let context = if cipher == Cipher::Ecb { DecryptionContext::None } else { iv };
         key.decrypt(data, context).expect("bench");
         Ok(0)
     }))

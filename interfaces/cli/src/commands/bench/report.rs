@@ -31,17 +31,10 @@ pub(super) struct Section {
     /// Contenders, each with the seconds of its longest first call.
     pub(super) first_calls: Vec<(Arc<str>, f64)>,
     /// Why the suite has no results.
-    pub(super) error: Option<String>,
+    pub(super) error: Option<Error>,
 }
 
 impl Section {
-    /// The section of a suite that failed.
-    pub(super) fn failed(name: &'static str, about: &'static str, error: &Error) -> Section {
-        let error = error.to_string();
-        let findings = vec![format!("This suite failed and has no results: {error}")];
-        Section { name, about, findings, error: Some(error), ..Section::default() }
-    }
-
     /// Records the time of the first call of a contender, for [`Section::report_first_calls`].
     pub(super) fn add_first_call(&mut self, measured: &Measured) {
         let Some(first) = measured.first else { return };
@@ -63,7 +56,7 @@ impl Section {
     fn json(&self) -> Value {
         let mut json = json!({"results": self.results});
         if let Some(error) = &self.error {
-            json["error"] = json!(error);
+            json["error"] = error.to_string().into();
         }
         json["findings"] = json!(self.findings);
         json

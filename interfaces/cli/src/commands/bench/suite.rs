@@ -95,42 +95,40 @@ pub(super) fn names() -> PossibleValuesParser {
     suites.chain([PossibleValue::new(ALL).help("All suites")]).collect::<Vec<_>>().into()
 }
 
-/// Measures each of the suites with these names once, in this order. If a suite fails or is stopped, its section contains the
-/// error, and the error is also returned, with the name of the suite. The results of the other suites are kept.
-pub(super) fn run_each(
-    names: &[String],
-    session: &Session<'_>,
-) -> (Vec<Section>, Vec<(&'static str, Error)>) {
-    let (mut sections, mut failures) = (Vec::<Section>::new(), Vec::new());
+/// Measures each of the suites with these names once, in this order. If a suite fails or is stopped, its section contains only the
+/// error. The results of the other suites are kept.
+pub(super) fn run_each(names: &[String], session: &Session<'_>) -> Vec<Section> {
+    let mut sections = Vec::<Section>::new();
     let of_name = |name| SUITES.iter().filter(move |suite| suite.name == name || name == ALL);
     let is_default = names.is_empty() || names[0] == ALL;
     let names = is_default.then_some(PEERS).into_iter().chain(names.iter().map(String::as_str));
     for Suite { name, about, run, .. } in names.flat_map(of_name) {
+        if signals::stopped() && !sections.is_empty() {
+            break;
+        }
         if sections.iter().any(|section| section.name == *name) {
             continue;
         }
-        let mut section = Section { name, about, ..Section::default() };
+        let empty = || Section { name, about, ..Section::default() };
+        let mut section = empty();
         let done = check_stopped().and_then(|()| run(session, &mut section));
         let nothing = "the measured devices and kernels support none of these workloads at these sizes";
         let error = match done {
-            Ok(()) if section.results.is_empty() => failed(nothing),
-            Err(error) => error,
-            Ok(()) => {
-                section.report_first_calls();
-                sections.push(section);
-                continue;
-            }
+            // A signal can also make a measured program fail.
+            Err(_) if signals::stopped() => Some(Error::Stopped),
+            Ok(()) if section.results.is_empty() => Some(failed(nothing)),
+            done => done.err(),
         };
-        // A signal can also make a measured program fail. The error is then `Error::Stopped`, not the failure of
-        // the program.
-        let error = if signals::stopped() { Error::Stopped } else { error };
-        sections.push(Section::failed(name, about, &error));
-        failures.push((*name, error));
-        if signals::stopped() {
-            break;
+        if let Some(error) = error {
+            section = Section { error: Some(error), ..empty() };
+            section.findings.extend(
+                section.error.iter().map(|error| format!("This suite failed and has no results: {error}")),
+            );
         }
+        section.report_first_calls();
+        sections.push(section);
     }
-    (sections, failures)
+    sections
 }
 
 /// The results of all contenders for one workload and shape.
@@ -138,6 +136,8 @@ struct Outcome {
     work: String,
     shape: Shape,
     measured: Vec<Measured>,
+    /// The kernel that this library used, in the comparison with its peers.
+    kernel: &'static str,
 }
 
 impl Outcome {

@@ -61,19 +61,14 @@ fn chosen(session: &Session<'_>) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// Results, of which the first is that of this library, and the kernel that this library used.
-struct Compared {
-    outcome: Outcome,
-    kernel: &'static str,
-}
-
-impl Compared {
+/// Results, of which the first is that of this library.
+impl Outcome {
     fn ours(&self) -> f64 {
-        self.outcome.measured[0].rate.median
+        self.measured[0].rate.median
     }
 
     fn peers(&self) -> &[Measured] {
-        &self.outcome.measured[1..]
+        &self.measured[1..]
     }
 
     /// The rate of this library relative to the first peer whose name begins with `peer`.
@@ -112,8 +107,7 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
     section.findings.extend(left_out);
     section.findings.extend(session.left_out(&session.devices));
     section.findings.extend(session.left_out(&session.kernels));
-    let is_gcm_with_openssl =
-        |one: &Compared| one.outcome.work.starts_with("gcm-") && one.ratio("OpenSSL").is_some();
+    let is_gcm_with_openssl = |one: &Outcome| one.work.starts_with("gcm-") && one.ratio("OpenSSL").is_some();
     if all.iter().any(is_gcm_with_openssl) {
         section.findings.push(
             "GCM: `openssl speed` sets key and IV anew for each call, all others use a prepared key: compare large messages."
@@ -124,8 +118,8 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
         section.findings.push("OpenSSL was not measured: it is not installed, or was excluded.".into());
     }
     for one in &all {
-        section.add_first_call(&one.outcome.measured[0]);
-        let mut json = one.outcome.json();
+        section.add_first_call(&one.measured[0]);
+        let mut json = one.json();
         json["kernel"] = one.kernel.into();
         for (field, peer) in [
             ("ratio_to_openssl", "OpenSSL"),
@@ -138,9 +132,7 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
     }
     for &size in &sizes {
         let mut bars = Bars { title: format!("GB/s at {}", report::size(size)), ..Bars::default() };
-        for Outcome { work, measured, .. } in
-            all.iter().map(|one| &one.outcome).filter(|outcome| outcome.shape.size == size)
-        {
+        for Outcome { work, measured, .. } in all.iter().filter(|outcome| outcome.shape.size == size) {
             bars.push(work, measured.iter().map(|measured| bar(&measured.name, measured.rate)));
         }
         if !bars.groups.is_empty() {
@@ -151,7 +143,7 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
     Ok(())
 }
 
-fn compare(session: &Session<'_>, ours: &Subject, entry: &Entry, shape: Shape) -> Result<Option<Compared>> {
+fn compare(session: &Session<'_>, ours: &Subject, entry: &Entry, shape: Shape) -> Result<Option<Outcome>> {
     let setting = session.setting(5, Duration::from_millis(200));
     let work = &entry.work;
     let mut contenders = session.contenders([ours], work, shape, true)?;
@@ -182,26 +174,22 @@ fn compare(session: &Session<'_>, ours: &Subject, entry: &Entry, shape: Shape) -
         first: None,
     }));
     let kernel = work.kernel(&ours.engine, shape);
-    Ok(Some(Compared { outcome: Outcome { work: work.name.clone(), shape, measured }, kernel }))
+    Ok(Some(Outcome { work: work.name.clone(), shape, measured, kernel }))
 }
 
-fn table(session: &Session<'_>, all: &[Compared]) -> Table {
+fn table(session: &Session<'_>, all: &[Outcome]) -> Table {
     let mut head = vec!["work", "size", "who", "kernel", "GB/s", "least", "most", "lockstep is", "CPU s/GB"];
     let (of_cpu, of_gpu) = (session.meter.packages.is_ok(), session.meter.gpus.is_some());
     head.extend(of_cpu.then_some("CPU J/GB"));
     head.extend(of_gpu.then_some("GPU J/GB"));
     let mut table = Table::new("Comparison with the peers", &head, 4);
     for one in all {
-        for (number, measured) in one.outcome.measured.iter().enumerate() {
+        for (number, measured) in one.measured.iter().enumerate() {
             let first = number == 0;
             let text = |text: &str| if first { text.to_owned() } else { String::new() };
             let Rate { median, least, most } = measured.rate;
-            let mut row = vec![
-                text(&one.outcome.work),
-                text(&one.outcome.shape_text()),
-                measured.name.to_string(),
-                text(one.kernel),
-            ];
+            let mut row =
+                vec![text(&one.work), text(&one.shape_text()), measured.name.to_string(), text(one.kernel)];
             row.extend([median, least, most].map(|rate| report::digits(rate / 1e9)));
             row.push(if first { String::new() } else { format!("{:.2} x", one.ours() / median) });
             row.push(report::per_gb(measured.cpu));
@@ -214,13 +202,13 @@ fn table(session: &Session<'_>, all: &[Compared]) -> Table {
 }
 
 /// Sentences on the workloads in which a peer is faster.
-fn faster_peers(all: &[Compared]) -> Vec<String> {
+fn faster_peers(all: &[Outcome]) -> Vec<String> {
     let mut findings = Vec::new();
     for one in all {
-        let size = report::size(one.outcome.shape.size);
+        let size = report::size(one.shape.size);
         for peer in one.peers().iter().filter(|peer| peer.rate.median > one.ours() * 1.03) {
             let more = (peer.rate.median / one.ours() - 1.0) * 100.0;
-            findings.push(format!("{} at {size}: {} is faster, by {more:.0} %", one.outcome.work, peer.name));
+            findings.push(format!("{} at {size}: {} is faster, by {more:.0} %", one.work, peer.name));
         }
     }
     let compared = all.iter().filter(|one| !one.peers().is_empty()).count();

@@ -158,7 +158,7 @@ impl Sweep<'_> {
             if contenders.is_empty() {
                 continue;
             }
-            let mut outcome = Outcome { work: work.name.clone(), shape, measured: Vec::new() };
+            let mut outcome = Outcome { work: work.name.clone(), shape, measured: Vec::new(), kernel: "" };
             self.session.note(&format!("{}: {}", work.name, outcome.shape_text()));
             outcome.measured = measure::rounds(&self.setting, &mut contenders, shape.bytes(), |_| Ok(()))?;
             let late = |one: &&Measured| shape.bytes() as f64 / one.rate.median > max_call_time;
@@ -300,7 +300,7 @@ mod tests {
             first: None,
         };
         let measured = rates.iter().map(one).collect();
-        Outcome { work: "w".into(), shape: Shape::one(size), measured }
+        Outcome { work: "w".into(), shape: Shape::one(size), measured, kernel: "" }
     }
 
     #[test]
