@@ -7,10 +7,9 @@ use lockstep::{Envelope, FileKey, tree};
 
 use crate::answers::Answers;
 use crate::error::{Error, NOT_AUTHENTIC, Result, failed};
-use crate::identities;
 use crate::passphrase::{MAX_WORK, Passphrase};
-use crate::recipients::Recipients;
 use crate::wrapping::{self, Unlock};
+use crate::{identities, recipients};
 
 /// Why a key was not wrapped or unwrapped. It can be cloned, so that it can be reported for several files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,13 +32,12 @@ impl From<KeyError> for tree::Error {
     }
 }
 
-/// Wraps a key for recipients: age recipients (`age1...`), SSH public keys, and recipients of age plugins.
+/// Wraps a key for the given recipients: age recipients (`age1...`), SSH public keys, and recipients of age plugins.
 ///
 /// # Errors
 /// If there is no recipient, or if one is not valid.
-pub fn wrap(key: &FileKey, recipients: &[&str]) -> std::result::Result<Envelope, KeyError> {
-    let found = Recipients::read(recipients, &[], true)?;
-    let found = found.resolve(&Answers::new(None, MAX_WORK, false))?;
+pub fn wrap(key: &FileKey, given: &[&str]) -> std::result::Result<Envelope, KeyError> {
+    let found = recipients::read(given, &[], &Answers::new(None, MAX_WORK, false), true)?;
     Ok(wrapping::wrap(key, &found)?)
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
-use lockstep::engine::Verify;
+use lockstep::engine::{EngineBuilder, Verify};
 use lockstep::{Engine, Sparse};
 
 use crate::error::{Result, failed};
@@ -115,22 +115,13 @@ pub(crate) struct EngineArgs {
 impl EngineArgs {
     /// Creates an engine. If `explains` is true, the engine records its decisions.
     pub(crate) fn engine(&self, explains: bool) -> Result<Engine> {
-        let mut builder = Engine::builder().calibrate_automatically(true).remember_decisions(explains);
-        if let Some(device) = &self.device {
-            builder = builder.device(device);
-        }
-        if let Some(kernel) = &self.kernel {
-            builder = builder.kernel(kernel);
-        }
-        if let Some(threads) = self.threads {
-            builder = builder.threads(threads);
-        }
-        if let Some(most) = memory::max_threads() {
-            builder = builder.max_threads(most);
-        }
-        if let Some(how) = self.verify {
-            builder = builder.verify(how);
-        }
+        let builder = Engine::builder().calibrate_automatically(true).remember_decisions(explains);
+        // What is not given keeps the default of the builder.
+        let builder = self.device.iter().fold(builder, EngineBuilder::device);
+        let builder = self.kernel.iter().fold(builder, EngineBuilder::kernel);
+        let builder = self.threads.into_iter().fold(builder, EngineBuilder::threads);
+        let builder = memory::max_threads().into_iter().fold(builder, EngineBuilder::max_threads);
+        let builder = self.verify.into_iter().fold(builder, EngineBuilder::verify);
         Ok(builder.build()?)
     }
 }

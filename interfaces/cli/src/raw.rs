@@ -46,6 +46,7 @@ impl Mode {
 
 /// A raw mode with its parameters.
 pub(crate) struct Raw {
+    pub(crate) input: Input,
     pub(crate) mode: Mode,
     pub(crate) engine: Engine,
     pub(crate) decrypt: bool,
@@ -60,78 +61,71 @@ pub(crate) struct Raw {
     pub(crate) cts: Variant,
 }
 
-/// Input and output.
-pub(crate) struct Pipe<'a> {
-    pub(crate) input: &'a Input,
-    pub(crate) output: &'a mut Writer,
-    pub(crate) report: Report<'a>,
-}
-
 impl Raw {
     /// Runs the mode; returns the number of input or plaintext bytes.
-    pub(crate) fn run(&self, pipe: Pipe<'_>) -> Result<u64> {
+    pub(crate) fn run(&self, output: &mut Writer, report: Report<'_>) -> Result<u64> {
         match self.mode {
-            Mode::Cipher(cipher) => self.cipher(cipher, pipe),
-            Mode::Cmac => self.cmac(pipe),
-            Mode::Gmac => self.gcm(pipe, true),
-            Mode::Aead(Aead::Gcm) if !self.decrypt => self.gcm(pipe, false),
-            _ => self.whole(pipe),
+            Mode::Cipher(cipher) => self.cipher(cipher, output, report),
+            Mode::Cmac => self.cmac(output, report),
+            Mode::Gmac => self.gcm(true, output, report),
+            Mode::Aead(Aead::Gcm) if !self.decrypt => self.gcm(false, output, report),
+            _ => self.whole(output, report),
         }
     }
 
     /// Runs a mode without authentication, piece by piece; returns the number of input bytes.
-    fn cipher(&self, cipher: Cipher, pipe: Pipe<'_>) -> Result<u64> {
+    fn cipher(&self, cipher: Cipher, output: &mut Writer, report: Report<'_>) -> Result<u64> {
         let iv = if cipher == Cipher::Ecb { [0; 16] } else { self.block(cipher.name())? };
         let padding = if self.padding { Padding::Pkcs7 } else { Padding::None };
         let key = CipherKey::new(cipher, &self.key)?;
         let mut stream =
             CipherStream::new(self.engine.planner().clone(), cipher, self.direction(), padding, key, &iv)?;
-        let mut output = Zeroizing::new(vec![0; PIECE + 64]);
-        let total = pipe.input.for_each_piece(pipe.report, |piece| {
+        let mut processed = Zeroizing::new(vec![0; PIECE + 64]);
+        let total = self.input.for_each_piece(report, |piece| {
             let done = if cipher.is_stream() {
                 stream.update_in_place(piece)?;
                 &*piece
             } else {
-                let len = stream.update(piece, &mut output)?;
-                &output[..len]
+                let len = stream.update(piece, &mut processed)?;
+                &processed[..len]
             };
-            write(pipe.output, done)
+            write(output, done)
         })?;
         if self.decrypt && padding == Padding::Pkcs7 && cipher.takes_padding() {
             check_padded(cipher, total)?;
         }
-        let len = stream.finish(&mut output)?;
-        write(pipe.output, &output[..len])?;
+        let len = stream.finish(&mut processed)?;
+        write(output, &processed[..len])?;
         Ok(total)
     }
 
     /// Writes the CMAC of the input in hex.
-    fn cmac(&self, pipe: Pipe<'_>) -> Result<u64> {
+    fn cmac(&self, output: &mut Writer, report: Report<'_>) -> Result<u64> {
         let mut stream = CmacStream::new(self.engine.planner().clone(), Key::new(&self.key)?);
-        let total = pipe.input.for_each_piece(pipe.report, |piece| Ok(stream.update(piece)?))?;
-        self.write_mac(&stream.finish()?, pipe.output)?;
+        let total = self.input.for_each_piece(report, |piece| Ok(stream.update(piece)?))?;
+        self.write_mac(&stream.finish()?, output)?;
         Ok(total)
     }
 
     /// Encrypts with GCM, piece by piece, and writes the tag after the ciphertext. `is_mac` is for GMAC: the input is associated
     /// data, and only the tag is written, in hex.
-    fn gcm(&self, pipe: Pipe<'_>, is_mac: bool) -> Result<u64> {
+    fn gcm(&self, is_mac: bool, output: &mut Writer, report: Report<'_>) -> Result<u64> {
         let (planner, key) = (self.engine.planner().clone(), Key::new(&self.key)?);
         let mut stream = GcmStream::new(planner, Direction::Encrypt, key, &self.iv)?;
         self.aad.iter().try_for_each(|aad| stream.aad(aad))?;
-        let total = pipe.input.for_each_piece(pipe.report, |piece| {
+        let total = self.input.for_each_piece(report, |piece| {
             if is_mac {
                 return Ok(stream.aad(piece)?);
             }
             stream.update_in_place(piece)?;
-            write(pipe.output, piece)
+            write(output, piece)
         })?;
         let mut tag = [0; 16];
         stream.finish(&mut tag[..self.tag_len])?;
         if is_mac {
-            self.write_mac(&tag, pipe.output)?
+            self.write_mac(&tag, output)?
         } else {
-            write(pipe.output, &tag[..self.tag_len])?
+            write(output, &tag[..self.tag_len])?
         }
         Ok(total)
     }
@@ -142,10 +136,10 @@ impl Raw {
 
     /// Runs a mode on the whole input; returns the number of plaintext bytes. The tag follows the ciphertext; the synthetic IV
     /// of SIV precedes it.
-    fn whole(&self, pipe: Pipe<'_>) -> Result<u64> {
+    fn whole(&self, output: &mut Writer, report: Report<'_>) -> Result<u64> {
         let planner = self.engine.planner();
         let opens = self.decrypt && matches!(self.mode, Mode::Aead(_));
-        let mut data = pipe.input.read_all(pipe.report, if opens { FOR_TAG } else { FOR_MODE })?;
+        let mut data = self.input.read_all(report, if opens { FOR_TAG } else { FOR_MODE })?;
         let len = data.len();
         match self.mode {
             Mode::Aead(mode) => {
@@ -154,7 +148,7 @@ impl Raw {
                 if !self.decrypt {
                     let mut tag = vec![0; self.tag_len];
                     key.seal_in_place(&self.engine, &self.iv, &aad, &mut data, &mut tag)?;
-                    mode.in_order(&data, &tag).into_iter().try_for_each(|part| write(pipe.output, part))?;
+                    mode.in_order(&data, &tag).into_iter().try_for_each(|part| write(output, part))?;
                     return Ok(len as u64);
                 }
                 let got = text::bytes(len as u64);
@@ -162,7 +156,7 @@ impl Raw {
                     Error::NotAuthentic(format!("the input has {got}, less than a tag: it was cut off"))
                 })?;
                 key.open_in_place(&self.engine, &self.iv, &aad, ciphertext, tag)?;
-                write(pipe.output, ciphertext)?;
+                write(output, ciphertext)?;
                 return Ok(ciphertext.len() as u64);
             }
             Mode::Hctr2 => {
@@ -185,7 +179,7 @@ impl Raw {
                 run(planner, &key, self.cts, &mut iv, &mut data)?;
             }
         }
-        write(pipe.output, &data)?;
+        write(output, &data)?;
         Ok(if self.decrypt { data.len() } else { len } as u64)
     }
 

@@ -17,40 +17,41 @@ use crate::{terminal, text};
 /// KiB.
 const MAX_LEN: usize = 1 << 20;
 
-/// Recipients of the command line and of files.
+/// Recipients, and recipients whose plugins are not known yet.
 #[derive(Default)]
-pub(crate) struct Recipients {
+struct Recipients {
     direct: Vec<Box<dyn Recipient>>,
     plugins: Vec<plugin::Recipient>,
 }
 
+/// Reads the recipients of the command line and of files. SSH keys of types that do not support encryption are refused on the
+/// command line, and skipped in files with a warning. The plugins of plugin recipients are found through the search path for
+/// programs, and ask questions by `answers`.
+pub(crate) fn read(
+    given: &[&str],
+    files: &[PathBuf],
+    answers: &Answers,
+    quiet: bool,
+) -> Result<Vec<Box<dyn Recipient>>> {
+    let mut recipients = Recipients::default();
+    for text in given {
+        recipients.add(text.trim()).map_err(|reason| failed(format!("-r: {reason}")))?;
+    }
+    for path in files {
+        recipients.add_file(path, quiet)?;
+    }
+    let Recipients { mut direct, plugins } = recipients;
+    let mut names: Vec<_> = plugins.iter().map(plugin::Recipient::plugin).collect();
+    names.sort_unstable();
+    names.dedup();
+    for name in names {
+        let found = RecipientPluginV1::new(name, &plugins, &[], answers.clone());
+        direct.push(Box::new(found.map_err(|error| failed(text::one_line(&error)))?));
+    }
+    Ok(direct)
+}
+
 impl Recipients {
-    /// Parses the recipients of the command line and of files. SSH keys of types that do not support encryption are refused on the
-    /// command line, and skipped in files with a warning.
-    pub(crate) fn read(given: &[&str], files: &[PathBuf], quiet: bool) -> Result<Recipients> {
-        let mut recipients = Recipients::default();
-        for text in given {
-            recipients.add(text.trim()).map_err(|reason| failed(format!("-r: {reason}")))?;
-        }
-        for path in files {
-            recipients.add_file(path, quiet)?;
-        }
-        Ok(recipients)
-    }
-
-    /// Resolves all recipients. The plugins of plugin recipients are found through the search path for programs.
-    pub(crate) fn resolve(self, answers: &Answers) -> Result<Vec<Box<dyn Recipient>>> {
-        let Recipients { mut direct, plugins } = self;
-        let mut names: Vec<_> = plugins.iter().map(plugin::Recipient::plugin).collect();
-        names.sort_unstable();
-        names.dedup();
-        for name in names {
-            let found = RecipientPluginV1::new(name, &plugins, &[], answers.clone());
-            direct.push(Box::new(found.map_err(|error| failed(text::one_line(&error)))?));
-        }
-        Ok(direct)
-    }
-
     fn add_file(&mut self, path: &Path, quiet: bool) -> Result<()> {
         let bytes = read_small(path, "list of recipients", MAX_LEN)?;
         let name = quoted(path);

@@ -40,20 +40,12 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).ok_or_else(wrong)
 }
 
-/// Part of a plaintext.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Range {
-    pub(crate) offset: u64,
-    /// `None` means up to the end of the plaintext.
-    pub(crate) len: Option<u64>,
-}
-
-/// Parses `OFFSET:LENGTH`, or `OFFSET:` for everything from the offset on.
-pub(crate) fn parse_range(text: &str) -> Result<Range, String> {
+/// Parses `OFFSET:LENGTH`, or `OFFSET:` for everything from the offset on, which is no length.
+pub(crate) fn parse_range(text: &str) -> Result<(u64, Option<u64>), String> {
     let (offset, len) =
         text.split_once(':').ok_or("a range is OFFSET:LENGTH, or OFFSET: for everything from there")?;
     let len = if len.is_empty() { None } else { Some(parse_size(len)?) };
-    Ok(Range { offset: parse_size(offset)?, len })
+    Ok((parse_size(offset)?, len))
 }
 
 /// Bytes per second with a decimal unit, such as `4.1 GB/s`.
@@ -113,8 +105,8 @@ mod tests {
 
     #[test]
     fn ranges() {
-        assert_eq!(parse_range("5:10"), Ok(Range { offset: 5, len: Some(10) }));
-        assert_eq!(parse_range("1M:"), Ok(Range { offset: 1 << 20, len: None }));
+        assert_eq!(parse_range("5:10"), Ok((5, Some(10))));
+        assert_eq!(parse_range("1M:"), Ok((1 << 20, None)));
         for bad in ["", "5", ":", ":5", "5-10", "1:2:3"] {
             assert!(parse_range(bad).is_err(), "{bad}");
         }

@@ -23,13 +23,9 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
 /// except the first begin with `indent` spaces.
 pub fn hang(label: &str, indent: usize, text: &str) -> String {
     let lines = wrap(text, WIDTH.saturating_sub(indent.max(label.chars().count())));
-    let mut hung = String::new();
-    for (index, line) in lines.iter().enumerate() {
-        let begin = if index == 0 { label.to_owned() } else { " ".repeat(indent) };
-        hung += (begin + line).trim_end();
-        hung.push('\n');
-    }
-    hung
+    let begin = |index| if index == 0 { label.to_owned() } else { " ".repeat(indent) };
+    let hung = lines.iter().enumerate().map(|(index, line)| begin(index) + line);
+    hung.map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
 /// Lower-case hex digits.
@@ -43,23 +39,18 @@ pub fn count(count: usize, what: &str) -> String {
 }
 
 /// A number of bytes with a binary unit, such as `17 bytes` or `2.0 GiB`.
-pub fn bytes(count: u64) -> String {
-    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    let mut value = count as f64;
-    let mut unit = None;
-    for name in UNITS {
-        // A value that would be printed as 1024.0 gets the next unit.
-        if value < 1023.95 {
-            break;
-        }
+pub fn bytes(bytes: u64) -> String {
+    if bytes < 1024 {
+        return count(bytes as usize, "byte");
+    }
+    let mut value = bytes as f64;
+    let mut units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].into_iter();
+    let unit = units.find(|_| {
         value /= 1024.0;
-        unit = Some(name);
-    }
-    match unit {
-        _ if count == 1 => "1 byte".into(),
-        None => format!("{count} bytes"),
-        Some(unit) => format!("{value:.1} {unit}"),
-    }
+        // A value that would be printed as 1024.0 gets the next unit.
+        value < 1023.95
+    });
+    format!("{value:.1} {}", unit.expect("fewer than 1024 EiB"))
 }
 
 /// Three significant digits, at most four decimals.

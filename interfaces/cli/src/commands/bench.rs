@@ -15,10 +15,9 @@
 //! | `measure` | rounds, timed stretches, verification |
 //! | `instruments` | CPU time and energy |
 //! | `suite` | the suites, one module each |
-//! | `machine`, `report` | the results as text, JSON and HTML |
+//! | `report` | the machine, and the results as text, JSON and HTML |
 
 mod instruments;
-mod machine;
 mod measure;
 mod peers;
 mod report;

@@ -17,7 +17,7 @@ use crate::input::{Input, check_sources, read_small, warn_if_open_to_others};
 use crate::job;
 use crate::options::{EngineArgs, OutputArgs, ProgressArgs, SparseArgs};
 use crate::output::{Content, Output};
-use crate::raw::{Mode, Pipe, Raw};
+use crate::raw::{Mode, Raw};
 use crate::text;
 
 const WARNING: &str = "\
@@ -135,6 +135,7 @@ pub(crate) fn run(args: &Cipher) -> Result<()> {
     check_sources(&args.output, &args.input, &key_file)?;
     let aad = args.aad_hex.iter().map(|digits| Ok(hex("--aad-hex", Some(digits))?.to_vec()));
     let raw = Raw {
+        input: Input::open(&args.input)?,
         mode,
         engine: args.engine.engine(args.messages.explain)?,
         decrypt: args.decrypt,
@@ -153,10 +154,9 @@ pub(crate) fn run(args: &Cipher) -> Result<()> {
         mode if mode.is_mac() => (Content::Unknown, "authenticated"),
         _ => (Content::Binary, "encrypted"),
     };
-    let input = Input::open(&args.input)?;
-    let output = Output::open(&args.output, &input, content, args.sparse.when)?;
-    job::run(raw.engine.planner(), &args.messages, input.len, verb, output, |output, report| {
-        let plaintext = raw.run(Pipe { input: &input, output, report })?;
+    let output = Output::open(&args.output, &raw.input, content, args.sparse.when)?;
+    job::run(raw.engine.planner(), &args.messages, raw.input.len, verb, output, |output, report| {
+        let plaintext = raw.run(output, report)?;
         Ok((plaintext, json!({ "mode": name.to_uppercase() })))
     })
 }

@@ -29,7 +29,7 @@ use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs, SparseArgs}
 use crate::output::{Content, Output, Writer};
 use crate::passphrase::{MAX_WORK, Passphrase};
 use crate::signals;
-use crate::text::{self, Range};
+use crate::text;
 use crate::wrapping::{self, Unlock};
 
 /// Number of plaintext bytes of an age file that are written in one call: one chunk of the age format.
@@ -76,7 +76,7 @@ pub struct Decrypt {
     /// Only the chunks of this part and the last chunk are read and verified; the last chunk shows whether the file was
     /// truncated. The input must be a file. A part that extends beyond the end is shortened.
     #[arg(long, value_name = "OFFSET:LENGTH", value_parser = text::parse_range, conflicts_with = "output_dir")]
-    range: Option<Range>,
+    range: Option<(u64, Option<u64>)>,
 
     /// If the input is damaged or was cut off, keep its beginning, up to the first part that is not authentic
     ///
@@ -118,7 +118,7 @@ fn run_many(args: &Decrypt, output_dir: &Path) -> Result<()> {
     let engine = args.engine.engine(args.messages.explain)?;
     check_standard_input(&sources_of(args))?;
     let key = args.key.as_ref().map(|path| read_key(path, args.messages.quiet)).transpose()?;
-    let operation = DecryptMany::new(&engine, args, key);
+    let operation = DecryptMany { engine: &engine, args, key, keys: Mutex::default() };
     let default = identities::default_file();
     let mut protected = sources_of(args);
     protected.extend(default.iter().map(|path| ("identity file", path.as_path())));
@@ -157,7 +157,7 @@ fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
     let context = wrapping::context(envelope.as_ref(), args.context.as_deref());
     let envelope_len = envelope.as_ref().map_or(0, |envelope| envelope.as_bytes().len() as u64);
     let total = match args.range {
-        Some(range) => range.len,
+        Some((_, len)) => len,
         None => input.len.map(|len| len.saturating_sub(envelope_len)),
     };
     if let Some(mut file) = regular {
@@ -192,13 +192,12 @@ fn decrypt_range(
     key: &FileKey,
     context: &[u8],
     mut input: &File,
-    range: Range,
+    (offset, len): (u64, Option<u64>),
     output: &mut Writer,
     options: Options<'_>,
 ) -> Result<u64> {
     let message = Tail::new(input, input.stream_position().map_err(lockstep::Error::Read)?);
     let reader = Reader::open(engine, key, context, message)?;
-    let Range { offset, len } = range;
     if offset > reader.len() {
         let bytes = reader.len();
         return Err(failed(format!("the range begins at {offset}, but there are {bytes} bytes")));
@@ -342,11 +341,7 @@ struct DecryptMany<'a> {
 /// The identities and the passphrase, which are read or asked for only once. Only the thread that has read them uses them.
 type Unlocks = [Option<Unlock>; 2];
 
-impl<'a> DecryptMany<'a> {
-    fn new(engine: &'a Engine, args: &'a Decrypt, key: Option<FileKey>) -> Self {
-        DecryptMany { engine, args, key, keys: Mutex::default() }
-    }
-
+impl DecryptMany<'_> {
     /// Finds the key of a file and stores it.
     ///
     /// # Errors
@@ -398,9 +393,7 @@ impl<'a> DecryptMany<'a> {
 }
 
 fn id(envelope: &Envelope) -> EnvelopeId {
-    let mut id = [0; 32];
-    id.copy_from_slice(digest(&SHA256, envelope.as_bytes()).as_ref());
-    id
+    digest(&SHA256, envelope.as_bytes()).as_ref().try_into().expect("SHA-256 has 32 bytes")
 }
 
 impl Operation for DecryptMany<'_> {

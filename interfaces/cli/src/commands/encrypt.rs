@@ -19,8 +19,7 @@ use crate::job;
 use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs};
 use crate::output::{Content, Output};
 use crate::passphrase::{MAX_WORK, Passphrase};
-use crate::recipients::Recipients;
-use crate::wrapping;
+use crate::{recipients, wrapping};
 
 /// Maximum number of bytes to read from a key file. Valid key files are shorter.
 const MAX_KEY_FILE: usize = 256;
@@ -233,8 +232,8 @@ fn make_key(args: &Encrypt, request: &Request<'_>) -> Result<(FileKey, Option<En
         ));
     } else {
         let answers = Answers::new(None, MAX_WORK, true);
-        let recipients = Recipients::read(&request.recipients, &args.recipients_file, args.messages.quiet)?
-            .resolve(&answers)?;
+        let (given, files) = (&request.recipients, &args.recipients_file);
+        let recipients = recipients::read(given, files, &answers, args.messages.quiet)?;
         let wrapped = wrapping::wrap(&key, &recipients);
         answers.problem().map_or(wrapped, Err)?
     };

@@ -95,12 +95,10 @@ impl Report {
                 self.lines.push(("chunks", format!("{chunks}, after {HEADER} bytes of header{condition}")));
                 self.fields["chunks"] = chunks.into();
             }
-            Err(error) if is_certain => {
-                self.error.get_or_insert(error.into());
-            }
             Err(error) => {
                 let message = format!("this is not a Lockstep file, or it is incomplete: {error}");
-                self.error.get_or_insert(Error::NotAuthentic(message));
+                let error = if is_certain { error.into() } else { Error::NotAuthentic(message) };
+                self.error.get_or_insert(error);
             }
         }
     }
@@ -165,26 +163,24 @@ fn age_report(file: Result<AgeFile<'_>>, input: &Input) -> Result<Report> {
 }
 
 fn bare_report(first_bytes: &[u8], len: u64) -> Report {
-    let mut report = if let Ok(key) = keyfile::parse(first_bytes) {
+    let mut report;
+    if let Ok(key) = keyfile::parse(first_bytes) {
         let name = key.suite().name();
-        let mut report = Report::of("key", format!("a Lockstep key file, for {name}: keep it secret"));
+        report = Report::of("key", format!("a Lockstep key file, for {name}: keep it secret"));
         report.fields["format"] = name.into();
-        report
     } else if let Some(format) = foreign::recognise(first_bytes) {
         let what = format!("not a Lockstep file; it begins like {format}");
-        let mut report = Report::of("other", what).with(other_format(format));
+        report = Report::of("other", what).with(other_format(format));
         report.fields["other"] = format.name().into();
-        report
     } else {
-        let mut report = Report::of(
+        report = Report::of(
             "message",
             "possibly a bare message, encrypted with a key file; such a file has no marker, so check it with its key; or \
              not a Lockstep file",
         );
         report.lines.push(("format", "Cobblestone-256 or Cobblestone-128, depending on the key".into()));
         report.add_message(len, false);
-        report
-    };
+    }
     report.fields["file_bytes"] = len.into();
     report
 }

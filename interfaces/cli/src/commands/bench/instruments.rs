@@ -67,23 +67,14 @@ pub(super) fn timed<T>(stretch: impl FnOnce() -> T) -> (T, Spent) {
 #[derive(Default)]
 pub(super) struct Samples(RefCell<Vec<(Arc<str>, Spent)>>);
 
-/// CPU use of one contender over its timed seconds.
-pub(super) struct CpuCurve {
-    pub(super) name: Arc<str>,
-    /// Total timed seconds of the contender.
-    pub(super) seconds: f64,
-    /// Points of the curve: the percentage of the timed seconds, and the number of CPUs in use at that point.
-    pub(super) points: Vec<(f64, f64)>,
-}
-
 impl Samples {
     pub(super) fn add(&self, name: &Arc<str>, spent: Spent) {
         self.0.borrow_mut().push((Arc::clone(name), spent));
     }
 
-    /// One curve for each contender. The timed seconds are divided into `parts` equal parts, and each point is the average
-    /// over one part.
-    pub(super) fn curves(&self, parts: u32) -> Vec<CpuCurve> {
+    /// A curve for each contender, with its name and its timed seconds. The timed seconds are divided into `parts` equal parts.
+    /// Each point is the average over one part: the percentage of the timed seconds, and the number of CPUs in use there.
+    pub(super) fn curves(&self, parts: u32) -> Vec<(Arc<str>, f64, Vec<(f64, f64)>)> {
         let samples = self.0.borrow();
         let mut whole: Vec<(&Arc<str>, Duration)> = Vec::new();
         for (name, Spent { elapsed, .. }) in &*samples {
@@ -103,7 +94,7 @@ impl Samples {
                     part = Spent::NOTHING;
                 }
             }
-            CpuCurve { name: Arc::clone(name), seconds: whole.as_secs_f64(), points }
+            (Arc::clone(name), whole.as_secs_f64(), points)
         };
         whole.into_iter().map(curve).collect()
     }
@@ -308,9 +299,9 @@ mod tests {
             samples.add(&name.into(), spent);
         }
         let curves = samples.curves(2);
-        assert_eq!((&*curves[0].name, curves[0].seconds), ("a", 8.0));
-        assert_eq!(curves[0].points, [(25.0, 1.25), (75.0, 0.5)]);
-        assert_eq!((&*curves[1].name, &curves[1].points[..]), ("b", &[(50.0, 0.0)][..]));
+        let expected =
+            [("a".into(), 8.0, vec![(25.0, 1.25), (75.0, 0.5)]), ("b".into(), 1.0, vec![(50.0, 0.0)])];
+        assert_eq!(curves, expected);
     }
 
     #[test]

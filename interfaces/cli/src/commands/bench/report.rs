@@ -2,10 +2,11 @@
 
 mod page;
 
+use std::fs;
 use std::sync::Arc;
 
 use lockstep_report::plot::{self, Line, Plot, Scale};
-pub(super) use lockstep_report::text::{digits, time};
+pub(super) use lockstep_report::text::{self, digits, time};
 use lockstep_report::{Table, wrap};
 use serde_json::{Map, Value, json};
 
@@ -20,6 +21,8 @@ pub(super) struct Section {
     /// The name of the suite.
     pub(super) name: &'static str,
     /// What the suite measures.
+    pub(super) title: &'static str,
+    /// How the results are read.
     pub(super) about: &'static str,
     pub(super) tables: Vec<Table>,
     /// Plots and bar charts, as SVG.
@@ -103,7 +106,7 @@ impl Report<'_> {
         text += &wrapped(METHOD);
         for section in &self.sections {
             text.push('\n');
-            text += &wrapped(&format!("== {}: {}", section.name, section.about));
+            text += &wrapped(&format!("== {}: {}. {}", section.name, section.title, section.about));
             text.push('\n');
             for table in &section.tables {
                 text += &table.text();
@@ -123,8 +126,8 @@ impl Report<'_> {
         let suites: Map<_, _> =
             self.sections.iter().map(|section| (section.name.to_owned(), section.json())).collect();
         let curves = self.session.samples.curves(PARTS);
-        let cpu_use = curves.iter().map(|curve| {
-            json!({"who": &*curve.name, "seconds": curve.seconds, "percent_and_processors": curve.points})
+        let cpu_use = curves.iter().map(|(name, seconds, points)| {
+            json!({"who": &**name, "seconds": seconds, "percent_and_processors": points})
         });
         json!({
             "version": env!("CARGO_PKG_VERSION"),
@@ -139,19 +142,24 @@ impl Report<'_> {
         })
     }
 
-    /// CPU use over the run, one line for each contender.
-    fn cpu_plot(&self) -> Option<Plot> {
+    /// CPU use over the run, with a plot that has one line for each contender.
+    fn cpu_use(&self) -> Option<Section> {
         let curves = self.session.samples.curves(PARTS).into_iter();
-        let lines: Vec<_> = curves
-            .map(|curve| Line {
-                name: format!("{}, {}", curve.name, time(curve.seconds)),
-                points: curve.points,
-                spread: Vec::new(),
-            })
-            .collect();
+        let line = |(name, seconds, points): (Arc<str>, f64, _)| Line {
+            name: format!("{name}, {}", time(seconds)),
+            points,
+            spread: Vec::new(),
+        };
+        let lines: Vec<_> = curves.map(line).collect();
         let across = ("% of its timed work in this run", plot::decimal as fn(f64) -> String);
         let plot = Plot::new("CPU use of each contender", across, "processors");
-        (!lines.is_empty()).then(|| Plot { scale: Scale::Even, lines, ..plot })
+        (!lines.is_empty()).then(|| Section {
+            name: "CPU use",
+            title: "CPU time of this process, divided by elapsed time: 1 is one CPU fully used",
+            about: "Work that is done by another device reduces it. Times between measurements are omitted.",
+            pictures: vec![Plot { scale: Scale::Even, lines, ..plot }.svg()],
+            ..Section::default()
+        })
     }
 }
 
@@ -180,6 +188,53 @@ pub(super) fn size(bytes: usize) -> String {
         bytes if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
         bytes if bytes >= 1 << 10 && bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
         bytes => format!("{bytes} B"),
+    }
+}
+
+/// Properties of the machine.
+pub(super) struct Machine {
+    /// Lines of the report, each with a name and a description.
+    pub(super) lines: Vec<(&'static str, String)>,
+    pub(super) json: Value,
+}
+
+impl Machine {
+    /// Reads the properties of this machine, and its load.
+    pub(super) fn here() -> Machine {
+        let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let field = |text: &str, name: &str| {
+            let line = text.lines().find(|line| line.starts_with(name))?;
+            Some(line.split_once([':', '='])?.1.trim().trim_matches('"').to_owned())
+        };
+        let cpuinfo = text("/proc/cpuinfo");
+        let processor = field(&cpuinfo, "model name").unwrap_or_else(|| std::env::consts::ARCH.into());
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let is_virtual = field(&cpuinfo, "flags").is_some_and(|flags| flags.contains(" hypervisor"));
+        let kib = field(&text("/proc/meminfo"), "MemTotal")
+            .and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
+        let bytes = kib.map(|kib| kib << 10);
+        let uname = rustix::system::uname();
+        let kernel = format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy());
+        let release = field(&text("/etc/os-release"), "PRETTY_NAME");
+        let system = release.map_or(kernel.clone(), |name| format!("{name}, {kernel}"));
+        // The average number of processes in the last minute that were running or runnable.
+        let load: Option<f64> = text("/proc/loadavg").split(' ').next().and_then(|load| load.parse().ok());
+
+        let memory = bytes.map_or(String::new(), |bytes| format!(", {}", text::bytes(bytes)));
+        let kind = if is_virtual { ", virtual machine" } else { "" };
+        let count = text::count(processors, "processor");
+        let mut lines =
+            vec![("machine", format!("{processor}, {count}{memory}{kind}")), ("system", system.clone())];
+        lines.extend(load.map(|load| ("load before", format!("{load:.2} of {count}"))));
+        let json = json!({
+            "processor": processor,
+            "processors": processors,
+            "memory_bytes": bytes,
+            "virtual": is_virtual,
+            "system": system,
+            "load_before": load,
+        });
+        Machine { lines, json }
     }
 }
 

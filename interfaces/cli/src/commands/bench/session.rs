@@ -10,12 +10,13 @@ use lockstep::engine::{BackendOptions, ENV_DEVICE, ENV_KERNEL};
 
 use super::Bench;
 use super::instruments::{Meter, Samples};
-use super::machine::Machine;
 use super::measure::{Contender, Setting};
 use super::peers::{self, OpenSsl};
+use super::report::Machine;
 use super::workload::{self, Shape, Workload};
 use crate::error::{Result, failed};
 use crate::memory;
+use crate::options::EngineArgs;
 use crate::progress::Note;
 
 /// A run of one or several suites.
@@ -194,15 +195,8 @@ impl<'a> Session<'a> {
             return Ok(engine.clone());
         }
         // The device and the kernel are always set, so that the environment variables of the library have no effect.
-        let mut builder =
-            Engine::builder().calibrate_automatically(true).device(device).kernel(kernel.unwrap_or(AUTO));
-        if let Some(threads) = threads {
-            builder = builder.threads(threads);
-        }
-        if let Some(verify) = self.args.verify {
-            builder = builder.verify(verify);
-        }
-        let engine = builder.build()?;
+        let (device, kernel) = (Some(device.to_owned()), Some(kernel.unwrap_or(AUTO).to_owned()));
+        let engine = EngineArgs { device, kernel, threads, verify: self.args.verify }.engine(false)?;
         self.engines.borrow_mut().insert(key, engine.clone());
         Ok(engine)
     }

@@ -21,9 +21,9 @@ use crate::signals;
 struct Suite {
     /// The name on the command line.
     name: &'static str,
-    /// The help on the command line.
+    /// What the suite measures: the help on the command line.
     help: &'static str,
-    /// A description for the report: what the suite measures, and how the results are read.
+    /// How the results are read, for the report.
     about: &'static str,
     /// Measures, and adds the results to the section. The results are left out of the report if this fails.
     run: fn(&Session<'_>, &mut Section) -> Result<()>,
@@ -33,28 +33,25 @@ const SUITES: [Suite; 7] = [
     Suite {
         name: "throughput",
         help: "Each kernel of each device, by mode, key size and message size",
-        about: "each kernel of each device, on messages of increasing size. Kernels that leak timing are measured only if \
-                they are named.",
+        about: "Kernels that leak timing are measured only if they are named.",
         run: sweeps::throughput,
     },
     Suite {
         name: "crossover",
         help: "Each device and the planner's choice, from 16 bytes to 256 MiB: which device is the fastest for each size",
-        about: "each device and the planner's choice (auto), on one message of increasing size. Below the crossover size \
-                the fixed cost of a device dominates, above it its rate.",
+        about: "The planner's choice is `auto`. Below the crossover size the fixed cost of a device dominates, above it its rate.",
         run: sweeps::crossover,
     },
     Suite {
         name: "batch",
         help: "Many messages at once, each with its own key",
-        about: "many messages in one call, each with its own key, which is new in each call, so that its expansion is part \
-                of the measurement.",
+        about: "The key is new in each call, so that its expansion is part of the measurement.",
         run: sweeps::batch,
     },
     Suite {
         name: "files",
         help: "Encrypting and decrypting files, compared with `cp` and `openssl enc`",
-        about: "whole programs, one after the other in each round, on a file that is in the page cache: the disk has no \
+        about: "Whole programs, one after the other in each round, on a file that is in the page cache: the disk has no \
                 influence. Every output file is read back and compared. `openssl enc` does not authenticate; `lockstep \
                 encrypt` does. CPU time is that of the program, in steps of a hundredth of a second.",
         run: files::run,
@@ -62,22 +59,22 @@ const SUITES: [Suite; 7] = [
     Suite {
         name: "latency",
         help: "The time of one small call",
-        about: "single calls on small messages, each timed separately. Percentiles: this percentage of calls took at most \
-                this time. Reading the clock is included.",
+        about: "Each call is timed separately. Percentiles: this percentage of calls took at most this time. Reading the clock \
+                is included.",
         run: latency::run,
     },
     Suite {
         name: PEERS,
         help: "Comparison with OpenSSL, AWS-LC and RustCrypto",
-        about: "this library and others, on one thread by default: AWS-LC and RustCrypto in this process, on the same data, \
-                and OpenSSL by `openssl speed`, which runs for a second in turn with them and whose output cannot be \
-                verified. Ratios: speed of lockstep divided by that of the peer.",
+        about: "On one thread by default: this library, AWS-LC and RustCrypto in this process, on the same data, and OpenSSL by \
+                `openssl speed`, which runs for a second in turn with them and whose output cannot be verified. Ratios: \
+                speed of lockstep divided by that of the peer.",
         run: peers::run,
     },
     Suite {
         name: "patterns",
         help: "Whether the speed depends on the data",
-        about: "the same work on four patterns of data: counting bytes, one byte, random bytes in an increasing range, random \
+        about: "The same work on four patterns of data: counting bytes, one byte, random bytes in an increasing range, random \
                 bytes. A constant-time kernel takes the same time for each. Calls are timed separately and each is verified. \
                 Only workloads in which the data are the input of the block cipher: ECB, and decryption with CBC, PCBC and CFB.",
         run: patterns::run,
@@ -102,14 +99,14 @@ pub(super) fn run_each(names: &[String], session: &Session<'_>) -> Vec<Section> 
     let of_name = |name| SUITES.iter().filter(move |suite| suite.name == name || name == ALL);
     let is_default = names.is_empty() || names[0] == ALL;
     let names = is_default.then_some(PEERS).into_iter().chain(names.iter().map(String::as_str));
-    for Suite { name, about, run, .. } in names.flat_map(of_name) {
+    for Suite { name, help, about, run } in names.flat_map(of_name) {
         if signals::stopped() && !sections.is_empty() {
             break;
         }
         if sections.iter().any(|section| section.name == *name) {
             continue;
         }
-        let empty = || Section { name, about, ..Section::default() };
+        let empty = || Section { name, title: help, about, ..Section::default() };
         let mut section = empty();
         let done = check_stopped().and_then(|()| run(session, &mut section));
         let nothing = "the measured devices and kernels support none of these workloads at these sizes";

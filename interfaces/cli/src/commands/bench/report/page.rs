@@ -31,9 +31,11 @@ impl Report<'_> {
             let links: Vec<_> = self.sections.iter().map(|section| link(section.name)).collect();
             let _ = writeln!(out, "<nav>{}</nav>", links.join(" "));
         }
-        for section in &self.sections {
-            let (name, about) = (section.name, escaped(&sentence(section.about)));
-            let _ = writeln!(out, "<section id=\"{name}\">\n<h2>{name}</h2>\n<p>{about}</p>");
+        let cpu_use = self.cpu_use();
+        for section in self.sections.iter().chain(&cpu_use) {
+            let (name, title, about) = (section.name, escaped(section.title), escaped(section.about));
+            let id = name.replace(' ', "-").to_lowercase();
+            let _ = writeln!(out, "<section id=\"{id}\">\n<h2>{name}</h2>\n<p>{title}. {about}</p>");
             if !section.findings.is_empty() {
                 let items: String = section
                     .findings
@@ -46,21 +48,8 @@ impl Report<'_> {
             out.extend(section.tables.iter().map(Table::html));
             out += "</section>\n";
         }
-        if let Some(plot) = self.cpu_plot() {
-            out += "<section id=\"cpu-use\">\n<h2>CPU use</h2>\n<p>CPU time of this process, divided by elapsed time: 1 is one \
-                    CPU fully used. Work that is done by another device reduces it. \
-                    Times between measurements are omitted.</p>\n";
-            figure(&mut out, &plot.svg());
-            out += "</section>\n";
-        }
         out + "</main>\n</body>\n</html>\n"
     }
-}
-
-/// The text with its first letter in upper case.
-fn sentence(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
 }
 
 /// Appends a figure, which gets a scroll bar if it is wider than the page.

@@ -6,7 +6,7 @@ use lockstep_report::Table;
 use lockstep_report::plot::{self, Plot};
 use serde_json::json;
 
-use super::Outcome;
+use super::{BYTES, Outcome};
 use crate::commands::bench::measure::{self, Measured, Setting};
 use crate::commands::bench::report::{self, Section};
 use crate::commands::bench::session::{AUTO, Session, Subject, numbers};
@@ -26,7 +26,7 @@ pub(super) fn throughput(session: &Session<'_>, section: &mut Section) -> Result
     let works = session.works(if session.args.quick { "ctr-128 ctr-256" } else { WORKS })?;
     let sizes = session.sizes(&[256, 4 << 10, 64 << 10, 1 << 20, 16 << 20], &[1 << 10, 64 << 10]);
     let setting = session.setting(3, Duration::from_millis(20));
-    let sweep = Sweep { session, setting, subjects: session.subjects(true)?, axis: BYTES };
+    let sweep = Sweep { session, setting, subjects: session.subjects(true)?, over_messages: false };
     let all = sweep.by_size(section, &works, &sizes, "throughput", |_| Vec::new())?;
     section.results.extend(all.iter().flatten().map(Outcome::json));
     let title = |whose: &str| format!("Energy of {whose} at the largest size, joules for a gigabyte");
@@ -46,7 +46,7 @@ pub(super) fn crossover(session: &Session<'_>, section: &mut Section) -> Result<
     let sizes: [usize; 13] = std::array::from_fn(|step| 16 << (2 * step));
     let sizes = session.sizes(&sizes, &[16, 4 << 10, 256 << 10]);
     let setting = session.setting(5, Duration::from_millis(50));
-    let sweep = Sweep { session, setting, subjects: session.subjects(false)?, axis: BYTES };
+    let sweep = Sweep { session, setting, subjects: session.subjects(false)?, over_messages: false };
     let marks = |outcomes: &[Outcome]| {
         crossings(outcomes).into_iter().map(|(size, to)| (size, format!("from here {to}"))).collect()
     };
@@ -68,14 +68,8 @@ pub(super) fn batch(session: &Session<'_>, section: &mut Section) -> Result<()> 
     let sizes = session.sizes(&[64, 1 << 10, 16 << 10], &[256]);
     let usual = if session.args.quick { &[1, 16][..] } else { &[1, 4, 16, 64, 1024, 16_384] };
     let counts = numbers(&session.args.messages, usual);
-    let axis = Axis {
-        label: "messages in a call",
-        format: plot::number,
-        value: |shape| shape.messages,
-        cell: |shape| shape.messages.to_string(),
-    };
     let setting = session.setting(3, Duration::from_millis(50));
-    let sweep = Sweep { session, setting, subjects: session.subjects(false)?, axis };
+    let sweep = Sweep { session, setting, subjects: session.subjects(false)?, over_messages: true };
     for work in &session.works("gcm-256 cbc-256")? {
         for &size in &sizes {
             let shapes = counts.iter().map(|&messages| Shape { size, messages });
@@ -89,22 +83,6 @@ pub(super) fn batch(session: &Session<'_>, section: &mut Section) -> Result<()> 
     Ok(())
 }
 
-/// The horizontal axis of a plot, and the first column of its table.
-struct Axis {
-    label: &'static str,
-    format: fn(f64) -> String,
-    value: fn(Shape) -> usize,
-    cell: fn(Shape) -> String,
-}
-
-/// The axis of message sizes.
-const BYTES: Axis = Axis {
-    label: super::BYTES.0,
-    format: super::BYTES.1,
-    value: |shape| shape.size,
-    cell: |shape| report::size(shape.size),
-};
-
 /// The marked values on the horizontal axis of a plot.
 type Marks = fn(&[Outcome]) -> Vec<(f64, String)>;
 
@@ -113,7 +91,8 @@ struct Sweep<'s> {
     session: &'s Session<'s>,
     setting: Setting<'s>,
     subjects: Vec<Subject>,
-    axis: Axis,
+    /// True if the shapes differ in the number of messages, false if they differ in their size.
+    over_messages: bool,
 }
 
 impl Sweep<'_> {
@@ -167,18 +146,23 @@ impl Sweep<'_> {
             outcomes.push(outcome);
         }
         if !outcomes.is_empty() {
-            let rows = outcomes
-                .iter()
-                .map(|outcome| ((self.axis.cell)(outcome.shape), std::slice::from_ref(outcome)));
+            let rows = outcomes.iter().map(|outcome| {
+                let Shape { size, messages } = outcome.shape;
+                let first = if self.over_messages { messages.to_string() } else { report::size(size) };
+                (first, std::slice::from_ref(outcome))
+            });
             section.tables.push(table(table_title, rows, |one| report::rate(one.rate)));
         }
         if outcomes.len() > 1 {
-            let mut plot = Plot::new(plot_title, (self.axis.label, self.axis.format), "GB/s");
+            let messages = ("messages in a call", plot::number as fn(f64) -> String);
+            let across = if self.over_messages { messages } else { BYTES };
+            let mut plot = Plot::new(plot_title, across, "GB/s");
             plot.marks = marks(&outcomes);
             for Outcome { shape, measured, .. } in &outcomes {
                 for Measured { name, rate, .. } in measured {
                     let [median, least, most] = [rate.median, rate.least, rate.most].map(|rate| rate / 1e9);
-                    plot.push(name, ((self.axis.value)(*shape) as f64, median), (least, most));
+                    let x = if self.over_messages { shape.messages } else { shape.size };
+                    plot.push(name, (x as f64, median), (least, most));
                 }
             }
             section.pictures.push(plot.svg());
