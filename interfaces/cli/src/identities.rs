@@ -108,9 +108,19 @@ impl Locked {
     }
 
     /// An SSH private key with a passphrase.
-    pub(crate) fn ssh_key(name: &str, key: EncryptedKey, answers: &Answers) -> Locked {
-        let (name, answers) = (name.to_owned(), answers.clone());
-        Locked::new("ssh-", move || open_ssh_key(&name, &key, &answers))
+    fn ssh_key(name: &str, key: EncryptedKey, answers: &Answers) -> Locked {
+        let (question, answers) = (format!("Passphrase of the SSH key {name}"), answers.clone());
+        Locked::new("ssh-", move || {
+            let passphrase = answers.passphrase(&question).ok_or(DecryptError::KeyDecryptionFailed)?;
+            let mut opened = Err(DecryptError::KeyDecryptionFailed);
+            for form in passphrase.forms().into_iter().take_while(|_| !signals::stopped()) {
+                opened = key.decrypt(form);
+                if !matches!(opened, Err(DecryptError::KeyDecryptionFailed)) {
+                    break;
+                }
+            }
+            Ok(vec![Box::new(ssh::Identity::from(opened?))])
+        })
     }
 }
 
@@ -149,19 +159,6 @@ fn open_file(name: &str, file: AgeFile<'_>, answers: &Answers) -> Opened {
         answers.set_problem(error);
         DecryptError::DecryptionFailed
     })
-}
-
-fn open_ssh_key(name: &str, key: &EncryptedKey, answers: &Answers) -> Opened {
-    let question = format!("Passphrase of the SSH key {name}");
-    let passphrase = answers.passphrase(&question).ok_or(DecryptError::KeyDecryptionFailed)?;
-    let mut opened = Err(DecryptError::KeyDecryptionFailed);
-    for form in passphrase.forms().into_iter().take_while(|_| !signals::stopped()) {
-        opened = key.decrypt(form);
-        if !matches!(opened, Err(DecryptError::KeyDecryptionFailed)) {
-            break;
-        }
-    }
-    Ok(vec![Box::new(ssh::Identity::from(opened?))])
 }
 
 /// Parses age identities, one on each line.

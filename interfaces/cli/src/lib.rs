@@ -72,7 +72,10 @@ pub fn run_program<C: Parser>(
         Ok(command) => signals::install(terminal::restore)
             .map_err(|error| error::failed(format!("cannot catch signals: {error}")))
             .and_then(|()| run_command(command)),
-        Err(message) if wants_version_as_json(&message) => print_version(),
+        // clap stops at `--version`.
+        Err(message) if message.kind() == ErrorKind::DisplayVersion && json::is_requested() => {
+            print_version()
+        }
         Err(message) => return usage(&message),
     };
     match done {
@@ -84,12 +87,6 @@ pub fn run_program<C: Parser>(
         Err(_) if signals::stopped() => fail(&Error::Stopped),
         Err(error) => fail(&error),
     }
-}
-
-/// True if the command line requests the version as JSON. clap stops at `--version`, so this function searches the
-/// other arguments for `--json`.
-fn wants_version_as_json(message: &clap::Error) -> bool {
-    message.kind() == ErrorKind::DisplayVersion && invocation::arguments().iter().any(|arg| arg == "--json")
 }
 
 /// Prints one JSON object to standard output: the name of the program and its build.

@@ -38,16 +38,8 @@ impl OutputArgs {
     }
 }
 
-/// Whether decrypted files have holes.
-#[derive(Debug, Args)]
-pub(crate) struct SparseArgs {
-    /// With -o or -O: `always` skips blocks of 4096 zeros, so that they become holes, which take no space on the disk;
-    /// `never` writes them
-    #[arg(id = "sparse", long, value_name = "WHEN", default_value = "always", value_parser = sparse())]
-    pub(crate) when: Sparse,
-}
-
-fn sparse() -> impl TypedValueParser<Value = Sparse> {
+/// Parses whether decrypted files have holes.
+pub(crate) fn sparse() -> impl TypedValueParser<Value = Sparse> {
     let names = PossibleValuesParser::new(["always", "never"]);
     names.map(|name| if name == "always" { Sparse::Always } else { Sparse::Never })
 }

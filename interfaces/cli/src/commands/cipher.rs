@@ -7,15 +7,15 @@ use clap::{Args, ValueHint};
 use lockstep::aead::Aead;
 use lockstep::hazmat::mode;
 use lockstep::hazmat::mode::cbc_cts::Variant;
-use lockstep::quoted;
 use lockstep::text::to_utf8;
+use lockstep::{Sparse, quoted};
 use serde_json::json;
 use zeroize::Zeroizing;
 
 use crate::error::{Result, failed};
 use crate::input::{Input, check_sources, read_small, warn_if_open_to_others};
 use crate::job;
-use crate::options::{EngineArgs, OutputArgs, ProgressArgs, SparseArgs};
+use crate::options::{EngineArgs, OutputArgs, ProgressArgs, sparse};
 use crate::output::{Content, Output};
 use crate::raw::{Mode, Raw};
 use crate::text;
@@ -84,8 +84,10 @@ pub struct Cipher {
 
     #[command(flatten)]
     output: OutputArgs,
-    #[command(flatten)]
-    sparse: SparseArgs,
+    /// With -o or -O: `always` skips blocks of 4096 zeros, so that they become holes, which take no space on the disk;
+    /// `never` writes them
+    #[arg(long, value_name = "WHEN", default_value = "always", value_parser = sparse())]
+    sparse: Sparse,
     #[command(flatten)]
     engine: EngineArgs,
     #[command(flatten)]
@@ -154,7 +156,7 @@ pub(crate) fn run(args: &Cipher) -> Result<()> {
         mode if mode.is_mac() => (Content::Unknown, "authenticated"),
         _ => (Content::Binary, "encrypted"),
     };
-    let output = Output::open(&args.output, &raw.input, content, args.sparse.when)?;
+    let output = Output::open(&args.output, &raw.input, content, args.sparse)?;
     job::run(raw.engine.planner(), &args.messages, raw.input.len, verb, output, |output, report| {
         let plaintext = raw.run(output, report)?;
         Ok((plaintext, json!({ "mode": name.to_uppercase() })))

@@ -13,7 +13,7 @@ use lockstep::cobblestone::Tail;
 use lockstep::envelope::{MAGIC, Start};
 use lockstep::hazmat::planner::Planner;
 use lockstep::tree::{self, Direction, Existing, Operation, Pair, Prepared};
-use lockstep::{Engine, Envelope, FileKey, Options, Reader, Sparse, file, foreign, quoted};
+use lockstep::{Engine, Envelope, FileKey, Reader, Sparse, file, foreign, quoted};
 use serde_json::json;
 use zeroize::Zeroizing;
 
@@ -25,8 +25,8 @@ use crate::file_keys::KeyError;
 use crate::identities;
 use crate::input::{Input, check_sources, check_standard_input};
 use crate::job;
-use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs, SparseArgs};
-use crate::output::{Content, Output, Writer};
+use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs, sparse};
+use crate::output::{Content, Output};
 use crate::passphrase::{MAX_WORK, Passphrase};
 use crate::signals;
 use crate::text;
@@ -97,8 +97,10 @@ pub struct Decrypt {
 
     #[command(flatten)]
     output: OutputArgs,
-    #[command(flatten)]
-    sparse: SparseArgs,
+    /// With -o or -O: `always` skips blocks of 4096 zeros, so that they become holes, which take no space on the disk;
+    /// `never` writes them
+    #[arg(long, value_name = "WHEN", default_value = "always", value_parser = sparse())]
+    sparse: Sparse,
     #[command(flatten)]
     many: ManyArgs,
     #[command(flatten)]
@@ -164,11 +166,20 @@ fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
         // Back to the start of the message.
         file.seek_relative(-(first_bytes.len() as i64)).map_err(lockstep::Error::Read)?;
     }
-    let output = Output::open(&args.output, &input, Content::Unknown, args.sparse.when)?;
+    let output = Output::open(&args.output, &input, Content::Unknown, args.sparse)?;
     job::run(engine.planner(), &args.messages, total, "decrypted", output, |output, report| {
         let options = job::options(report).partial(args.partial);
-        let plaintext = if let Some(range) = args.range {
-            decrypt_range(&engine, &key, context, &input.file, range, output, options)?
+        let plaintext = if let Some((offset, len)) = args.range {
+            let mut input = &input.file;
+            let message = Tail::new(input, input.stream_position().map_err(lockstep::Error::Read)?);
+            let reader = Reader::open(&engine, &key, context, message)?;
+            if offset > reader.len() {
+                let bytes = reader.len();
+                return Err(failed(format!("the range begins at {offset}, but there are {bytes} bytes")));
+            }
+            let copied = reader.copy_range(offset, len.unwrap_or(u64::MAX), output, options)?;
+            reader.check_unchanged()?;
+            copied
         } else if let Some(input) = regular {
             file::decrypt_open_file(&engine, &key, context, input, output, options)?.plaintext_len
         } else {
@@ -185,26 +196,6 @@ fn sources_of(args: &Decrypt) -> Vec<(&str, &Path)> {
     let passphrase = args.passphrase_file.iter().map(|path| ("passphrase file", path.as_path()));
     let identities = args.identity.iter().map(|path| ("identity", path.as_path()));
     key.chain(passphrase).chain(identities).collect()
-}
-
-fn decrypt_range(
-    engine: &Engine,
-    key: &FileKey,
-    context: &[u8],
-    mut input: &File,
-    (offset, len): (u64, Option<u64>),
-    output: &mut Writer,
-    options: Options<'_>,
-) -> Result<u64> {
-    let message = Tail::new(input, input.stream_position().map_err(lockstep::Error::Read)?);
-    let reader = Reader::open(engine, key, context, message)?;
-    if offset > reader.len() {
-        let bytes = reader.len();
-        return Err(failed(format!("the range begins at {offset}, but there are {bytes} bytes")));
-    }
-    let copied = reader.copy_range(offset, len.unwrap_or(u64::MAX), output, options)?;
-    reader.check_unchanged()?;
-    Ok(copied)
 }
 
 /// The error for a message without an envelope if there is no key file. `first_bytes` are the first bytes of the message, which
@@ -292,7 +283,7 @@ fn decrypt_age(args: &Decrypt, planner: &Planner, input: &Input, file: AgeFile<'
     // The file key is unwrapped before the output is created, so that a wrong passphrase or identity leaves no output.
     let total = input.len.and_then(|len| file.plaintext_len(len));
     let mut plaintext = unlock.open(&file.header, file.rest, &signals::stopped)?;
-    let output = Output::open(&args.output, input, Content::Unknown, args.sparse.when)?;
+    let output = Output::open(&args.output, input, Content::Unknown, args.sparse)?;
     job::run(planner, &args.messages, total, "decrypted", output, |output, report| {
         let mut piece = Zeroizing::new(vec![0; AGE_PIECE]);
         let mut done = 0;
@@ -402,7 +393,7 @@ impl Operation for DecryptMany<'_> {
     }
 
     fn sparse(&self) -> Sparse {
-        self.args.sparse.when
+        self.args.sparse
     }
 
     fn compare(&self, pair: &Pair<'_>) -> tree::Result<Existing> {

@@ -35,11 +35,10 @@ pub(crate) fn run(args: &Devices) -> Result<()> {
     let choices: Vec<_> = Operation::all().map(|operation| Choice::of(&engine, operation)).collect();
     if args.json {
         let devices: Vec<_> = found.devices.iter().map(|device| device_json(&**device)).collect();
-        let missing: Vec<_> = found
-            .missing
-            .iter()
-            .map(|(name, missing)| json!({ "backend": name, "reason": missing.reason, "remedy": missing.remedy }))
-            .collect();
+        let missing = found.missing.iter().map(
+            |(name, missing)| json!({ "backend": name, "reason": missing.reason, "remedy": missing.remedy }),
+        );
+        let missing: Vec<_> = missing.collect();
         let chosen: Vec<_> = choices.iter().map(Choice::json).collect();
         let all =
             json!({ "threads": engine.threads(), "devices": devices, "missing": missing, "chosen": chosen });

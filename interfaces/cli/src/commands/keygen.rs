@@ -50,13 +50,8 @@ pub(crate) fn run(args: &Keygen) -> Result<()> {
     match args.output.as_deref().filter(|path| !is_stdout(path)) {
         Some(path) => {
             // The key file is always synced, since data that are encrypted with a lost key cannot be recovered.
-            let options = OutputOptions {
-                force: args.force,
-                mode: FileMode::PRIVATE,
-                sync: true,
-                regular_only: true,
-                ..Default::default()
-            };
+            let (force, mode) = (args.force, FileMode::PRIVATE);
+            let options = OutputOptions { force, mode, sync: true, regular_only: true, ..Default::default() };
             GuardedFile::write(path, options, keyfile::to_text(&key).as_bytes())
         }
         None => {

@@ -44,15 +44,13 @@ impl Report<'_> {
                     .collect();
                 let _ = writeln!(out, "<ul class=\"findings\">\n{items}</ul>");
             }
-            section.pictures.iter().for_each(|svg| figure(&mut out, svg));
+            for svg in &section.pictures {
+                // A figure gets a scroll bar if it is wider than the page.
+                let _ = writeln!(out, "<figure class=\"wide\">\n{svg}</figure>");
+            }
             out.extend(section.tables.iter().map(Table::html));
             out += "</section>\n";
         }
         out + "</main>\n</body>\n</html>\n"
     }
-}
-
-/// Appends a figure, which gets a scroll bar if it is wider than the page.
-fn figure(out: &mut String, svg: &str) {
-    let _ = writeln!(out, "<figure class=\"wide\">\n{svg}</figure>");
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::BYTES;
 use crate::commands::bench::instruments::timed;
-use crate::commands::bench::measure::{Buffers, Contender, Setting, in_turn};
+use crate::commands::bench::measure::{Buffers, Contender, Rate, Setting, in_turn};
 use crate::commands::bench::report::{self, Section};
 use crate::commands::bench::session::Session;
 use crate::commands::bench::workload::Shape;
@@ -60,14 +60,8 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
 
 /// The time between two consecutive readings of the clock, in seconds: the median of many measurements.
 fn clock() -> f64 {
-    let mut times: Vec<f64> = (0..1001)
-        .map(|_| {
-            let start = Instant::now();
-            black_box(start).elapsed().as_secs_f64()
-        })
-        .collect();
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
+    let times = (0..1001).map(|_| black_box(Instant::now()).elapsed().as_secs_f64());
+    Rate::of(times.collect()).median
 }
 
 /// The sorted times of the calls of each contender, in seconds. Runs rounds as in the other suites, but times each call

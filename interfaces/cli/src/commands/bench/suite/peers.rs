@@ -121,13 +121,9 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
         section.add_first_call(&one.measured[0]);
         let mut json = one.json();
         json["kernel"] = one.kernel.into();
-        for (field, peer) in [
-            ("ratio_to_openssl", "OpenSSL"),
-            ("ratio_to_aws_lc", "aws-lc"),
-            ("ratio_to_rustcrypto", "rustcrypto"),
-        ] {
-            json[field] = one.ratio(peer).into();
-        }
+        json["ratio_to_openssl"] = one.ratio("OpenSSL").into();
+        json["ratio_to_aws_lc"] = one.ratio("aws-lc").into();
+        json["ratio_to_rustcrypto"] = one.ratio("rustcrypto").into();
         section.results.push(json);
     }
     for &size in &sizes {
