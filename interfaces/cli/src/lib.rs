@@ -123,7 +123,7 @@ fn usage(message: &clap::Error) -> u8 {
         let mistake = mistake.unwrap_or("give a command: `lockstep --help` lists them");
         // The first paragraph is the error. The usage of the command follows and is omitted here.
         let mistake = mistake.split("\n\n").next().unwrap_or_default();
-        json::show_usage_error(&text::one_line(&mistake));
+        json::print(json::object(&text::one_line(&mistake), "usage", error::FAILED));
     } else if let Some(mistake) = mistake {
         terminal::print_message(mistake.trim_end());
     } else {

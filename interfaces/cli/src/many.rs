@@ -80,8 +80,7 @@ pub(crate) fn run(
     if signals::stopped() {
         return Err(Error::Stopped);
     }
-    let failed = std::mem::take(&mut outcome.failed);
-    let failed = failed.into_iter().map(|(path, error)| (path, error.into())).collect();
+    let failed = outcome.failed.drain(..).map(|(path, error)| (path, error.into())).collect();
     Report { engine, verb, outcome, failed, time, shows_summary }.print(messages)
 }
 

@@ -41,7 +41,7 @@ use crate::error::{Error, Result, failed};
 use crate::options::verify;
 use crate::output::GuardedFile;
 use crate::signals::{self, Guard};
-use crate::{invocation, terminal, text};
+use crate::{invocation, json, terminal, text};
 
 /// Maximum total size in bytes of the messages of one call, and therefore also the maximum size of one message.
 const MAX_SIZE: u64 = workload::MAX_CALL_BYTES as u64;
@@ -178,7 +178,9 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
     }
     errors.extend(signals::stopped().then_some(Error::Stopped));
     let last = errors.pop();
-    errors.iter().for_each(|error| terminal::print_or_keep(&error.to_string()));
+    // With --json, the object at the end contains these messages.
+    let messages = errors.iter().map(Error::to_string).filter(|message| !json::store_warning(message));
+    messages.for_each(|message| terminal::print_message(&message));
     last.map_or(Ok(()), Err)
 }
 

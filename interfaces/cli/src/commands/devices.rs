@@ -63,7 +63,11 @@ pub(crate) fn run(args: &Devices) -> Result<()> {
         });
         let _ = writeln!(text, "  {:<18} {small:<22} {large:<22}", choice.operation.to_string());
     }
-    if choices.iter().flat_map(|choice| &choice.by_size).any(|chosen| !is_measured(chosen)) {
+    if choices
+        .iter()
+        .flat_map(|choice| &choice.by_size)
+        .any(|chosen| !chosen.as_ref().is_some_and(|chosen| chosen.is_measured))
+    {
         text += "* by what the device states; `lockstep calibrate` measures\n";
     }
     super::print(&text.lines().map(|line| format!("{}\n", line.trim_end())).collect::<String>())
@@ -161,14 +165,9 @@ impl Choice {
                 "bytes": bytes,
                 "kernel": chosen.as_ref().map(|chosen| chosen.kernel),
                 "supported": chosen.is_some() || self.is_composed,
-                "measured": is_measured(chosen),
+                "measured": chosen.as_ref().is_some_and(|chosen| chosen.is_measured),
             })
         });
         json!({ "operation": self.operation.to_string(), "by_size": by_size.collect::<Vec<_>>() })
     }
-}
-
-/// True if a choice is based on measurements.
-fn is_measured(chosen: &Option<Considered>) -> bool {
-    chosen.as_ref().is_some_and(|chosen| chosen.is_measured)
 }

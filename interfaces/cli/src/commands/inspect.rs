@@ -50,8 +50,13 @@ pub(crate) fn run(args: &Inspect) -> Result<()> {
             envelope_report(&envelope, rest)
         }
         Ok(Start::Bare(first_bytes)) if age_file::is_age_file(&first_bytes) => {
-            let file = AgeFile::open(first_bytes, &mut reader);
-            age_report(file, &input)?
+            match AgeFile::open(first_bytes, &mut reader) {
+                Ok(file) => age_report(file, &input)?,
+                Err(error) if error.exit_code() == NOT_AUTHENTIC => {
+                    Report::of("age", "an age file whose header is damaged").with(error)
+                }
+                Err(error) => return Err(error),
+            }
         }
         Ok(Start::Bare(mut first_bytes)) => {
             let more = foreign::START.saturating_sub(first_bytes.len()) as u64;
@@ -133,14 +138,7 @@ fn envelope_report(envelope: &Envelope, message: u64) -> Report {
     report
 }
 
-fn age_report(file: Result<AgeFile<'_>>, input: &Input) -> Result<Report> {
-    let mut file = match file {
-        Ok(file) => file,
-        Err(error) if error.exit_code() == NOT_AUTHENTIC => {
-            return Ok(Report::of("age", "an age file whose header is damaged").with(error));
-        }
-        Err(error) => return Err(error),
-    };
+fn age_report(mut file: AgeFile<'_>, input: &Input) -> Result<Report> {
     let (recipients_text, recipients) = recipients(&file.header);
     let armored = if file.is_armored { "armored " } else { "" };
     let what = format!("an {armored}age file, encrypted {recipients_text}; `lockstep decrypt` opens it");

@@ -72,12 +72,12 @@ impl ProgramArgs {
     /// # Errors
     /// For `--json`, which belongs to `--version`.
     pub fn check(&self) -> Result<()> {
-        match self.json {
-            true => Err(failed(
-                "--json before the command requires --version; a command's own --json follows its name",
-            )),
-            false => Ok(()),
+        if self.json {
+            let rule =
+                "--json before the command requires --version; a command's own --json follows its name";
+            return Err(failed(rule));
         }
+        Ok(())
     }
 }
 

@@ -143,7 +143,9 @@ impl Picture {
         decoder.set_limits(Limits { bytes: MAX_METADATA + 8 * width as usize });
         let mut reader = decoder.read_info().map_err(|error| why(&error))?;
         let size = reader.output_buffer_size().ok_or("it is too large for this machine")?;
-        check_memory(size)?;
+        // For the pixels, their colours without transparency, and the resulting PNG.
+        let purpose = "to work on its pixels; make it smaller";
+        memory::check((size as u64).saturating_mul(5), purpose).map_err(|error| error.to_string())?;
         let mut pixels = vec![0; size];
         let info = reader.next_frame(&mut pixels).map_err(|error| why(&error))?;
         // The rest of the file is read too, since a truncated file may lack only the part after the pixels.
@@ -196,13 +198,6 @@ impl Picture {
         writer.finish().map_err(cannot)?;
         Ok(out)
     }
-}
-
-/// Returns an error if there is too little memory for a picture of `size` bytes. The memory is for the pixels, both
-/// before and after colours and transparency are separated, and for the resulting PNG.
-fn check_memory(size: usize) -> std::result::Result<(), String> {
-    let needed = (size as u64).saturating_mul(5);
-    memory::check(needed, "to work on its pixels; make it smaller").map_err(|error| error.to_string())
 }
 
 /// The reason why a file is not accepted, and what to do.

@@ -37,11 +37,8 @@ impl Report<'_> {
             let id = name.replace(' ', "-").to_lowercase();
             let _ = writeln!(out, "<section id=\"{id}\">\n<h2>{name}</h2>\n<p>{title}. {about}</p>");
             if !section.findings.is_empty() {
-                let items: String = section
-                    .findings
-                    .iter()
-                    .map(|finding| format!("<li>{}</li>\n", escaped(finding)))
-                    .collect();
+                let items = section.findings.iter().map(|finding| format!("<li>{}</li>\n", escaped(finding)));
+                let items: String = items.collect();
                 let _ = writeln!(out, "<ul class=\"findings\">\n{items}</ul>");
             }
             for svg in &section.pictures {
