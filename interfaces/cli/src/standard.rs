@@ -17,22 +17,15 @@ pub fn set_closed(number: u8) {
 
 /// Checks that standard input was not closed.
 pub(crate) fn check_input() -> Result<()> {
-    match is_closed(0) {
-        true => Err(failed("standard input is closed: give a file, or redirect standard input")),
-        false => Ok(()),
-    }
+    check(0, "standard input is closed: give a file, or redirect standard input")
 }
 
 /// Checks that standard output was not closed.
 pub(crate) fn check_output() -> Result<()> {
-    match is_closed(1) {
-        true => Err(failed(
-            "standard output is closed: redirect it, or give the output with -o if the command has it",
-        )),
-        false => Ok(()),
-    }
+    check(1, "standard output is closed: redirect it, or give the output with -o if the command has it")
 }
 
-fn is_closed(number: u8) -> bool {
-    CLOSED.load(Ordering::Relaxed) >> number & 1 == 1
+fn check(number: u8, message: &str) -> Result<()> {
+    let is_closed = CLOSED.load(Ordering::Relaxed) >> number & 1 == 1;
+    if is_closed { Err(failed(message)) } else { Ok(()) }
 }

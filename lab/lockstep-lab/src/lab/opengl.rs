@@ -10,9 +10,8 @@ use lockstep::hazmat::Key;
 use lockstep::hazmat::backend::Device;
 use lockstep::hazmat::data::Data;
 use lockstep::hazmat::mode::{Cipher, CipherKey, Direction};
-use lockstep_bench::OpenSsl;
 use lockstep_cli::program::{
-    Error, GuardedFile, Note, Result, check_memory, failed, parse_size, print, print_json, today,
+    Error, GuardedFile, Note, OpenSsl, Result, check_memory, failed, parse_size, print, print_json, today,
 };
 use lockstep_opengl::{OpenGlBackend, OpenGlDevice};
 use lockstep_papers::opengl::{self, Conditions, EDGE, Report, paper};

@@ -1,24 +1,26 @@
 //! Complete programs that process files: `lockstep`, `cp` and `openssl enc`.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use lockstep::hazmat::mode::{Cipher, CipherKey, Direction};
-use lockstep::{Engine, FileKey, Options, keyfile};
+use lockstep::{Engine, FileKey, keyfile};
 use lockstep_report::bars::Bars;
 use lockstep_report::{Table, text};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::Session;
-use crate::cpu_time;
-use crate::error::{Error, Result, failed};
-use crate::measure::{Rate, in_turn};
-use crate::report::{self, Picture, Section};
-use crate::session::AUTO;
-use crate::workload::random;
+use crate::commands::bench::instruments::children_time;
+use crate::commands::bench::measure::{Rate, in_turn};
+use crate::commands::bench::report::{self, Section};
+use crate::commands::bench::session::{AUTO, Session};
+use crate::commands::bench::workload::random;
+use crate::error::{Error, Result, check_stopped, failed};
+use crate::invocation;
+use crate::signals::Guard;
 
 const SIZES: [usize; 1] = [256 << 20];
 const QUICK_SIZES: [usize; 1] = [1 << 20];
@@ -37,7 +39,8 @@ enum Output {
 
 struct Contender {
     name: String,
-    command: Box<dyn Fn() -> Command>,
+    program: PathBuf,
+    arguments: Vec<OsString>,
     output: Output,
     seconds: Vec<f64>,
     cpu: Option<Duration>,
@@ -57,83 +60,76 @@ impl TestFiles {
     }
 }
 
-pub(super) fn run(session: &Session, section: &mut Section) -> Result<()> {
-    let mut table = Table::new(
-        "Files",
-        &["size", "who", "seconds", "least", "most", "GB/s", "times cp's", "CPU s/GB"],
-        2,
-    );
+pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
+    let head = ["size", "who", "seconds", "least", "most", "GB/s", "times cp's", "CPU s/GB"];
+    let mut table = Table::new("Files", &head, 2);
     for size in session.sizes(&SIZES, &QUICK_SIZES) {
-        // After a signal the host stops the measurement, and the folder is removed when this function returns.
-        let mut guard = session.host.guard_folder();
-        let folder = folder(session)?;
-        guard.set_path(folder.path());
-        let files = prepare(session, folder, size)?;
+        // After a signal the measurement stops, and the folder is removed when the files are dropped.
+        let guard = Guard::creating();
+        let files = prepare(session, size)?;
+        guard.set_folder(files.folder.path());
         let mut contenders = contenders(session, &files)?;
         measure(session, &files, &mut contenders)?;
         let parent = files.folder.path().parent().unwrap_or(Path::new("/"));
         section.findings = vec![format!("Files in {}.", parent.display())];
         drop(files);
         drop(guard);
-        let cp =
-            contenders.iter().find(|one| one.name == "cp").map(|one| Rate::of(one.seconds.clone()).median);
+        let rate_of = |one: &Contender| Rate::of(one.seconds.clone());
+        let cp = contenders.iter().find(|one| one.name == "cp").map(|one| rate_of(one).median);
         let title = format!("A file of {}: GB/s over the run time of the program", report::size(size));
         let mut bars = Bars { title, ..Bars::default() };
         for one in contenders {
-            let seconds = Rate::of(one.seconds.clone());
+            let seconds = rate_of(&one);
             let Rate { median, least, most } = seconds;
             let rate = |seconds: f64| size as f64 / seconds / 1e9;
-            let cpu = one.cpu.map(|cpu| cpu.as_secs_f64() / one.seconds.len() as f64 / size as f64 * 1e9);
-            table.rows.push(vec![
-                report::size(size),
-                one.name.clone(),
-                format!("{median:.3}"),
-                format!("{least:.3}"),
-                format!("{most:.3}"),
-                report::digits(rate(median)),
-                cp.map_or("-".into(), |cp| format!("{:.2}", median / cp)),
-                cpu.map_or("-".into(), report::digits),
-            ]);
+            let cpu = one.cpu.map(|cpu| cpu.as_secs_f64() / one.seconds.len() as f64 / size as f64);
+            let mut row = vec![report::size(size), one.name.clone()];
+            row.extend([median, least, most].map(|seconds| format!("{seconds:.3}")));
+            row.push(report::digits(rate(median)));
+            row.push(cp.map_or("-".into(), |cp| format!("{:.2}", median / cp)));
+            row.push(report::per_gb(cpu));
+            table.rows.push(row);
             let spread = (rate(most), rate(least));
             bars.push(&one.name, [("median; line: minimum to maximum", rate(median), spread)]);
             section.results.push(json!({
                 "size": size, "who": one.name, "verified": !matches!(one.output, Output::Nothing),
-                "seconds": seconds.json(), "cpu_seconds_per_gb": cpu,
+                "seconds": seconds.json(), "cpu_seconds_per_gb": cpu.map(|cpu| cpu * 1e9),
             }));
         }
-        section.pictures.push(Picture::Bars(bars));
+        section.pictures.push(bars.svg());
     }
-    section.findings.extend(session.left_out(&session.options.kernels));
+    section.findings.extend(session.left_out(&session.kernels));
     section.tables.push(table);
     Ok(())
 }
 
-fn folder(session: &Session) -> Result<TempDir> {
-    let parent = session.options.folder.clone().unwrap_or_else(std::env::temp_dir);
+/// Writes the files that the contenders read.
+fn prepare(session: &Session<'_>, size: usize) -> Result<TestFiles> {
+    let parent = session.args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let folder = tempfile::Builder::new().prefix("lockstep-bench-").tempdir_in(&parent);
-    folder.map_err(|error| failed(format!("cannot make a folder in {}: {error}", parent.display())))
-}
-
-fn prepare(session: &Session, folder: TempDir, size: usize) -> Result<TestFiles> {
+    let folder =
+        folder.map_err(|error| failed(format!("cannot make a folder in {}: {error}", parent.display())))?;
     let key = FileKey::generate()?;
-    keyfile::create(&folder.path().join("key"), &key)?;
-    let plaintext = random(size);
-    let engine = session.engine_on("cpu", None, None)?;
-    let files = TestFiles { folder, plaintext, key, engine };
+    let engine = session.engine("cpu", None, None)?;
+    let files = TestFiles { folder, plaintext: random(size), key, engine };
+    keyfile::create(&files.path("key"), &files.key)?;
     session.note(&format!("files: writing {}", text::bytes(size as u64)));
-    let write = |path: PathBuf, content: &[u8]| fs::write(&path, content).map_err(Error::io("write", &path));
-    write(files.path("plain"), &files.plaintext)?;
-    let mut message = Vec::new();
-    lockstep::encrypt(&files.engine, &files.key, b"", &files.plaintext[..], &mut message, Options::new())?;
-    write(files.path("message"), &message)?;
+    let message = lockstep::seal(&files.engine, &files.key, b"", &files.plaintext)?;
+    for (name, content) in [("plain", &files.plaintext), ("message", &message)] {
+        let path = files.path(name);
+        fs::write(&path, content).map_err(Error::io("write", &path))?;
+    }
     Ok(files)
 }
 
-fn contenders(session: &Session, files: &TestFiles) -> Result<Vec<Contender>> {
-    let program =
-        session.host.program().map_err(|error| failed(format!("cannot find this program: {error}")))?;
+fn contenders(session: &Session<'_>, files: &TestFiles) -> Result<Vec<Contender>> {
+    let program = invocation::program().ok_or_else(|| {
+        failed(
+            "cannot find this program: the command is not a program of its own: run the program `lockstep`",
+        )
+    })?;
     let mut devices = session.devices()?;
-    if session.options.devices.is_empty() {
+    if session.devices.is_empty() {
         // `auto` replaces `cpu`, because the planner chooses the CPU on a machine without other devices.
         devices.retain(|device| device != "cpu");
         devices.insert(0, AUTO.into());
@@ -147,42 +143,32 @@ fn contenders(session: &Session, files: &TestFiles) -> Result<Vec<Contender>> {
             ("decrypt", "decrypt", "message", &out, Output::Plaintext),
             ("encrypt to /dev/null", "encrypt", "plain", &null, Output::Nothing),
         ] {
-            let (program, device, to) = (program.clone(), device.clone(), to.clone());
-            let (key, from) = (files.path("key"), files.path(from));
-            let (kernel, threads) = (session.options.kernels.first().cloned(), session.options.threads);
-            let command = move || {
-                let mut command = Command::new(&program);
-                command.args([verb, "--quiet", "--device", &device, "--force", "-k"]).arg(&key);
-                if let Some(kernel) = &kernel {
-                    command.args(["--kernel", kernel]);
-                }
-                if let Some(threads) = threads {
-                    command.args(["--threads", &threads.to_string()]);
-                }
-                command.arg("-o").arg(&to).arg(&from);
-                command
-            };
-            all.push(Contender::new(format!("{name}{suffix}"), Box::new(command), output));
+            let mut command = Contender::new(format!("{name}{suffix}"), program, output);
+            command.add([verb, "--quiet", "--device", &device, "--force", "-k"]).add([files.path("key")]);
+            if let Some(kernel) = session.kernels.first() {
+                command.add(["--kernel", kernel]);
+            }
+            if let Some(threads) = session.args.threads {
+                command.add(["--threads", &threads.to_string()]);
+            }
+            command.add(["-o".as_ref(), to.as_os_str()]).add([files.path(from)]);
+            all.push(command);
         }
     }
     all.push(copy(files));
-    for openssl in &session.options.openssl {
+    for openssl in &session.openssl {
         let key: [u8; 32] = random(32).try_into().expect("32 bytes");
         let iv: [u8; 16] = random(16).try_into().expect("16 bytes");
         let version = openssl.version.split(' ').take(2).collect::<Vec<_>>().join(" ");
         for (name, to, output) in
             [("", &out, Output::Ctr(key, iv)), (" to /dev/null", &null, Output::Nothing)]
         {
-            let (plain, to, openssl) = (files.path("plain"), to.clone(), openssl.clone());
-            let command = move || {
-                let mut command = openssl.command();
-                // The key is visible in the list of processes. This is acceptable because the file contains only random
-                // bytes.
-                command.args(["enc", "-aes-256-ctr", "-K", &text::hex(&key), "-iv", &text::hex(&iv)]);
-                command.arg("-in").arg(&plain).arg("-out").arg(&to);
-                command
-            };
-            all.push(Contender::new(format!("{version} enc{name}"), Box::new(command), output));
+            let mut command = Contender::new(format!("{version} enc{name}"), &openssl.program, output);
+            // The key is visible in the list of processes. This is acceptable because the file contains only random
+            // bytes.
+            command.add(["enc", "-aes-256-ctr", "-K", &text::hex(&key), "-iv", &text::hex(&iv), "-in"]);
+            command.add([files.path("plain")]).add(["-out".as_ref(), to.as_os_str()]);
+            all.push(command);
         }
     }
     Ok(all)
@@ -190,51 +176,50 @@ fn contenders(session: &Session, files: &TestFiles) -> Result<Vec<Contender>> {
 
 /// `cp`, which must copy the blocks of the file.
 fn copy(files: &TestFiles) -> Contender {
-    let (plain, out) = (files.path("plain"), files.path("out"));
+    let mut copy = Contender::new("cp".into(), Path::new("cp"), Output::Plaintext);
     // Without this option, some file systems only add a reference to the same blocks.
     let option = "--reflink=never";
     let mut trial = Command::new("cp");
-    trial.arg(option).arg(files.path("key")).arg(&out).stdout(Stdio::null()).stderr(Stdio::null());
-    let is_supported = trial.status().is_ok_and(|status| status.success());
-    let copy = move || {
-        let mut command = Command::new("cp");
-        command.args(is_supported.then_some(option)).arg(&plain).arg(&out);
-        command
-    };
-    Contender::new("cp".into(), Box::new(copy), Output::Plaintext)
+    trial.arg(option).arg(files.path("key")).arg(files.path("out"));
+    let is_supported = trial.output().is_ok_and(|done| done.status.success());
+    copy.add(is_supported.then_some(option)).add([files.path("plain"), files.path("out")]);
+    copy
 }
 
 impl Contender {
-    fn new(name: String, command: Box<dyn Fn() -> Command>, output: Output) -> Contender {
-        Contender {
-            name,
-            command,
-            output,
-            seconds: Vec::new(),
-            cpu: cpu_time::children_time().map(|_| Duration::ZERO),
-        }
+    fn new(name: String, program: &Path, output: Output) -> Contender {
+        let cpu = children_time().map(|_| Duration::ZERO);
+        let (arguments, seconds) = (Vec::new(), Vec::new());
+        Contender { name, program: program.into(), arguments, output, seconds, cpu }
+    }
+
+    /// Adds arguments of the program.
+    fn add(&mut self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> &mut Contender {
+        self.arguments.extend(arguments.into_iter().map(Into::into));
+        self
     }
 }
 
-fn measure(session: &Session, files: &TestFiles, contenders: &mut [Contender]) -> Result<()> {
-    let setting = session.setting(3, Duration::ZERO);
+fn measure(session: &Session<'_>, files: &TestFiles, contenders: &mut [Contender]) -> Result<()> {
+    let rounds = session.setting(3, Duration::ZERO).rounds;
     let out = files.path("out");
-    in_turn(&setting, contenders.len(), |round, index| {
+    in_turn(rounds, contenders.len(), |round, index| {
         let contender = &mut contenders[index];
-        session.note(&format!("files: {}, round {round} of {}", contender.name, setting.rounds));
+        session.note(&format!("files: {}, round {round} of {rounds}", contender.name));
         // All contenders run under the same conditions: the output file does not exist.
         if out.exists() {
             fs::remove_file(&out).map_err(Error::io("remove", &out))?;
         }
-        let mut command = (contender.command)();
+        let mut command = Command::new(&contender.program);
+        command.args(&contender.arguments);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let cpu = cpu_time::children_time();
+        let cpu = children_time();
         let start = Instant::now();
         let done = command.output();
         let seconds = start.elapsed().as_secs_f64();
-        let cpu = cpu_time::children_time().zip(cpu).map(|(after, before)| after - before);
+        let cpu = children_time().zip(cpu).map(|(after, before)| after - before);
         let done = done.map_err(|error| failed(format!("cannot run {}: {error}", contender.name)))?;
-        session.host.check_stopped()?;
+        check_stopped()?;
         if !done.status.success() {
             let message = text::one_line(&String::from_utf8_lossy(&done.stderr));
             return Err(failed(format!("{} failed: {message}", contender.name)));
@@ -300,7 +285,7 @@ mod tests {
             (Output::Plaintext, files.plaintext.clone()),
             (Output::Ctr(zero, iv), ctr),
         ] {
-            let contender = Contender::new("c".into(), Box::new(|| Command::new("true")), output);
+            let contender = Contender::new("c".into(), Path::new("true"), output);
             let out = files.path("out");
             fs::write(&out, &right).unwrap();
             verify(&files, &contender, &out).unwrap();

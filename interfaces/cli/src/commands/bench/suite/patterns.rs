@@ -9,14 +9,15 @@ use lockstep_report::bars::Bars;
 use serde_json::json;
 
 use super::bar;
-use crate::Session;
-use crate::error::{Result, failed};
-use crate::measure::{Contender, Rate, Setting, in_turn};
-use crate::report::{self, Picture, Section};
-use crate::workload::{Shape, Workload, random};
+use crate::commands::bench::instruments::{Spent, timed};
+use crate::commands::bench::measure::{Contender, Rate, Setting, in_turn};
+use crate::commands::bench::report::{self, Section};
+use crate::commands::bench::session::Session;
+use crate::commands::bench::workload::{Shape, Workload, random};
+use crate::error::{Result, check_stopped, failed};
 
 /// In ECB mode the inputs of the block cipher are the blocks of the data.
-const WORKS: [&str; 1] = ["ecb-256"];
+const WORKS: &str = "ecb-256";
 const SIZES: [usize; 1] = [1 << 20];
 const QUICK_SIZES: [usize; 1] = [64 << 10];
 
@@ -39,10 +40,10 @@ fn pattern(number: usize, len: usize) -> Vec<u8> {
     }
 }
 
-pub(super) fn run(session: &Session, section: &mut Section) -> Result<()> {
+pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
     let (works, unsuitable): (Vec<_>, Vec<_>) =
-        session.works(&WORKS)?.into_iter().partition(Workload::has_data_as_cipher_input);
-    let unsuitable: Vec<_> = unsuitable.iter().map(|work| work.name.as_str()).collect();
+        session.works(WORKS)?.into_iter().partition(Workload::has_data_as_cipher_input);
+    let unsuitable: Vec<_> = unsuitable.into_iter().map(|work| work.name).collect();
     if works.is_empty() {
         return Err(failed(format!(
             "data patterns cannot be measured with {}: {NOT_CIPHER_INPUT}",
@@ -50,45 +51,37 @@ pub(super) fn run(session: &Session, section: &mut Section) -> Result<()> {
         )));
     }
     let sizes = session.sizes(&SIZES, &QUICK_SIZES);
-    let subjects = session.kernels()?;
+    let subjects = session.subjects(true)?;
     let setting = session.setting(9, Duration::from_millis(20));
     let head = [&["work", "size", "who"], &PATTERNS[..], &["difference", "spread", "inside"]].concat();
     let mut table = Table::new("GB/s by pattern", &head, 3);
     for work in &works {
         for &size in sizes.iter().filter(|size| work.accepts(**size)) {
-            let shape = Shape::one(size);
-            let inputs = session.inputs(work, shape)?;
             let of_what = format!("{} of {}", work.name, report::size(size));
             let mut bars = Bars { title: format!("{of_what}: GB/s by pattern"), ..Bars::default() };
-            for subject in &subjects {
-                session.note(&format!("{}: {}", work.name, subject.name));
-                let Some(mut contender) = session.contender(subject, work, &inputs, shape)? else { continue };
+            for mut contender in session.contenders(&subjects, work, Shape::one(size), false)? {
+                session.note(&format!("{}: {}", work.name, contender.name));
                 let rates = measure(&setting, &mut contender, size)?;
-                let comparison = Comparison::of(&rates);
-                let mut row = vec![work.name.clone(), report::size(size), subject.name.clone()];
+                let (name, comparison) = (&*contender.name, Comparison::of(&rates));
+                let Comparison { difference, spread } = comparison;
+                let mut row = vec![work.name.clone(), report::size(size), name.to_owned()];
                 row.extend(rates.map(report::rate));
-                let inside = if comparison.is_inside() { "yes" } else { "no" };
-                row.extend(
-                    [comparison.difference, comparison.spread].map(|part| format!("{:.1} %", part * 100.0)),
-                );
-                row.push(inside.into());
+                row.extend([difference, spread].map(|part| format!("{:.1} %", part * 100.0)));
+                row.push(if comparison.is_inside() { "yes".into() } else { "no".into() });
                 table.rows.push(row);
-                section.findings.push(format!("{}, {of_what}: {}", subject.name, comparison.sentence()));
-                bars.push(&subject.name, PATTERNS.into_iter().zip(rates).map(|(name, rate)| bar(name, rate)));
+                section.findings.push(format!("{name}, {of_what}: {}", comparison.sentence()));
+                bars.push(name, PATTERNS.into_iter().zip(rates).map(|(pattern, rate)| bar(pattern, rate)));
                 let by: serde_json::Map<_, _> =
                     PATTERNS.iter().zip(&rates).map(|(name, rate)| ((*name).into(), rate.json())).collect();
                 section.results.push(json!({
-                    "work": work.name, "size": size, "who": subject.name, "bytes_per_second": by,
-                    "difference": comparison.difference, "spread": comparison.spread, "inside_spread": comparison.is_inside(),
+                    "work": work.name, "size": size, "who": name, "bytes_per_second": by,
+                    "difference": difference, "spread": spread, "inside_spread": comparison.is_inside(),
                 }));
             }
             if !bars.groups.is_empty() {
-                section.pictures.push(Picture::Bars(bars));
+                section.pictures.push(bars.svg());
             }
         }
-    }
-    if section.results.is_empty() {
-        return Err(failed("none of the kernels supports any of these workloads at these sizes"));
     }
     if !unsuitable.is_empty() {
         section.findings.push(format!("Left out: {}; {NOT_CIPHER_INPUT}.", unsuitable.join(", ")));
@@ -121,36 +114,29 @@ impl Comparison {
 
     fn sentence(&self) -> String {
         let [difference, spread] = [self.difference, self.spread].map(|part| part * 100.0);
-        if self.is_inside() {
-            format!(
-                "patterns differ by {difference:.1} %, rounds of one pattern by {spread:.1} %: no significant difference"
-            )
-        } else {
-            format!(
-                "patterns differ by {difference:.1} %, more than rounds of one pattern, which differ by {spread:.1} %"
-            )
-        }
+        let verdict = if self.is_inside() { "no significant difference" } else { "a significant difference" };
+        format!("patterns differ by {difference:.1} %, rounds of one pattern by {spread:.1} %: {verdict}")
     }
 }
 
 /// The rates of all patterns. Each call is timed and verified separately.
-fn measure(setting: &Setting, contender: &mut Contender, bytes: usize) -> Result<[Rate; 4]> {
+fn measure(setting: &Setting<'_>, contender: &mut Contender, bytes: usize) -> Result<[Rate; 4]> {
+    let Contender { name, run, verifier, .. } = contender;
     let inputs: Vec<_> = (0..PATTERNS.len()).map(|number| pattern(number, bytes)).collect();
     let mut expected = inputs.clone();
     for output in &mut expected {
-        (contender.verifier)(output, 0)?;
+        verifier(output, 0)?;
     }
     let mut data = vec![0; bytes];
     let mut rates: [Vec<f64>; 4] = Default::default();
-    in_turn(setting, PATTERNS.len(), |round, index| {
-        let (mut spent, mut calls) = (Duration::ZERO, 0u32);
-        while calls == 0 || spent < setting.time {
-            setting.host.check_stopped()?;
+    in_turn(setting.rounds, PATTERNS.len(), |round, index| {
+        let (mut spent, mut calls) = (Spent::NOTHING, 0u32);
+        while calls == 0 || spent.elapsed < setting.time {
+            check_stopped()?;
             data.copy_from_slice(&inputs[index]);
-            let name = &contender.name;
-            let (run, time) = setting.curve.timed(name, || (contender.run)(black_box(&mut data), 0));
-            run?;
-            spent += time.elapsed;
+            let (done, call) = timed(|| run(black_box(&mut data), 0));
+            done?;
+            spent.add(call);
             calls += 1;
             if data != expected[index] {
                 return Err(failed(format!(
@@ -158,8 +144,9 @@ fn measure(setting: &Setting, contender: &mut Contender, bytes: usize) -> Result
                 )));
             }
         }
+        setting.samples.add(name, spent);
         if round > 0 {
-            rates[index].push(f64::from(calls) * bytes as f64 / spent.as_secs_f64());
+            rates[index].push(f64::from(calls) * bytes as f64 / spent.elapsed.as_secs_f64());
         }
         Ok(())
     })?;

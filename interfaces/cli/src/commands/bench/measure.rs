@@ -1,65 +1,59 @@
 //! Rounds in which every contender runs once, in turn.
 
 use std::hint::black_box;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::cpu_time::{Curve, Spent};
-use super::energy::{Joules, Meter};
+use super::instruments::{Joules, Meter, Samples, Spent, timed};
 use super::workload::{Run, random};
-use crate::error::{Result, failed};
-use crate::host::Host;
+use crate::error::{Result, check_stopped, failed};
 
-/// Number and length of the rounds, and the instruments that are read.
-pub(crate) struct Setting {
+/// Number and length of the rounds, and the instruments.
+pub(super) struct Setting<'s> {
     /// Rounds that are counted, after one round of warm-up.
-    pub(crate) rounds: usize,
+    pub(super) rounds: usize,
     /// Time of each contender in each round.
-    pub(crate) time: Duration,
-    /// A contender that needs longer than this for a call is not measured with larger calls.
-    pub(crate) max_call_time: Duration,
-    pub(crate) curve: Curve,
-    pub(crate) meter: Option<Meter>,
-    pub(crate) host: Rc<dyn Host>,
+    pub(super) time: Duration,
+    pub(super) samples: &'s Samples,
+    pub(super) meter: &'s Meter,
 }
 
 /// An implementation that is measured, and another one that verifies its results.
-pub(crate) struct Contender {
+pub(super) struct Contender {
     /// The name in tables.
-    pub(crate) name: Arc<str>,
-    pub(crate) run: Run,
-    pub(crate) verifier: Run,
+    pub(super) name: Arc<str>,
+    pub(super) run: Run,
+    pub(super) verifier: Run,
     /// Seconds of setup before the first call. The choice of a kernel includes its self-test.
-    pub(crate) setup_seconds: f64,
+    pub(super) setup_seconds: f64,
 }
 
 /// The median of the rounds, the slowest and the fastest round, in bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Rate {
-    pub(crate) median: f64,
-    pub(crate) least: f64,
-    pub(crate) most: f64,
+pub(super) struct Rate {
+    pub(super) median: f64,
+    pub(super) least: f64,
+    pub(super) most: f64,
 }
 
 /// The results of a contender.
 #[derive(Clone, Debug)]
-pub(crate) struct Measured {
-    pub(crate) name: Arc<str>,
+pub(super) struct Measured {
+    pub(super) name: Arc<str>,
     /// Throughput.
-    pub(crate) rate: Rate,
+    pub(super) rate: Rate,
     /// Seconds of CPU time per byte; `None` for other programs.
-    pub(crate) cpu: Option<f64>,
+    pub(super) cpu: Option<f64>,
     /// Joules per byte, of all processor packages and of all GPUs.
-    pub(crate) joules: Joules,
+    pub(super) joules: Joules,
     /// Seconds of the first call, with self-tests, compilation and allocation. No other figure includes this time.
-    pub(crate) first: Option<f64>,
+    pub(super) first: Option<f64>,
 }
 
 impl Measured {
-    pub(crate) fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         let mut json = self.rate.json();
         let per_gb = |value: Option<f64>| json!(value.map(|value| value * 1e9));
         json["cpu_seconds_per_gb"] = per_gb(self.cpu);
@@ -74,7 +68,7 @@ impl Rate {
     /// Computes the statistics of the rates of the rounds. There must be at least one rate.
     ///
     /// The crate criterion does not export its statistics, so they are computed here.
-    pub(crate) fn of(mut rates: Vec<f64>) -> Rate {
+    pub(super) fn of(mut rates: Vec<f64>) -> Rate {
         rates.sort_by(f64::total_cmp);
         let middle = rates.len() / 2;
         let median =
@@ -82,7 +76,7 @@ impl Rate {
         Rate { median, least: rates[0], most: rates[rates.len() - 1] }
     }
 
-    pub(crate) fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         json!({"median": self.median, "min": self.least, "max": self.most})
     }
 }
@@ -92,72 +86,55 @@ struct Totals {
     rates: Vec<f64>,
     bytes: f64,
     spent: Spent,
-    joules: Joules,
 }
 
 impl Totals {
-    const NOTHING: Totals = Totals {
-        rates: Vec::new(),
-        bytes: 0.0,
-        spent: Spent { elapsed: Duration::ZERO, cpu: Duration::ZERO },
-        joules: Joules::ZERO,
-    };
+    const NOTHING: Totals = Totals { rates: Vec::new(), bytes: 0.0, spent: Spent::NOTHING };
 
-    fn add(&mut self, bytes: f64, stretch: &Stretch) {
-        self.rates.push(bytes / stretch.spent.elapsed.as_secs_f64());
+    fn add(&mut self, bytes: f64, spent: Spent) {
+        self.rates.push(bytes / spent.elapsed.as_secs_f64());
         self.bytes += bytes;
-        self.spent.elapsed += stretch.spent.elapsed;
-        self.spent.cpu += stretch.spent.cpu;
-        self.joules = self.joules.plus(stretch.joules);
+        self.spent.add(spent);
     }
 
     /// Joules per byte. RAPL counters are updated every millisecond and NVML counters every 100 ms, so the energy of
     /// less than a second is not reported.
     fn joules(&self) -> Joules {
         let is_long = self.spent.elapsed >= Duration::from_secs(1);
-        if is_long { self.joules.per_byte(self.bytes) } else { Joules::default() }
+        if is_long { self.spent.joules.per_byte(self.bytes) } else { Joules::default() }
     }
 }
 
 /// The rounds of every measurement: calls `turn` with each round and each index below `contenders`. Round 0 is the warm-up,
 /// whose results must not be counted. The contender that runs first changes from round to round.
-pub(crate) fn in_turn(
-    setting: &Setting,
+pub(super) fn in_turn(
+    rounds: usize,
     contenders: usize,
     mut turn: impl FnMut(usize, usize) -> Result<()>,
 ) -> Result<()> {
-    for round in 0..=setting.rounds {
+    for round in 0..=rounds {
         for number in 0..contenders {
-            setting.host.check_stopped()?;
+            check_stopped()?;
             turn(round, (number + round) % contenders)?;
         }
     }
     Ok(())
 }
 
-/// Checks that there is enough memory for the buffers of calls of this number of bytes.
-pub(crate) fn check_memory(host: &dyn Host, bytes: usize) -> Result<()> {
-    host.check_memory(
-        3 * bytes as u64,
-        "to measure calls of this size; --size and --messages give smaller ones",
-    )
-}
-
 /// Measures all contenders on calls of `bytes` bytes. After the first call and after each timed stretch, the verifier
 /// of the contender makes the same calls on the same data, and both outputs are compared. `after` is called at the end of each
 /// round with its number; round 0 is the warm-up.
-pub(crate) fn rounds(
-    setting: &Setting,
+pub(super) fn rounds(
+    setting: &Setting<'_>,
     contenders: &mut [Contender],
     bytes: usize,
     mut after: impl FnMut(usize) -> Result<()>,
 ) -> Result<Vec<Measured>> {
-    check_memory(&*setting.host, bytes)?;
     let mut buffers = Buffers::new(bytes);
     let mut firsts = Vec::new();
     for contender in &mut *contenders {
-        setting.host.check_stopped()?;
-        let first = buffers.checked(setting, contender, |data, contender, call| {
+        check_stopped()?;
+        let first = buffers.checked(contender, |data, contender, call| {
             let start = Instant::now();
             let digest = (contender.run)(data, call)?;
             Ok((1, digest, contender.setup_seconds + start.elapsed().as_secs_f64()))
@@ -166,14 +143,14 @@ pub(crate) fn rounds(
     }
     let mut totals: Vec<Totals> = contenders.iter().map(|_| Totals::NOTHING).collect();
     let (mut ended, count) = (0, contenders.len());
-    in_turn(setting, count, |round, index| {
+    in_turn(setting.rounds, count, |round, index| {
         let contender = &mut contenders[index];
-        let stretch = buffers.checked(setting, contender, |data, contender, call| {
-            let stretch = stretch(setting, contender, data, call)?;
-            Ok((stretch.calls, stretch.digest, stretch))
+        let (calls, spent) = buffers.checked(contender, |data, contender, call| {
+            let (calls, digest, spent) = stretch(setting, contender, data, call)?;
+            Ok((calls, digest, (calls, spent)))
         })?;
         if round > 0 {
-            totals[index].add(stretch.calls as f64 * bytes as f64, &stretch);
+            totals[index].add(calls as f64 * bytes as f64, spent);
         }
         ended += 1;
         if ended % count == 0 { after(round) } else { Ok(()) }
@@ -189,7 +166,7 @@ pub(crate) fn rounds(
 }
 
 /// The data of the calls, a copy for the verifier, and the number of the next call.
-pub(crate) struct Buffers {
+pub(super) struct Buffers {
     data: Vec<u8>,
     check: Vec<u8>,
     call: u64,
@@ -197,16 +174,15 @@ pub(crate) struct Buffers {
 
 impl Buffers {
     /// Random data for calls of this number of bytes.
-    pub(crate) fn new(bytes: usize) -> Buffers {
+    pub(super) fn new(bytes: usize) -> Buffers {
         Buffers { data: random(bytes), check: vec![0; bytes], call: 0 }
     }
 
     /// Changes the data, so that no contender finds the output of another one in its buffer, and runs `calls` on them. Then
     /// the verifier makes the same calls on the same data; output and digest must be equal. `calls` gets the number of its
     /// first call, and returns the number of its calls, their digest and its result.
-    pub(crate) fn checked<T>(
+    pub(super) fn checked<T>(
         &mut self,
-        setting: &Setting,
         contender: &mut Contender,
         calls: impl FnOnce(&mut [u8], &mut Contender, u64) -> Result<(u64, u128, T)>,
     ) -> Result<T> {
@@ -215,7 +191,7 @@ impl Buffers {
         let (count, digest, result) = calls(&mut self.data, contender, self.call)?;
         let mut expected = 0u128;
         for call in self.call..self.call + count {
-            setting.host.check_stopped()?;
+            check_stopped()?;
             expected = expected.rotate_left(1) ^ (contender.verifier)(&mut self.check, call)?;
         }
         self.call += count;
@@ -229,25 +205,23 @@ impl Buffers {
     }
 }
 
-/// A number of consecutive calls.
-struct Stretch {
-    calls: u64,
-    digest: u128,
-    spent: Spent,
-    joules: Joules,
-}
-
-fn stretch(setting: &Setting, contender: &mut Contender, data: &mut [u8], call: u64) -> Result<Stretch> {
+/// Makes calls until the time of the setting is over; returns their number, their digest and what they took.
+fn stretch(
+    setting: &Setting<'_>,
+    contender: &mut Contender,
+    data: &mut [u8],
+    call: u64,
+) -> Result<(u64, u128, Spent)> {
     let (mut calls, mut batch, mut digest) = (0u64, 1u64, 0u128);
-    let energy = setting.meter.as_ref().map(Meter::read);
-    let (run, spent) = setting.curve.timed(&contender.name, || {
+    let energy = setting.meter.read();
+    let (run, mut spent) = timed(|| {
         let start = Instant::now();
         loop {
             for number in calls..calls + batch {
                 digest = digest.rotate_left(1) ^ (contender.run)(black_box(data), call + number)?;
             }
             calls += batch;
-            setting.host.check_stopped()?;
+            check_stopped()?;
             if start.elapsed() >= setting.time {
                 return Ok(());
             }
@@ -255,26 +229,20 @@ fn stretch(setting: &Setting, contender: &mut Contender, data: &mut [u8], call: 
             batch = (calls / 64).max(1);
         }
     });
-    let joules =
-        setting.meter.as_ref().zip(energy).map_or(Joules::default(), |(meter, before)| meter.since(&before));
-    run.map(|()| Stretch { calls, digest, spent, joules })
+    spent.joules = setting.meter.since(&energy);
+    setting.samples.add(&contender.name, spent);
+    run.map(|()| (calls, digest, spent))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::tests::TestHost;
 
-    fn setting() -> Setting {
-        let time = Duration::from_micros(100);
-        Setting {
-            rounds: 3,
-            time,
-            max_call_time: time,
-            curve: Curve::start(),
-            meter: None,
-            host: Rc::new(TestHost),
-        }
+    fn measured(contenders: &mut [Contender]) -> Result<Vec<Measured>> {
+        let meter = Meter { packages: Err("not in tests".into()), gpus: None };
+        let (rounds, time) = (3, Duration::from_micros(100));
+        let setting = Setting { rounds, time, samples: &Samples::default(), meter: &meter };
+        super::rounds(&setting, contenders, 64, |_| Ok(()))
     }
 
     fn adding(what: u8) -> Run {
@@ -291,9 +259,9 @@ mod tests {
     #[test]
     fn correct_contenders_are_measured() {
         let mut contenders = [contender(adding(3)), contender(adding(3))];
-        let measured = rounds(&setting(), &mut contenders, 64, |_| Ok(())).unwrap();
-        assert_eq!(measured.len(), 2);
-        for one in measured {
+        let results = measured(&mut contenders).unwrap();
+        assert_eq!(results.len(), 2);
+        for one in results {
             let Rate { median, least, most } = one.rate;
             assert!(0.0 < least && least <= median && median <= most);
         }
@@ -312,7 +280,7 @@ mod tests {
                 data[5] ^= u8::from(wrong_data) << 4;
                 Ok(digest ^ u128::from(!wrong_data))
             };
-            let error = rounds(&setting(), &mut [contender(Box::new(run))], 64, |_| Ok(())).unwrap_err();
+            let error = measured(&mut [contender(Box::new(run))]).unwrap_err();
             assert!(error.to_string().contains("different results"), "{error}");
         }
     }
@@ -328,10 +296,9 @@ mod tests {
             })
         };
         let contender = |run| Contender { name: "c".into(), run, verifier: same(), setup_seconds: 0.0 };
-        rounds(&setting(), &mut [contender(same()), contender(same())], 64, |_| Ok(())).unwrap();
+        measured(&mut [contender(same()), contender(same())]).unwrap();
         let idle = Box::new(|_: &mut [u8], _| Ok(0));
-        let error =
-            rounds(&setting(), &mut [contender(same()), contender(idle)], 64, |_| Ok(())).unwrap_err();
+        let error = measured(&mut [contender(same()), contender(idle)]).unwrap_err();
         assert!(error.to_string().contains("different results"), "{error}");
     }
 
@@ -339,8 +306,8 @@ mod tests {
     fn energy_of_less_than_a_second_is_not_reported() {
         let joules = Joules { cpu: Some(6.0), gpu: None };
         let totals = |milliseconds| {
-            let spent = Spent { elapsed: Duration::from_millis(milliseconds), cpu: Duration::ZERO };
-            Totals { bytes: 3.0, spent, joules, ..Totals::NOTHING }
+            let elapsed = Duration::from_millis(milliseconds);
+            Totals { bytes: 3.0, spent: Spent { elapsed, joules, ..Spent::NOTHING }, ..Totals::NOTHING }
         };
         assert_eq!(totals(990).joules(), Joules::default());
         assert_eq!(totals(1000).joules(), Joules { cpu: Some(2.0), gpu: None });

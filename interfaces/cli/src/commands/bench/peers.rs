@@ -1,4 +1,8 @@
-//! The peers that run in this process: AWS-LC (by `aws-lc-rs`) and RustCrypto.
+//! The peers: AWS-LC (by `aws-lc-rs`) and RustCrypto in this process, and OpenSSL by `openssl speed`, which runs as a separate
+//! process, in turn with the other contenders.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use aes::cipher::{
     Array, BlockCipherDecrypt, BlockCipherEncrypt, BlockModeDecrypt, BlockModeEncrypt, InnerIvInit, KeyInit,
@@ -15,41 +19,37 @@ use aws_lc_rs::cipher::{
     UnboundCipherKey,
 };
 use aws_lc_rs::iv::FixedLength;
+use lockstep::aead::Aead;
 use lockstep::hazmat::mode::{Cipher, Direction};
 
-use super::workload::{
-    Aead, Inputs, Kind, Run, Sealed, Shape, Workload, checking_each_write, digest_of, iv, nonce,
-};
+use super::workload::{Inputs, Mode, NONCE, Run, Shape, Workload, checking_each_write, digest_of, iv, nonce};
 
 /// Names and versions of the peers.
-pub(crate) const VERSIONS: [(&str, &str); 2] = [("aws-lc", "aws-lc-rs 1.19"), ("rustcrypto", "aes 0.9")];
+pub(super) const VERSIONS: [(&str, &str); 2] = [("aws-lc", "aws-lc-rs 1.19"), ("rustcrypto", "aes 0.9")];
 
 /// The peers that support this workload.
-pub(crate) fn contenders(work: &Workload, inputs: &Inputs, shape: Shape) -> Vec<(&'static str, Run)> {
+pub(super) fn contenders(work: &Workload, inputs: &Inputs, shape: Shape) -> Vec<(&'static str, Run)> {
     let [aws_lc_name, rustcrypto_name] = VERSIONS.map(|(name, _)| name);
-    let keys = inputs.keys();
+    let Workload { mode, direction, .. } = *work;
     if shape.messages > 1 {
         // The only batch that is measured is GCM encryption by AWS-LC, in a loop over the messages. A batch includes
         // key expansion, and the other calls to peers use prepared keys.
-        let seals = work.kind == Kind::Aead(Aead::Gcm, Direction::Encrypt);
-        return if seals {
-            vec![(aws_lc_name, aws_lc_gcm_batch(&keys, work.key_len, shape.size))]
-        } else {
-            vec![]
-        };
+        let seals = (mode, direction) == (Mode::Aead(Aead::Gcm), Direction::Encrypt);
+        let batch = seals.then(|| aws_lc_gcm_batch(inputs, work.key_len, shape.size));
+        return batch.into_iter().map(|run| (aws_lc_name, run)).collect();
     }
-    let aws_lc = match work.kind {
-        Kind::Cipher(cipher, Direction::Encrypt) => aws_lc_encrypt(cipher, &keys),
-        Kind::Cipher(cipher, Direction::Decrypt) => aws_lc_decrypt(cipher, &keys),
-        Kind::Aead(aead, Direction::Encrypt) => aead_key(aead, &keys).map(aws_lc_seal),
-        Kind::Aead(aead, Direction::Decrypt) => {
-            aead_key(aead, &keys).map(|key| aws_lc_open(key, inputs, shape))
-        }
+    let aws_lc = match (mode, direction) {
+        (Mode::Cipher(cipher), Direction::Encrypt) => aws_lc_encrypt(cipher, &inputs.keys),
+        (Mode::Cipher(cipher), Direction::Decrypt) => aws_lc_decrypt(cipher, &inputs.keys),
+        (Mode::Aead(aead), _) => aead_key(aead, &inputs.keys).map(|key| match direction {
+            Direction::Encrypt => Box::new(move |data: &mut [u8], call| Ok(seal(&key, call, data))) as Run,
+            Direction::Decrypt => aws_lc_open(key, inputs, shape),
+        }),
     };
     let rustcrypto = match work.key_len {
-        16 => rustcrypto::<aes::Aes128>(work.kind, inputs, shape),
-        24 => rustcrypto::<aes::Aes192>(work.kind, inputs, shape),
-        _ => rustcrypto::<aes::Aes256>(work.kind, inputs, shape),
+        16 => rustcrypto::<aes::Aes128>(work, inputs, shape),
+        24 => rustcrypto::<aes::Aes192>(work, inputs, shape),
+        _ => rustcrypto::<aes::Aes256>(work, inputs, shape),
     };
     let named = [(aws_lc_name, aws_lc), (rustcrypto_name, rustcrypto)];
     named.into_iter().filter_map(|(name, run)| Some((name, run?))).collect()
@@ -76,10 +76,8 @@ fn aws_lc_encrypt(cipher: Cipher, key: &[u8]) -> Option<Run> {
     };
     let key = make(cipher_key(key)).expect("a key");
     Some(Box::new(move |data, call| {
-        let context = match cipher {
-            Cipher::Ecb => EncryptionContext::None,
-            _ => EncryptionContext::Iv128(FixedLength::from(iv(call))),
-        };
+        let iv = EncryptionContext::Iv128(FixedLength::from(iv(call)));
+        let context = if cipher == Cipher::Ecb { EncryptionContext::None } else { iv };
         key.less_safe_encrypt(data, context).expect("bench");
         Ok(0)
     }))
@@ -94,10 +92,8 @@ fn aws_lc_decrypt(cipher: Cipher, key: &[u8]) -> Option<Run> {
     };
     let key = make(cipher_key(key)).expect("a key");
     Some(Box::new(move |data, call| {
-        let context = match cipher {
-            Cipher::Ecb => DecryptionContext::None,
-            _ => DecryptionContext::Iv128(FixedLength::from(iv(call))),
-        };
+        let iv = DecryptionContext::Iv128(FixedLength::from(iv(call)));
+        let context = if cipher == Cipher::Ecb { DecryptionContext::None } else { iv };
         key.decrypt(data, context).expect("bench");
         Ok(0)
     }))
@@ -122,24 +118,20 @@ fn seal(key: &LessSafeKey, call: u64, data: &mut [u8]) -> u128 {
     u128::from_le_bytes(tag.as_ref().try_into().expect("16 bytes"))
 }
 
-fn aws_lc_seal(key: LessSafeKey) -> Run {
-    Box::new(move |data, call| Ok(seal(&key, call, data)))
-}
-
 fn aws_lc_open(key: LessSafeKey, inputs: &Inputs, shape: Shape) -> Run {
-    let Sealed { nonce, bytes, tags } = inputs.sealed();
+    let Inputs { sealed, tags, .. } = inputs.clone();
     checking_each_write(
         shape.size,
         Box::new(move |data, _| {
-            let nonce = Nonce::assume_unique_for_key(nonce);
-            key.open_separate_gather(nonce, Aad::empty(), &bytes, &tags[0], data).expect("bench");
+            let nonce = Nonce::assume_unique_for_key(NONCE);
+            key.open_separate_gather(nonce, Aad::empty(), &sealed, &tags[0], data).expect("bench");
             Ok(0)
         }),
     )
 }
 
-fn aws_lc_gcm_batch(keys: &[u8], each: usize, size: usize) -> Run {
-    let keys = keys.to_vec();
+fn aws_lc_gcm_batch(inputs: &Inputs, each: usize, size: usize) -> Run {
+    let Inputs { keys, .. } = inputs.clone();
     Box::new(move |data, call| {
         let messages = keys.chunks(each).zip(data.chunks_exact_mut(size));
         Ok(digest_of(messages.map(|(key, message)| {
@@ -150,7 +142,7 @@ fn aws_lc_gcm_batch(keys: &[u8], each: usize, size: usize) -> Run {
 
 type Blocks16 = Array<u8, aes::cipher::consts::U16>;
 
-fn rustcrypto<C>(kind: Kind, inputs: &Inputs, shape: Shape) -> Option<Run>
+fn rustcrypto<C>(work: &Workload, inputs: &Inputs, shape: Shape) -> Option<Run>
 where
     C: KeyInit
         + BlockCipherEncrypt
@@ -160,33 +152,33 @@ where
         + 'static,
 {
     // XTS is not measured: it has two keys, and this call rejects their total length.
-    let cipher = C::new_from_slice(&inputs.keys()).ok()?;
-    Some(match kind {
-        Kind::Cipher(Cipher::Ctr, _) => Box::new(move |data, call| {
+    let cipher = C::new_from_slice(&inputs.keys).ok()?;
+    Some(match (work.mode, work.direction) {
+        (Mode::Cipher(Cipher::Ctr), _) => Box::new(move |data, call| {
             let iv = Blocks16::from(iv(call));
             let core = ctr::CtrCore::<C, ctr::flavors::Ctr128BE>::inner_iv_init(cipher.clone(), &iv);
             aes::cipher::StreamCipherCoreWrapper::from_core(core).apply_keystream(data);
             Ok(0)
         }),
-        Kind::Cipher(Cipher::Ecb, Direction::Encrypt) => Box::new(move |data, _| {
+        (Mode::Cipher(Cipher::Ecb), Direction::Encrypt) => Box::new(move |data, _| {
             cipher.encrypt_blocks(Blocks16::slice_as_chunks_mut(data).0);
             Ok(0)
         }),
-        Kind::Cipher(Cipher::Ecb, Direction::Decrypt) => Box::new(move |data, _| {
+        (Mode::Cipher(Cipher::Ecb), Direction::Decrypt) => Box::new(move |data, _| {
             cipher.decrypt_blocks(Blocks16::slice_as_chunks_mut(data).0);
             Ok(0)
         }),
-        Kind::Cipher(Cipher::Cbc, Direction::Decrypt) => Box::new(move |data, call| {
+        (Mode::Cipher(Cipher::Cbc), Direction::Decrypt) => Box::new(move |data, call| {
             let mut mode = cbc::Decryptor::<C>::inner_iv_init(cipher.clone(), &Blocks16::from(iv(call)));
             mode.decrypt_blocks(Blocks16::slice_as_chunks_mut(data).0);
             Ok(0)
         }),
-        Kind::Cipher(Cipher::Cbc, Direction::Encrypt) => Box::new(move |data, call| {
+        (Mode::Cipher(Cipher::Cbc), Direction::Encrypt) => Box::new(move |data, call| {
             let mut mode = cbc::Encryptor::<C>::inner_iv_init(cipher.clone(), &Blocks16::from(iv(call)));
             mode.encrypt_blocks(Blocks16::slice_as_chunks_mut(data).0);
             Ok(0)
         }),
-        Kind::Aead(Aead::Gcm, Direction::Encrypt) => {
+        (Mode::Aead(Aead::Gcm), Direction::Encrypt) => {
             let gcm = aes_gcm::AesGcm::<C, aes::cipher::consts::U12>::from(cipher);
             Box::new(move |data, call| {
                 let nonce = Array::from(nonce(call));
@@ -194,12 +186,12 @@ where
                 Ok(u128::from_le_bytes(tag.as_slice().try_into().expect("16 bytes")))
             })
         }
-        Kind::Aead(Aead::Gcm, Direction::Decrypt) => {
+        (Mode::Aead(Aead::Gcm), Direction::Decrypt) => {
             let gcm = aes_gcm::AesGcm::<C, aes::cipher::consts::U12>::from(cipher);
-            let Sealed { nonce, bytes, tags } = inputs.sealed();
+            let Inputs { sealed, tags, .. } = inputs.clone();
             let open: Run = Box::new(move |data, _| {
-                let (nonce, tag) = (Array::from(nonce), Array::from(tags[0]));
-                let buffer = InOutBuf::new(&bytes, data).expect("the same length");
+                let (nonce, tag) = (Array::from(NONCE), Array::from(tags[0]));
+                let buffer = InOutBuf::new(&sealed, data).expect("the same length");
                 gcm.decrypt_inout_detached(&nonce, &[], buffer, &tag).expect("bench");
                 Ok(0)
             });
@@ -209,12 +201,64 @@ where
     })
 }
 
+/// The environment variable that names a second `openssl` program to measure.
+pub(super) const ENV_NEWEST: &str = "OPENSSL_NEWEST";
+
+/// An `openssl` program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenSsl {
+    pub(super) program: PathBuf,
+    /// The version line, such as `OpenSSL 3.0.19 27 Jan 2026`.
+    pub version: String,
+}
+
+impl OpenSsl {
+    /// The program at this path, if it runs and prints its version.
+    pub fn find(program: &Path) -> Option<OpenSsl> {
+        let output = Command::new(program).arg("version").stdin(Stdio::null()).output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let version = text.split(" (").next()?.trim().to_owned();
+        (output.status.success() && !version.is_empty()).then(|| OpenSsl { program: program.into(), version })
+    }
+
+    /// Bytes per second of a cipher on buffers of `size` bytes, measured over one second.
+    pub fn speed(&self, cipher: &str, decrypt: bool, size: usize) -> Option<f64> {
+        let mut command = Command::new(&self.program);
+        command.args(["speed", "-elapsed", "-mr", "-seconds", "1", "-evp", cipher]);
+        command.args(["-bytes", &size.to_string()]);
+        if decrypt {
+            command.arg("-decrypt");
+        }
+        let output = command.stdin(Stdio::null()).output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        // The machine-readable result: `+F:25:AES-128-CTR:9463819702.86`.
+        let line = text.lines().rev().find(|line| line.starts_with("+F:"))?;
+        line.rsplit(':').next()?.parse().ok()
+    }
+}
+
+/// The name of a workload for `openssl speed -evp`; None if the program cannot measure it.
+pub(super) fn openssl_name(work: &Workload) -> Option<String> {
+    let mode = match work.mode {
+        Mode::Aead(Aead::Gcm) => "gcm",
+        Mode::Aead(Aead::Ocb) => "ocb",
+        Mode::Cipher(Cipher::Ecb) => "ecb",
+        Mode::Cipher(Cipher::Ctr) => "ctr",
+        Mode::Cipher(Cipher::Xts) => "xts",
+        Mode::Cipher(Cipher::Cbc) => "cbc",
+        Mode::Cipher(Cipher::Cfb128) => "cfb",
+        Mode::Cipher(Cipher::Ofb) => "ofb",
+        _ => return None,
+    };
+    Some(format!("aes-{}-{mode}", work.key_len * 8))
+}
+
 #[cfg(test)]
 mod tests {
     use lockstep::Engine;
 
+    use super::super::workload;
     use super::*;
-    use crate::workload;
 
     #[test]
     fn peers_compute_what_we_do() {
@@ -241,7 +285,7 @@ mod tests {
     /// The reported versions are those in the lock file.
     #[test]
     fn versions_are_those_of_the_lock_file() {
-        let lock = include_str!("../../../Cargo.lock");
+        let lock = include_str!("../../../../../Cargo.lock");
         for (_, version) in VERSIONS {
             let (name, number) = version.split_once(' ').unwrap();
             assert!(lock.contains(&format!("name = \"{name}\"\nversion = \"{number}.")), "{version}");

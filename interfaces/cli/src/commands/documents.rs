@@ -1,10 +1,27 @@
-//! `lockstep man`
+//! `lockstep completions` and `lockstep man`
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use clap_complete::Shell;
 
 use crate::error::{Error, Result};
+
+/// Print completions for a shell
+///
+/// For bash: `lockstep completions bash > ~/.local/share/bash-completion/completions/lockstep`
+#[derive(Args)]
+pub struct Completions {
+    /// The shell
+    shell: Shell,
+}
+
+pub(crate) fn completions(args: &Completions, line: &mut clap::Command) -> Result<()> {
+    let mut text = Vec::new();
+    let name = line.get_name().to_owned();
+    clap_complete::generate(args.shell, line, name, &mut text);
+    super::print(&String::from_utf8_lossy(&text))
+}
 
 /// Print the manual page
 #[derive(Args)]
@@ -14,7 +31,7 @@ pub struct Man {
     out_dir: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &Man, line: &clap::Command) -> Result<()> {
+pub(crate) fn man(args: &Man, line: &clap::Command) -> Result<()> {
     if let Some(folder) = &args.out_dir {
         std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
         return clap_mangen::generate_to(line.clone(), folder)
