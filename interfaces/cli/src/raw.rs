@@ -2,11 +2,12 @@
 //! nothing is decrypted before the tag has been checked.
 
 use lockstep::Engine;
-use lockstep::aead::{self, Aead};
+use lockstep::aead::{self, Aead, AeadKey};
 use lockstep::hazmat::data::Data;
 use lockstep::hazmat::mode::cbc_cts::{self, Variant};
 use lockstep::hazmat::mode::hctr2::{self, Hctr2Key};
-use lockstep::hazmat::mode::{Cipher, CipherKey, Direction, key_wrap};
+use lockstep::hazmat::mode::key_wrap::{self, Icv};
+use lockstep::hazmat::mode::{Cipher, CipherKey, Direction};
 use lockstep::hazmat::stream::{AeadStream, CipherStream, CmacStream, Padding};
 use lockstep::hazmat::{self, Block, Key};
 use zeroize::Zeroizing;
