@@ -2,6 +2,7 @@
 //!
 //! | module | modes |
 //! |---|---|
+//! | `raw` | what the contexts without authentication have in common |
 //! | `blocks` | ECB and CBC, with padding |
 //! | `tls_cbc` | CBC of TLS records: padding and MAC removed in constant time |
 //! | `streams` | CTR, OFB, CFB, CFB8 and CFB1 |
@@ -15,8 +16,7 @@
 
 use std::sync::Arc;
 
-use lockstep::hazmat::Key;
-use lockstep::hazmat::mode::{self, siv::SivKey};
+use lockstep::hazmat::mode::{self, Direction};
 
 use crate::algorithm::{Algorithm, Mode};
 use crate::instance::Instance;
@@ -30,6 +30,7 @@ mod ccm;
 mod cts;
 mod gcm;
 mod ocb;
+mod raw;
 mod siv;
 mod streams;
 mod tls_cbc;
@@ -45,15 +46,37 @@ pub(crate) use xts::Xts;
 pub(crate) type Gcm = aead::AeadContext<gcm::GcmState>;
 pub(crate) type Ccm = aead::AeadContext<ccm::CcmState>;
 pub(crate) type Ocb = aead::AeadContext<ocb::OcbState>;
-pub(crate) type GcmSiv = aead::AeadContext<siv::SyntheticIvState<Key>>;
-pub(crate) type Siv = aead::AeadContext<siv::SyntheticIvState<SivKey>>;
+pub(crate) type GcmSiv = aead::AeadContext<siv::SyntheticIvState<false>>;
+pub(crate) type Siv = aead::AeadContext<siv::SyntheticIvState<true>>;
 
-/// Panics for a mode that has a type of context of its own.
-fn no_cipher() -> mode::Cipher {
-    panic!("a context of another type")
+/// What every context has.
+#[derive(Clone)]
+pub(crate) struct Common {
+    pub(crate) instance: Arc<Instance>,
+    pub(crate) algorithm: &'static Algorithm,
+    /// The direction of the last `init`.
+    pub(crate) encrypts: bool,
 }
 
-/// The modes without authentication, as the incremental engine names them.
+impl Common {
+    pub(crate) fn new(instance: Arc<Instance>, algorithm: &'static Algorithm) -> Common {
+        Common { instance, algorithm, encrypts: true }
+    }
+
+    fn direction(&self) -> Direction {
+        if self.encrypts { Direction::Encrypt } else { Direction::Decrypt }
+    }
+
+    /// Sets the parameter for the length of the key, which must be the length that the key has.
+    fn set_key_len(&self, param: &SetParam<'_>) -> Outcome<()> {
+        if param.size()? == self.algorithm.key_len { Ok(()) } else { Err(Reason::KeyLength) }
+    }
+}
+
+/// The modes of the incremental engine, as the engine names them.
+///
+/// # Panics
+/// For a mode that has a type of context of its own.
 fn cipher_of(mode: Mode) -> mode::Cipher {
     match mode {
         Mode::Ecb => mode::Cipher::Ecb,
@@ -63,8 +86,16 @@ fn cipher_of(mode: Mode) -> mode::Cipher {
         Mode::Cfb8 => mode::Cipher::Cfb8,
         Mode::Cfb1 => mode::Cipher::Cfb1,
         Mode::Cbc | Mode::CbcCts => mode::Cipher::Cbc,
-        Mode::Xts | Mode::Gcm | Mode::Ccm | Mode::Ocb | Mode::GcmSiv | Mode::Siv => no_cipher(),
-        Mode::Wrap | Mode::WrapPad | Mode::WrapInv | Mode::WrapPadInv => no_cipher(),
+        Mode::Xts
+        | Mode::Gcm
+        | Mode::Ccm
+        | Mode::Ocb
+        | Mode::GcmSiv
+        | Mode::Siv
+        | Mode::Wrap
+        | Mode::WrapPad
+        | Mode::WrapInv
+        | Mode::WrapPadInv => panic!("a context of another type"),
     }
 }
 
@@ -85,7 +116,9 @@ pub(crate) trait Cipher: Sized + Send + Sync {
     const HAS_ONE_SHOT: bool = true;
 
     /// Creates a context without a key.
-    fn new(instance: &Arc<Instance>, algorithm: &'static Algorithm) -> Self;
+    fn new(common: Common) -> Self;
+
+    fn common(&self) -> &Common;
 
     /// Returns a copy with the same state.
     fn duplicate(&self) -> Outcome<Self>;
@@ -96,9 +129,6 @@ pub(crate) trait Cipher: Sized + Send + Sync {
 
     /// True once a key is set.
     fn has_key(&self) -> bool;
-
-    /// The direction of the last `init`.
-    fn encrypts(&self) -> bool;
 
     /// Processes the next bytes; returns the number of bytes of output.
     fn update(&mut self, data: Buffers<'_>) -> Outcome<usize>;

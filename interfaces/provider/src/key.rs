@@ -6,12 +6,13 @@ use lockstep::aead::{Data, HostData};
 use lockstep::hazmat::inline::{Block, InlineKey, Span, advance_tweak};
 use lockstep::hazmat::mode::incremental::{KeyedExecutor, MacExecutor};
 use lockstep::hazmat::work::{Operation, Pass, Segment, Task, Tweak};
-use lockstep::hazmat::{Error, Key, stack};
+use lockstep::hazmat::{Error, Key};
 use zeroize::Zeroizing;
 
-use crate::executor::{Failure, run_planned};
+use crate::executor::run_planned;
 use crate::reason::{Outcome, Reason};
 use crate::resources::Resources;
+use crate::system::stack::run_and_wipe;
 
 /// An expanded AES key; wiped on drop.
 pub(crate) struct ContextKey {
@@ -135,29 +136,22 @@ impl ContextKey {
         data: Span<'_>,
     ) -> Outcome<()> {
         let blocks = data.len() as u64 / 16;
-        let mut tweak = *iv;
-        tweak_key.inline.encrypt_block(&mut tweak);
         let pass = if encrypts { Pass::XtsEncrypt } else { Pass::XtsDecrypt };
-        let place = Tweak { key: tweak_key.for_planner(), position: 0 };
+        let tweak = Tweak { key: tweak_key.for_planner(), position: 0 };
         let mut data = data.into_host();
-        if self.planned(pass, &mut iv.clone(), Some(place), &mut data)? {
-            advance_tweak(&mut tweak, blocks);
-            if let Some(after) = after {
-                *after = tweak;
-            }
-        } else {
+        if !self.planned(pass, &mut iv.clone(), Some(tweak), &mut data)? {
             self.inline.xts_unit(&tweak_key.inline, encrypts, iv, after, data.into_span());
+        } else if let Some(after) = after {
+            *after = *iv;
+            tweak_key.inline.encrypt_block(after);
+            advance_tweak(after, blocks);
         }
         Ok(())
     }
 
     fn for_planner(&self) -> &Key {
-        if self.planned.get().is_none() {
-            let key = Key::new(&self.bytes[..self.len]).expect("its length was checked");
-            let _ = self.planned.set(key);
-            stack::wipe_below();
-        }
-        self.planned.get().expect("set above, or by another thread")
+        let new = || Key::new(&self.bytes[..self.len]).expect("its length was checked");
+        run_and_wipe(self.planned.get().is_none(), || self.planned.get_or_init(new))
     }
 
     /// Runs a pass through the planner. For XTS, `tweak` contains the position in the data unit. Returns false if the pass was
@@ -176,11 +170,13 @@ impl ContextKey {
                 Ok(plan) => plan,
                 // A kernel that is chosen by name may lack a pass.
                 Err(Error::Unsupported { .. }) => return Ok(false),
-                Err(error) => return Err(Failure::Before(error)),
+                Err(error) => {
+                    self.resources.trace_failure(&error.to_string());
+                    return Ok(false);
+                }
             };
             let mut segment = Segment { key, tweak, state, data: Data::Host(data) };
-            let done = plan.run(Task::Pass(pass, std::slice::from_mut(&mut segment)));
-            done.map(|()| true).map_err(Failure::During)
+            plan.run(Task::Pass(pass, std::slice::from_mut(&mut segment))).map(|()| true)
         });
         if !matches!(done, Ok(true)) {
             *state = before;
@@ -195,6 +191,18 @@ impl KeyedExecutor for &ContextKey {
     #[inline(always)]
     fn run(&mut self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
         ContextKey::run(self, pass, state, data)
+    }
+}
+
+/// Runs passes by a function.
+pub(crate) struct PassFn<F: FnMut(Pass, &mut Block, Span<'_>) -> Outcome<()>>(pub(crate) F);
+
+impl<F: FnMut(Pass, &mut Block, Span<'_>) -> Outcome<()>> KeyedExecutor for PassFn<F> {
+    type Error = Reason;
+
+    #[inline(always)]
+    fn run(&mut self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
+        (self.0)(pass, state, data)
     }
 }
 

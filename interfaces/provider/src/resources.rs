@@ -22,7 +22,7 @@ use crate::reason::{Outcome, Reason};
 use crate::settings::Found;
 use crate::system::process::{self, PerProcess};
 use crate::system::standard::write_message;
-use crate::trace::Trace;
+use crate::trace::{Trace, Way};
 
 /// Default threshold with CPUs: calls of at least this number of bytes use the planner. For smaller calls, a second
 /// thread costs more than it saves (docs/provider.md has the measurement).
@@ -56,7 +56,7 @@ impl Resources {
         core: Core,
         environment: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Arc<Resources>, String> {
-        let (settings, engine, warnings) = choose(Found::read(&core, environment)?)?;
+        let (settings, engine, warnings) = choose(Found::read(|names| core.settings(names), environment)?)?;
         warn_once(&warnings);
         let named = settings.kernel.as_deref().and_then(InlineKernel::by_name);
         let kernel = named.unwrap_or_else(InlineKernel::best);
@@ -69,9 +69,9 @@ impl Resources {
         if let Some(trace) = &trace {
             warnings.iter().for_each(|warning| trace.write_failure(warning));
         }
-        let engines = PerProcess::new();
+        let engines = PerProcess::default();
         if let Some(engine) = engine {
-            let _ = engines.get_or_make(|| Ok::<_, ()>(engine), drop);
+            let _ = engines.get_or_make(|| Ok::<_, ()>(engine));
         }
         let traced = trace.is_some();
         let resources = Arc::new(Resources {
@@ -134,6 +134,20 @@ impl Resources {
         }
     }
 
+    /// Writes a failure to the trace, if there is a trace.
+    pub(crate) fn trace_failure(&self, what: &str) {
+        if let Some(trace) = &self.trace {
+            trace.write_failure(what);
+        }
+    }
+
+    /// Counts bytes that were not processed inline, if there is a trace.
+    pub(crate) fn count_way(&self, way: Way, bytes: usize) {
+        if let Some(trace) = &self.trace {
+            trace.count_way(way, bytes);
+        }
+    }
+
     /// The totals of the devices of this process, self-tests included: one line for each device and kernel.
     fn device_totals(&self) -> Vec<String> {
         let devices = self.engines.get().into_iter().flat_map(Engine::devices_so_far);
@@ -153,7 +167,7 @@ impl Resources {
     /// # Errors
     /// A message that says why there are no devices.
     pub(crate) fn engine(&self) -> Result<&Engine, String> {
-        self.engines.get_or_make(|| engine(&self.settings), drop)
+        self.engines.get_or_make(|| engine(&self.settings))
     }
 }
 
@@ -223,6 +237,6 @@ fn engine(settings: &Settings) -> Result<Engine, String> {
 fn warn_once(warnings: &[String]) {
     static WARNED: AtomicBool = AtomicBool::new(false);
     if !warnings.is_empty() && !WARNED.swap(true, Relaxed) {
-        warnings.iter().for_each(|warning| write_message(warning));
+        warnings.iter().for_each(|warning| write_message(warning, true));
     }
 }

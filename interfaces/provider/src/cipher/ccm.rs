@@ -7,15 +7,16 @@ use lockstep::hazmat::mode::incremental::{BlockIo, CtrMac};
 use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
 
-use super::aead::{AeadContext, AeadMode, IvState, Rules, TLS_EXPLICIT_IV, TLS_FIXED_IV, record_parts};
+use super::aead::{AeadContext, AeadMode, IvState, TLS_EXPLICIT_IV, TLS_FIXED_IV, record_parts};
 use crate::algorithm::Mode;
 use crate::instance::Instance;
 use crate::key::{ContextKey, Inline};
 use crate::libcrypto::buffers::Buffers;
-use crate::libcrypto::param::{GetParam, SetParam, list};
+use crate::libcrypto::param::{GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
 /// The state of CCM. The state of the IV is `Missing` or `Fresh`: a nonce is used up by the data, which come in one piece.
+#[derive(Default)]
 pub(crate) struct CcmState {
     key: Option<ContextKey>,
     /// The current message.
@@ -36,21 +37,11 @@ struct Message {
 
 impl AeadMode for CcmState {
     const MODE: Mode = Mode::Ccm;
-    const RULES: Rules = Rules {
-        gettable: list!(KEYLEN IVLEN TAGLEN IV UPDATED_IV TAG TLS_AAD_PAD),
-        settable: list!(IVLEN TAG TLS_AAD TLS_IV_FIXED),
-        iv_lengths: Some(Aead::Ccm.row().nonces),
-        iv_len: 7,
-        has_iv_params: true,
-        iv_len_comes_first: true,
-        tag_len: 12,
-        tag_may_be_cut: false,
-        checks_key_len: false,
-    };
-
-    fn new() -> Self {
-        CcmState { key: None, message: None }
-    }
+    const GETTABLE: Parameters = list!(KEYLEN IVLEN TAGLEN IV UPDATED_IV TAG TLS_AAD_PAD);
+    const SETTABLE: Parameters = list!(IVLEN TAG TLS_AAD TLS_IV_FIXED);
+    const IV_LEN: usize = 7;
+    const IV_LEN_COMES_FIRST: bool = true;
+    const TAG_LEN: usize = 12;
 
     fn duplicate(&self) -> Outcome<Self> {
         let key = self.key.as_ref().map(ContextKey::duplicate).transpose()?;
@@ -65,10 +56,14 @@ impl AeadMode for CcmState {
         ContextKey::replace(&mut self.key, &instance.resources, Some(key))
     }
 
+    fn accepts_iv_len(len: usize) -> bool {
+        Aead::Ccm.row().nonces.contains(len)
+    }
+
     fn after_init(context: &mut AeadContext<Self>, key_is_new: bool, iv_is_new: bool) {
         if iv_is_new {
             // A tag that was set for this message is kept; the tag of the previous encryption is discarded.
-            context.tag_is_set &= !context.encrypts;
+            context.tag_is_set &= !context.common.encrypts;
             context.tag_is_made = false;
         }
         if key_is_new || iv_is_new {
@@ -117,19 +112,13 @@ impl AeadMode for CcmState {
         Ok(0)
     }
 
-    /// The tag can be read once, as in OpenSSL. Reading it ends the message.
-    fn after_tag(context: &mut AeadContext<Self>) {
-        context.tag_is_made = false;
-        context.mode.message = None;
-    }
-
     fn set_tag(context: &mut AeadContext<Self>, param: &SetParam<'_>) -> Outcome<()> {
         let (tag, len) = param.octets_or_len()?;
         if !Aead::Ccm.row().tags.contains(len) {
             return Err(Reason::TagLength);
         }
         if let Some(tag) = tag {
-            if context.encrypts {
+            if context.common.encrypts {
                 return Err(Reason::TagNotNeeded);
             }
             context.expect_tag(tag);
@@ -141,7 +130,14 @@ impl AeadMode for CcmState {
     fn get(context: &mut AeadContext<Self>, param: &mut GetParam<'_>) -> Outcome<()> {
         match param.name() {
             b"tlsaadpad" => param.number(context.record_growth as u64),
-            _ => Ok(()),
+            b"tag" => {
+                context.get_common(param)?;
+                // The tag can be read once, as in OpenSSL. Reading it ends the message.
+                context.tag_is_made = false;
+                context.mode.message = None;
+                Ok(())
+            }
+            _ => context.get_common(param),
         }
     }
 
@@ -195,13 +191,13 @@ impl AeadContext<CcmState> {
         if data.room() < len {
             return Err(Reason::OutputTooSmall);
         }
-        if !self.encrypts && !self.tag_is_set {
+        if !self.common.encrypts && !self.tag_is_set {
             return Err(Reason::TagNotSet);
         }
         if self.mode.message.is_none() {
             self.mode.message = Some(self.begin(len)?);
         }
-        let direction = self.direction();
+        let direction = self.common.direction();
         let CcmState { key: Some(key), message: Some(message) } = &mut self.mode else {
             return Err(Reason::NoKey);
         };
@@ -210,16 +206,15 @@ impl AeadContext<CcmState> {
         }
         // The nonce must not be used again, even if this call fails.
         self.iv_state = IvState::Missing;
-        let tag = message.run(key.inline(), direction, data.whole()?.into_host());
+        let mut data = data.whole()?.into_host();
+        let tag = message.run(key.inline(), direction, data.reborrow());
         self.mode.message = None;
         let tag = tag?;
         self.tag_is_set = false;
-        if self.encrypts {
+        if self.common.encrypts {
             (self.tag, self.tag_is_made) = (*tag, true);
-            return Ok(len);
-        }
-        if !bool::from(tag[..self.tag_len].ct_eq(&self.tag[..self.tag_len])) {
-            data.wipe_output(len);
+        } else if !bool::from(tag[..self.tag_len].ct_eq(&self.tag[..self.tag_len])) {
+            data.output().zeroize();
             return Err(Reason::TagMismatch);
         }
         Ok(len)
@@ -229,7 +224,7 @@ impl AeadContext<CcmState> {
     fn record(&mut self, aad: &[u8], data: &mut Buffers<'_>) -> Outcome<usize> {
         let len = data.len();
         let (explicit_iv, text, tag) = record_parts(data, self.tag_len)?;
-        if self.encrypts {
+        if self.common.encrypts {
             // The explicit IV is the sequence number, which is unique per record.
             explicit_iv.copy_from_slice(&aad[..TLS_EXPLICIT_IV]);
         }
@@ -240,8 +235,8 @@ impl AeadContext<CcmState> {
         let mut message = self.begin(text.len())?;
         let key = self.mode.key.as_ref().ok_or(Reason::NoKey)?.inline();
         message.absorb_aad(key, aad)?;
-        let full = message.run(key, self.direction(), HostData::InPlace(&mut *text))?;
-        if self.encrypts {
+        let full = message.run(key, self.common.direction(), HostData::InPlace(&mut *text))?;
+        if self.common.encrypts {
             tag.copy_from_slice(&full[..tag.len()]);
             return Ok(len);
         }
@@ -254,18 +249,11 @@ impl AeadContext<CcmState> {
 }
 
 impl Message {
-    /// Starts CCM with additional data of this length.
-    fn start(&mut self, key: &mut Inline<'_>, aad: usize) -> Outcome<&mut CtrMac> {
-        let nonce = &self.nonce[..self.nonce_len];
-        let state = self.state.insert(CtrMac::ccm(nonce));
-        state.ccm_header(key, nonce, self.tag_len, aad as u64, self.len as u64)?;
-        Ok(state)
-    }
-
-    /// Adds all additional data.
+    /// Starts CCM, and adds all additional data.
     fn absorb_aad(&mut self, key: &InlineKey, aad: &[u8]) -> Outcome<()> {
-        let mut key = Inline(key);
-        let state = self.start(&mut key, aad.len())?;
+        let (mut key, nonce) = (Inline(key), &self.nonce[..self.nonce_len]);
+        let state = self.state.insert(CtrMac::ccm(nonce));
+        state.ccm_header(&mut key, nonce, self.tag_len, aad.len() as u64, self.len as u64)?;
         state.aad(&mut key, aad)?;
         state.pad(&mut key)
     }
@@ -277,11 +265,10 @@ impl Message {
         direction: Direction,
         data: HostData<'_>,
     ) -> Outcome<Zeroizing<Block>> {
-        let mut key = Inline(key);
-        let state = match self.state {
-            Some(ref mut state) => state,
-            None => self.start(&mut key, 0)?,
-        };
+        if self.state.is_none() {
+            self.absorb_aad(key, &[])?;
+        }
+        let (mut key, state) = (Inline(key), self.state.as_mut().ok_or(Reason::Internal)?);
         state.apply(&mut key, direction, data)?;
         state.tag(&mut key, None)
     }

@@ -1,14 +1,12 @@
 //! CBC with ciphertext stealing (addendum to SP 800-38A): the whole message is one update.
 
 use std::ffi::CStr;
-use std::sync::Arc;
 
 use lockstep::hazmat::mode::cbc_cts::{self, Variant};
 use lockstep::hazmat::mode::incremental::BlockIo;
 
-use super::{Blocks, Cipher};
-use crate::algorithm::{Algorithm, Mode};
-use crate::instance::Instance;
+use super::{Blocks, Cipher, Common};
+use crate::algorithm::Mode;
 use crate::libcrypto::buffers::Buffers;
 use crate::libcrypto::param::{GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
@@ -27,8 +25,12 @@ impl Cipher for Cts {
     const GETTABLE: Parameters = list!(KEYLEN IVLEN PADDING NUM IV UPDATED_IV CTS_MODE TLS_MAC);
     const SETTABLE: Parameters = list!(PADDING NUM USE_BITS TLS_VERSION TLS_MAC_SIZE CTS_MODE);
 
-    fn new(instance: &Arc<Instance>, algorithm: &'static Algorithm) -> Self {
-        Cts { cbc: Blocks::new(instance, algorithm), variant: Variant::default(), ended: false }
+    fn new(common: Common) -> Self {
+        Cts { cbc: Blocks::new(common), variant: Variant::default(), ended: false }
+    }
+
+    fn common(&self) -> &Common {
+        self.cbc.common()
     }
 
     fn duplicate(&self) -> Outcome<Self> {
@@ -44,12 +46,8 @@ impl Cipher for Cts {
         self.cbc.has_key()
     }
 
-    fn encrypts(&self) -> bool {
-        self.cbc.encrypts()
-    }
-
     fn update(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
-        let (len, direction) = (data.len(), self.cbc.direction());
+        let (len, direction) = (data.len(), self.common().direction());
         let (mut key, state) = self.cbc.key_and_state()?;
         if len < 16 {
             return Err(Reason::CtsTooShort);

@@ -1,29 +1,27 @@
 //! The functions of ciphers (provider-cipher(7)): one set of functions for each type of context, with the algorithm as
 //! a constant parameter.
 
-use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::{CStr, c_int, c_void};
 use std::marker::PhantomData;
-use std::ptr::{self, null_mut};
+use std::ptr::null_mut;
 use std::slice;
-use std::sync::Arc;
-
-use lockstep::hazmat::stack;
 
 use super::guard::guarded;
+use super::object;
 use super::table::{END_OF_TABLE, function, instance};
 use crate::algorithm::{ALGORITHMS, Algorithm, Mode};
-use crate::cipher::{Blocks, Ccm, Cipher, Cts, Gcm, GcmSiv, Ocb, Siv, Streams, Wrap, Xts};
-use crate::instance::Instance;
+use crate::cipher::{Blocks, Ccm, Cipher, Common, Cts, Gcm, GcmSiv, Ocb, Siv, Streams, Wrap, Xts};
 use crate::libcrypto::buffers::Buffers;
-use crate::libcrypto::param::{END, Kind, SIZE, UINT, entry, iter_get_params, iter_set_params};
+use crate::libcrypto::param::{END, SIZE, UINT, entry, iter_get_params, iter_set_params};
 use crate::libcrypto::types::{
     CIPHER_CIPHER, CIPHER_DECRYPT_INIT, CIPHER_DUPCTX, CIPHER_ENCRYPT_INIT, CIPHER_FINAL, CIPHER_FREECTX,
     CIPHER_GET_CTX_PARAMS, CIPHER_GET_PARAMS, CIPHER_GETTABLE_CTX_PARAMS, CIPHER_GETTABLE_PARAMS,
     CIPHER_NEWCTX, CIPHER_SET_CTX_PARAMS, CIPHER_SETTABLE_CTX_PARAMS, CIPHER_UPDATE, Dispatch, OsslParam,
+    PARAM_INTEGER, PARAM_UNSIGNED_INTEGER,
 };
 use crate::reason::{Outcome, Reason};
 use crate::report::EntryPoint;
+use crate::system::stack::run_and_wipe;
 
 /// The property definition of the algorithms. It does not contain `fips=yes`, because the code is not validated.
 pub(super) const PROPERTIES: &CStr = c"provider=lockstep";
@@ -31,8 +29,6 @@ pub(super) const PROPERTIES: &CStr = c"provider=lockstep";
 /// The object behind OpenSSL's context pointer.
 struct Context<C> {
     cipher: C,
-    instance: Arc<Instance>,
-    algorithm: &'static Algorithm,
     /// True if calls are counted.
     traced: bool,
     /// True if a call has panicked. The state may then be that of an unfinished step, which could use keystream twice.
@@ -40,38 +36,26 @@ struct Context<C> {
     broken: bool,
 }
 
-type NewCtx = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
-type Init = unsafe extern "C" fn(*mut c_void, *const u8, usize, *const u8, usize, *const OsslParam) -> c_int;
-type Update = unsafe extern "C" fn(*mut c_void, *mut u8, *mut usize, usize, *const u8, usize) -> c_int;
-type Final = unsafe extern "C" fn(*mut c_void, *mut u8, *mut usize, usize) -> c_int;
-type Free = unsafe extern "C" fn(*mut c_void);
-type Duplicate = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
-type GetParams = unsafe extern "C" fn(*mut OsslParam) -> c_int;
-type GetCtxParams = unsafe extern "C" fn(*mut c_void, *mut OsslParam) -> c_int;
-type SetCtxParams = unsafe extern "C" fn(*mut c_void, *const OsslParam) -> c_int;
-type Gettable = unsafe extern "C" fn(*mut c_void) -> *const OsslParam;
-type CtxGettable = unsafe extern "C" fn(*mut c_void, *mut c_void) -> *const OsslParam;
-
 /// The functions of algorithm number `ID` with contexts of type `C`.
 struct Functions<C, const ID: usize>(PhantomData<C>);
 
 impl<C: Cipher, const ID: usize> Functions<C, ID> {
     const DISPATCH: [Dispatch; 15] = [
-        function!(CIPHER_NEWCTX, new_context::<C, ID>, NewCtx),
-        function!(CIPHER_ENCRYPT_INIT, init::<C, true>, Init),
-        function!(CIPHER_DECRYPT_INIT, init::<C, false>, Init),
-        function!(CIPHER_UPDATE, update::<C>, Update),
-        function!(CIPHER_FINAL, finish::<C>, Final),
-        function!(CIPHER_FREECTX, free_context::<C>, Free),
-        function!(CIPHER_DUPCTX, duplicate_context::<C>, Duplicate),
-        function!(CIPHER_GET_PARAMS, get_params::<ID>, GetParams),
-        function!(CIPHER_GET_CTX_PARAMS, get_context_params::<C>, GetCtxParams),
-        function!(CIPHER_SET_CTX_PARAMS, set_context_params::<C>, SetCtxParams),
-        function!(CIPHER_GETTABLE_PARAMS, gettable_params, Gettable),
-        function!(CIPHER_GETTABLE_CTX_PARAMS, gettable_context_params::<C>, CtxGettable),
-        function!(CIPHER_SETTABLE_CTX_PARAMS, settable_context_params::<C>, CtxGettable),
+        function!(CIPHER_NEWCTX, new_context::<C, ID>),
+        function!(CIPHER_ENCRYPT_INIT, init::<C, true>),
+        function!(CIPHER_DECRYPT_INIT, init::<C, false>),
+        function!(CIPHER_UPDATE, update::<C>),
+        function!(CIPHER_FINAL, finish::<C>),
+        function!(CIPHER_FREECTX, free_context::<C>),
+        function!(CIPHER_DUPCTX, duplicate_context::<C>),
+        function!(CIPHER_GET_PARAMS, get_params::<ID>),
+        function!(CIPHER_GET_CTX_PARAMS, get_context_params::<C>),
+        function!(CIPHER_SET_CTX_PARAMS, set_context_params::<C>),
+        function!(CIPHER_GETTABLE_PARAMS, gettable_params),
+        function!(CIPHER_GETTABLE_CTX_PARAMS, gettable_context_params::<C>),
+        function!(CIPHER_SETTABLE_CTX_PARAMS, settable_context_params::<C>),
         // Without this function, the table ends here.
-        if C::HAS_ONE_SHOT { function!(CIPHER_CIPHER, one_shot::<C>, Update) } else { END_OF_TABLE },
+        if C::HAS_ONE_SHOT { function!(CIPHER_CIPHER, one_shot::<C>) } else { END_OF_TABLE },
         END_OF_TABLE,
     ];
 }
@@ -102,35 +86,21 @@ dispatch_tables! {
     Wrap: 41 42 43 44 45 46 47 48 49 50 51 52;
 }
 
-/// Allocates a context. Returns null if the allocation fails, as OpenSSL expects.
-fn allocate<C>(context: Context<C>) -> *mut c_void {
-    let layout = Layout::new::<Context<C>>();
-    // SAFETY: the layout is that of a context, whose size is not 0; the new memory is large enough and aligned for it.
-    unsafe {
-        let memory = alloc(layout).cast::<Context<C>>();
-        if memory.is_null() {
-            context.instance.resources.core.raise(Reason::OutOfMemory, None);
-            return null_mut();
-        }
-        memory.write(context);
-        memory.cast()
-    }
-}
-
 /// The context behind a pointer.
 ///
 /// # Safety
-/// `context` was returned by [`allocate`] with the same `C`, is not freed, and is used by one caller at a time.
+/// `context` was returned by [`object::allocate`] with the same `C`, is not freed, and is used by one caller at a time.
 #[inline(always)]
 unsafe fn context<'a, C>(context: *mut c_void) -> &'a mut Context<C> {
     // SAFETY: guaranteed by the caller.
     unsafe { &mut *context.cast::<Context<C>>() }
 }
 
-impl<C> Context<C> {
+impl<C: Cipher> Context<C> {
     #[cold]
     fn raise(&self, reason: Reason, at: EntryPoint) {
-        self.instance.resources.core.raise_entries(reason, reason.entries(self.algorithm.mode, at));
+        let Common { instance, algorithm, .. } = self.cipher.common();
+        instance.resources.core.raise_entries(reason, reason.entries(algorithm.mode, at));
     }
 
     /// The return value for OpenSSL: 1, or 0 with the entries on the error stack that belong to the reason.
@@ -156,7 +126,7 @@ const MAX_UNGUARDED: usize = 256;
 /// # Safety
 /// The requirements of [`context`].
 #[inline(always)]
-unsafe fn call<C>(
+unsafe fn call<C: Cipher>(
     pointer: *mut c_void,
     at: EntryPoint,
     body: impl FnOnce(&mut Context<C>) -> Outcome<()>,
@@ -179,23 +149,22 @@ unsafe extern "C" fn new_context<C: Cipher, const ID: usize>(provider: *mut c_vo
     guarded(null_mut(), || {
         // SAFETY: OpenSSL passes the context of the provider.
         let instance = unsafe { instance(provider) };
-        let algorithm = &ALGORITHMS[ID];
-        let cipher = C::new(&instance, algorithm);
         let traced = instance.resources.trace.is_some();
-        allocate(Context { cipher, instance, algorithm, traced, broken: false })
+        let cipher = C::new(Common::new(instance, &ALGORITHMS[ID]));
+        match object::allocate(Context { cipher, traced, broken: false }) {
+            Ok(context) => context.cast(),
+            Err(reason) => {
+                // SAFETY: as above.
+                unsafe { self::instance(provider) }.resources.core.raise(reason, None);
+                null_mut()
+            }
+        }
     })
 }
 
 unsafe extern "C" fn free_context<C: Cipher>(pointer: *mut c_void) {
-    guarded((), || {
-        if !pointer.is_null() {
-            // SAFETY: the context comes from `allocate` and is freed once. All its parts wipe themselves on drop.
-            unsafe {
-                ptr::drop_in_place(pointer.cast::<Context<C>>());
-                dealloc(pointer.cast(), Layout::new::<Context<C>>());
-            }
-        }
-    });
+    // SAFETY: the context comes from `new_context` or `duplicate_context`, and is freed once. All its parts wipe themselves on drop.
+    guarded((), || unsafe { object::free::<Context<C>>(pointer) });
 }
 
 unsafe extern "C" fn duplicate_context<C: Cipher>(pointer: *mut c_void) -> *mut c_void {
@@ -203,40 +172,23 @@ unsafe extern "C" fn duplicate_context<C: Cipher>(pointer: *mut c_void) -> *mut 
         // SAFETY: OpenSSL passes a context of this provider. Several threads may copy it at the same time, so the
         // reference is shared.
         let old = unsafe { &*pointer.cast::<Context<C>>().cast_const() };
-        if old.broken {
-            old.raise(Reason::Internal, EntryPoint::Copy);
-            return null_mut();
-        }
         // Programs such as Python's cryptography copy a context for each message, and wiping the stack takes longer
         // than the copy. The stack is therefore wiped only if the copy may leave a key there.
-        let leaves_keys = !old.cipher.copies_in_place();
-        let copy = duplicate_in_own_frame(old);
-        if leaves_keys {
-            stack::wipe_below();
+        let copy = run_and_wipe(!old.cipher.copies_in_place(), || match old.broken {
+            true => Err(Reason::Internal),
+            false => {
+                let cipher = old.cipher.duplicate()?;
+                object::allocate(Context { cipher, traced: old.traced, broken: false })
+            }
+        });
+        match copy {
+            Ok(copy) => copy.cast(),
+            Err(reason) => {
+                old.raise(reason, EntryPoint::Copy);
+                null_mut()
+            }
         }
-        copy
     })
-}
-
-/// A separate function, so that its stack frame can be wiped.
-#[inline(never)]
-fn duplicate_in_own_frame<C: Cipher>(old: &Context<C>) -> *mut c_void {
-    match old.cipher.duplicate() {
-        Ok(cipher) => {
-            let instance = Arc::clone(&old.instance);
-            allocate(Context {
-                cipher,
-                instance,
-                algorithm: old.algorithm,
-                traced: old.traced,
-                broken: false,
-            })
-        }
-        Err(reason) => {
-            old.raise(reason, EntryPoint::Copy);
-            null_mut()
-        }
-    }
 }
 
 unsafe extern "C" fn init<C: Cipher, const ENCRYPTS: bool>(
@@ -252,12 +204,15 @@ unsafe extern "C" fn init<C: Cipher, const ENCRYPTS: bool>(
         let slice = |pointer: *const u8, len| unsafe {
             (!pointer.is_null()).then(|| slice::from_raw_parts(pointer, len))
         };
-        let leaves_keys = !key.is_null() && !context.cipher.rekeys_in_place();
-        let outcome = init_in_own_frame::<C, ENCRYPTS>(context, slice(key, key_len), slice(iv, iv_len));
-        if leaves_keys {
-            stack::wipe_below();
-        }
-        outcome
+        let (key, iv) = (slice(key, key_len), slice(iv, iv_len));
+        let leaves_keys = key.is_some() && !context.cipher.rekeys_in_place();
+        run_and_wipe(leaves_keys, || {
+            // Checked before anything changes: a call that fails must not leave a new IV with the old key.
+            if key.is_some_and(|key| key.len() != context.cipher.common().algorithm.key_len) {
+                return Err(Reason::KeyLength);
+            }
+            context.cipher.init(ENCRYPTS, key, iv)
+        })
     };
     // SAFETY: OpenSSL passes a context of this provider, and null or a valid array.
     unsafe {
@@ -266,20 +221,6 @@ unsafe extern "C" fn init<C: Cipher, const ENCRYPTS: bool>(
             status => status,
         }
     }
-}
-
-/// A separate function, so that its stack frame can be wiped.
-#[inline(never)]
-fn init_in_own_frame<C: Cipher, const ENCRYPTS: bool>(
-    context: &mut Context<C>,
-    key: Option<&[u8]>,
-    iv: Option<&[u8]>,
-) -> Outcome<()> {
-    // Checked before anything changes: a call that fails must not leave a new IV with the old key.
-    if key.is_some_and(|key| key.len() != context.algorithm.key_len) {
-        return Err(Reason::KeyLength);
-    }
-    context.cipher.init(ENCRYPTS, key, iv)
 }
 
 unsafe extern "C" fn update<C: Cipher>(
@@ -435,8 +376,9 @@ unsafe fn return_len(outcome: Outcome<usize>, written: *mut usize) -> Outcome<()
 
 #[cold]
 fn count<C: Cipher>(context: &Context<C>, len: usize) {
-    if let Some(trace) = &context.instance.resources.trace {
-        trace.count(context.algorithm, context.cipher.encrypts(), len);
+    let Common { instance, algorithm, encrypts } = context.cipher.common();
+    if let Some(trace) = &instance.resources.trace {
+        trace.count(algorithm, *encrypts, len);
     }
 }
 
@@ -473,27 +415,24 @@ unsafe extern "C" fn get_context_params<C: Cipher>(pointer: *mut c_void, params:
 }
 
 unsafe extern "C" fn set_context_params<C: Cipher>(pointer: *mut c_void, params: *const OsslParam) -> c_int {
-    // SAFETY: OpenSSL passes a context of this provider, and null or a valid array.
-    unsafe { call(pointer, EntryPoint::SetParams, |context: &mut Context<C>| set_all(context, params)) }
-}
-
-/// # Safety
-/// `params` is null or a valid array.
-unsafe fn set_all<C: Cipher>(context: &mut Context<C>, params: *const OsslParam) -> Outcome<()> {
-    // SAFETY: guaranteed by the caller.
-    unsafe { iter_set_params(params) }.try_for_each(|param| context.cipher.set(&param))
+    let body = |context: &mut Context<C>| {
+        // SAFETY: OpenSSL passes null or a valid array.
+        unsafe { iter_set_params(params) }.try_for_each(|param| context.cipher.set(&param))
+    };
+    // SAFETY: OpenSSL passes a context of this provider.
+    unsafe { call(pointer, EntryPoint::SetParams, body) }
 }
 
 unsafe extern "C" fn get_params<const ID: usize>(params: *mut OsslParam) -> c_int {
     guarded(0, || {
-        let Algorithm { mode, key_len, .. } = &ALGORITHMS[ID];
+        let Algorithm { mode, mode_number, block_size, iv_len, key_len, .. } = &ALGORITHMS[ID];
         // SAFETY: OpenSSL passes a valid array.
         let mut params = unsafe { iter_get_params(params) };
         let outcome = params.try_for_each(|mut param| match param.name() {
-            b"mode" => param.number(mode.number()),
+            b"mode" => param.number(*mode_number),
             b"keylen" => param.number(*key_len as u64),
-            b"ivlen" => param.number(mode.iv_len() as u64),
-            b"blocksize" => param.number(mode.block_size() as u64),
+            b"ivlen" => param.number(*iv_len as u64),
+            b"blocksize" => param.number(*block_size as u64),
             b"aead" => param.number(u64::from(mode.is_aead())),
             b"custom-iv" => param.number(u64::from(mode.has_custom_iv())),
             b"cts" => param.number(u64::from(*mode == Mode::CbcCts)),
@@ -506,16 +445,16 @@ unsafe extern "C" fn get_params<const ID: usize>(params: *mut OsslParam) -> c_in
 
 unsafe extern "C" fn gettable_params(_provider: *mut c_void) -> *const OsslParam {
     const LIST: &[OsslParam] = &[
-        entry(c"mode", Kind::Unsigned, UINT),
-        entry(c"keylen", Kind::Unsigned, SIZE),
-        entry(c"ivlen", Kind::Unsigned, SIZE),
-        entry(c"blocksize", Kind::Unsigned, SIZE),
-        entry(c"aead", Kind::Integer, UINT),
-        entry(c"custom-iv", Kind::Integer, UINT),
-        entry(c"cts", Kind::Integer, UINT),
-        entry(c"tls-multi", Kind::Integer, UINT),
-        entry(c"has-randkey", Kind::Integer, UINT),
-        entry(c"encrypt-then-mac", Kind::Integer, UINT),
+        entry(c"mode", PARAM_UNSIGNED_INTEGER, UINT),
+        entry(c"keylen", PARAM_UNSIGNED_INTEGER, SIZE),
+        entry(c"ivlen", PARAM_UNSIGNED_INTEGER, SIZE),
+        entry(c"blocksize", PARAM_UNSIGNED_INTEGER, SIZE),
+        entry(c"aead", PARAM_INTEGER, UINT),
+        entry(c"custom-iv", PARAM_INTEGER, UINT),
+        entry(c"cts", PARAM_INTEGER, UINT),
+        entry(c"tls-multi", PARAM_INTEGER, UINT),
+        entry(c"has-randkey", PARAM_INTEGER, UINT),
+        entry(c"encrypt-then-mac", PARAM_INTEGER, UINT),
         END,
     ];
     LIST.as_ptr()
@@ -525,14 +464,14 @@ unsafe extern "C" fn gettable_context_params<C: Cipher>(
     _context: *mut c_void,
     _provider: *mut c_void,
 ) -> *const OsslParam {
-    C::GETTABLE.0.as_ptr()
+    C::GETTABLE.as_ptr()
 }
 
 unsafe extern "C" fn settable_context_params<C: Cipher>(
     _context: *mut c_void,
     _provider: *mut c_void,
 ) -> *const OsslParam {
-    C::SETTABLE.0.as_ptr()
+    C::SETTABLE.as_ptr()
 }
 
 #[cfg(test)]

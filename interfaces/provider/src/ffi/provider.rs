@@ -8,31 +8,26 @@ use super::cipher::{DISPATCHES, PROPERTIES};
 use super::guard::guarded;
 use super::skey;
 use super::table::{END_OF_TABLE, Table, function};
-use crate::algorithm::ALGORITHMS;
+use crate::algorithm::{ALGORITHMS, c_str};
 use crate::instance::Instance;
 use crate::libcrypto::core::Core;
-use crate::libcrypto::param::{END, Kind, entry, iter_get_params};
+use crate::libcrypto::param::{END, entry, iter_get_params};
 use crate::libcrypto::types::{
-    CoreHandle, Dispatch, Item, OP_CIPHER, OP_SKEYMGMT, OsslAlgorithm, OsslParam, PROVIDER_GET_PARAMS,
-    PROVIDER_GET_REASON_STRINGS, PROVIDER_GETTABLE_PARAMS, PROVIDER_QUERY_OPERATION, PROVIDER_TEARDOWN,
+    CoreHandle, Dispatch, Item, OP_CIPHER, OP_SKEYMGMT, OsslAlgorithm, OsslParam, PARAM_INTEGER,
+    PARAM_UTF8_PTR, PROVIDER_GET_PARAMS, PROVIDER_GET_REASON_STRINGS, PROVIDER_GETTABLE_PARAMS,
+    PROVIDER_QUERY_OPERATION, PROVIDER_TEARDOWN,
 };
 use crate::message::escaped;
 use crate::reason::Reason;
 use crate::system::process;
 use crate::system::standard::{self, write_message};
 
-type Teardown = unsafe extern "C" fn(*mut c_void);
-type Gettable = unsafe extern "C" fn(*mut c_void) -> *const OsslParam;
-type GetParams = unsafe extern "C" fn(*mut c_void, *mut OsslParam) -> c_int;
-type QueryOperation = unsafe extern "C" fn(*mut c_void, c_int, *mut c_int) -> *const OsslAlgorithm;
-type ReasonStrings = unsafe extern "C" fn(*mut c_void) -> *const Item;
-
 static FUNCTIONS: Table<[Dispatch; 6]> = Table([
-    function!(PROVIDER_TEARDOWN, teardown, Teardown),
-    function!(PROVIDER_GETTABLE_PARAMS, gettable_params, Gettable),
-    function!(PROVIDER_GET_PARAMS, get_params, GetParams),
-    function!(PROVIDER_QUERY_OPERATION, query_operation, QueryOperation),
-    function!(PROVIDER_GET_REASON_STRINGS, reason_strings, ReasonStrings),
+    function!(PROVIDER_TEARDOWN, teardown),
+    function!(PROVIDER_GETTABLE_PARAMS, gettable_params),
+    function!(PROVIDER_GET_PARAMS, get_params),
+    function!(PROVIDER_QUERY_OPERATION, query_operation),
+    function!(PROVIDER_GET_REASON_STRINGS, reason_strings),
     END_OF_TABLE,
 ]);
 
@@ -81,16 +76,13 @@ const NAME: &CStr = c"Lockstep";
 /// The version, or a note that this is a build with debug assertions. The loops of such a build may leave secrets on the stack.
 const BUILD: &CStr = if cfg!(debug_assertions) { c"development build" } else { VERSION };
 
-const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
-    Ok(version) => version,
-    Err(_) => unreachable!(),
-};
+const VERSION: &CStr = c_str(concat!(env!("CARGO_PKG_VERSION"), "\0"));
 
 static GETTABLE: Table<[OsslParam; 5]> = Table([
-    entry(c"name", Kind::TextPointer, 0),
-    entry(c"version", Kind::TextPointer, 0),
-    entry(c"buildinfo", Kind::TextPointer, 0),
-    entry(c"status", Kind::Integer, size_of::<c_int>()),
+    entry(c"name", PARAM_UTF8_PTR, 0),
+    entry(c"version", PARAM_UTF8_PTR, 0),
+    entry(c"buildinfo", PARAM_UTF8_PTR, 0),
+    entry(c"status", PARAM_INTEGER, size_of::<c_int>()),
     END,
 ]);
 
@@ -132,7 +124,7 @@ pub unsafe fn init(
                 reporter.raise(Reason::Setting, Some(&detail));
                 // OpenSSL does not report errors of its configuration file. Without this message, a program would
                 // silently continue without the provider.
-                write_message(&format!("{detail}; the provider is not loaded"));
+                write_message(&format!("{detail}; the provider is not loaded"), true);
                 0
             }
         }

@@ -11,33 +11,8 @@ use super::types::{
 };
 use crate::reason::{Outcome, Reason};
 
-/// The type of a parameter, for the lists of gettable and settable parameters.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
-    /// An unsigned number (`unsigned int` or `size_t`).
-    Unsigned,
-    /// A signed number (`int`).
-    Integer,
-    /// Bytes.
-    Octets,
-    /// A pointer to bytes.
-    OctetPointer,
-    /// Text.
-    Text,
-    /// A pointer to text.
-    TextPointer,
-}
-
-/// An entry of a list of gettable or settable parameters.
-pub(crate) const fn entry(name: &'static CStr, kind: Kind, size: usize) -> OsslParam {
-    let data_type = match kind {
-        Kind::Unsigned => PARAM_UNSIGNED_INTEGER,
-        Kind::Integer => PARAM_INTEGER,
-        Kind::Octets => PARAM_OCTET_STRING,
-        Kind::OctetPointer => PARAM_OCTET_PTR,
-        Kind::Text => PARAM_UTF8_STRING,
-        Kind::TextPointer => PARAM_UTF8_PTR,
-    };
+/// An entry of a list of gettable or settable parameters, with a type of `PARAM_*`.
+pub(crate) const fn entry(name: &CStr, data_type: c_uint, size: usize) -> OsslParam {
     OsslParam {
         key: name.as_ptr(),
         data_type,
@@ -48,51 +23,43 @@ pub(crate) const fn entry(name: &'static CStr, kind: Kind, size: usize) -> OsslP
 }
 
 /// A list of gettable or settable parameters, with its end.
-#[derive(Clone, Copy)]
-pub(crate) struct Parameters(pub(crate) &'static [OsslParam]);
-
-impl Parameters {
-    /// Creates a list; called by `list!`, which adds the end.
-    pub(crate) const fn new(entries: &'static [OsslParam]) -> Parameters {
-        assert!(entries[entries.len() - 1].key.is_null(), "a list must have an end");
-        Parameters(entries)
-    }
-}
+pub(crate) type Parameters = &'static [OsslParam];
 
 /// A list of parameters of [`name()`].
 macro_rules! list {
     ($($name:ident)*) => {
-        $crate::libcrypto::param::Parameters::new(&[
-            $($crate::libcrypto::param::name::$name,)* $crate::libcrypto::param::END
-        ])
+        &[$($crate::libcrypto::param::name::$name,)* $crate::libcrypto::param::END]
     };
 }
 pub(crate) use list;
 
 /// The parameters of contexts.
 pub(crate) mod name {
-    use super::{Kind, OsslParam, SIZE, UINT, entry};
+    use super::{OsslParam, SIZE, UINT, entry};
+    use crate::libcrypto::types::{
+        PARAM_OCTET_PTR, PARAM_OCTET_STRING, PARAM_UNSIGNED_INTEGER, PARAM_UTF8_STRING,
+    };
 
-    pub(crate) const CTS_MODE: OsslParam = entry(c"cts_mode", Kind::Text, 0);
-    pub(crate) const IV: OsslParam = entry(c"iv", Kind::Octets, 0);
-    pub(crate) const IV_GENERATED: OsslParam = entry(c"iv-generated", Kind::Unsigned, UINT);
-    pub(crate) const IVLEN: OsslParam = entry(c"ivlen", Kind::Unsigned, SIZE);
-    pub(crate) const KEYLEN: OsslParam = entry(c"keylen", Kind::Unsigned, SIZE);
-    pub(crate) const NUM: OsslParam = entry(c"num", Kind::Unsigned, UINT);
-    pub(crate) const PADDING: OsslParam = entry(c"padding", Kind::Unsigned, UINT);
-    pub(crate) const SPEED: OsslParam = entry(c"speed", Kind::Unsigned, UINT);
-    pub(crate) const TAG: OsslParam = entry(c"tag", Kind::Octets, 0);
-    pub(crate) const TAGLEN: OsslParam = entry(c"taglen", Kind::Unsigned, SIZE);
-    pub(crate) const TLS_AAD: OsslParam = entry(c"tlsaad", Kind::Octets, 0);
-    pub(crate) const TLS_AAD_PAD: OsslParam = entry(c"tlsaadpad", Kind::Unsigned, SIZE);
-    pub(crate) const TLS_IV_FIXED: OsslParam = entry(c"tlsivfixed", Kind::Octets, 0);
-    pub(crate) const TLS_IV_GEN: OsslParam = entry(c"tlsivgen", Kind::Octets, 0);
-    pub(crate) const TLS_IV_INV: OsslParam = entry(c"tlsivinv", Kind::Octets, 0);
-    pub(crate) const TLS_MAC: OsslParam = entry(c"tls-mac", Kind::OctetPointer, 0);
-    pub(crate) const TLS_MAC_SIZE: OsslParam = entry(c"tls-mac-size", Kind::Unsigned, SIZE);
-    pub(crate) const TLS_VERSION: OsslParam = entry(c"tls-version", Kind::Unsigned, UINT);
-    pub(crate) const UPDATED_IV: OsslParam = entry(c"updated-iv", Kind::Octets, 0);
-    pub(crate) const USE_BITS: OsslParam = entry(c"use-bits", Kind::Unsigned, UINT);
+    pub(crate) const CTS_MODE: OsslParam = entry(c"cts_mode", PARAM_UTF8_STRING, 0);
+    pub(crate) const IV: OsslParam = entry(c"iv", PARAM_OCTET_STRING, 0);
+    pub(crate) const IV_GENERATED: OsslParam = entry(c"iv-generated", PARAM_UNSIGNED_INTEGER, UINT);
+    pub(crate) const IVLEN: OsslParam = entry(c"ivlen", PARAM_UNSIGNED_INTEGER, SIZE);
+    pub(crate) const KEYLEN: OsslParam = entry(c"keylen", PARAM_UNSIGNED_INTEGER, SIZE);
+    pub(crate) const NUM: OsslParam = entry(c"num", PARAM_UNSIGNED_INTEGER, UINT);
+    pub(crate) const PADDING: OsslParam = entry(c"padding", PARAM_UNSIGNED_INTEGER, UINT);
+    pub(crate) const SPEED: OsslParam = entry(c"speed", PARAM_UNSIGNED_INTEGER, UINT);
+    pub(crate) const TAG: OsslParam = entry(c"tag", PARAM_OCTET_STRING, 0);
+    pub(crate) const TAGLEN: OsslParam = entry(c"taglen", PARAM_UNSIGNED_INTEGER, SIZE);
+    pub(crate) const TLS_AAD: OsslParam = entry(c"tlsaad", PARAM_OCTET_STRING, 0);
+    pub(crate) const TLS_AAD_PAD: OsslParam = entry(c"tlsaadpad", PARAM_UNSIGNED_INTEGER, SIZE);
+    pub(crate) const TLS_IV_FIXED: OsslParam = entry(c"tlsivfixed", PARAM_OCTET_STRING, 0);
+    pub(crate) const TLS_IV_GEN: OsslParam = entry(c"tlsivgen", PARAM_OCTET_STRING, 0);
+    pub(crate) const TLS_IV_INV: OsslParam = entry(c"tlsivinv", PARAM_OCTET_STRING, 0);
+    pub(crate) const TLS_MAC: OsslParam = entry(c"tls-mac", PARAM_OCTET_PTR, 0);
+    pub(crate) const TLS_MAC_SIZE: OsslParam = entry(c"tls-mac-size", PARAM_UNSIGNED_INTEGER, SIZE);
+    pub(crate) const TLS_VERSION: OsslParam = entry(c"tls-version", PARAM_UNSIGNED_INTEGER, UINT);
+    pub(crate) const UPDATED_IV: OsslParam = entry(c"updated-iv", PARAM_OCTET_STRING, 0);
+    pub(crate) const USE_BITS: OsslParam = entry(c"use-bits", PARAM_UNSIGNED_INTEGER, UINT);
 }
 
 /// The end of a list.

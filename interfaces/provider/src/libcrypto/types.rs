@@ -3,15 +3,13 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
-/// Any function; its actual type depends on the number in the same entry.
-pub(crate) type Function = unsafe extern "C" fn();
-
 /// `OSSL_DISPATCH`
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct Dispatch {
     pub(crate) id: c_int,
-    pub(crate) function: Option<Function>,
+    /// A function, whose type depends on the number.
+    pub(crate) function: *const c_void,
 }
 
 /// `OSSL_ALGORITHM`
