@@ -69,7 +69,7 @@ impl Common {
 
     /// Sets the parameter for the length of the key, which must be the length that the key has.
     fn set_key_len(&self, param: &SetParam<'_>) -> Outcome<()> {
-        if param.size()? == self.algorithm.key_len { Ok(()) } else { Err(Reason::KeyLength) }
+        if param.number::<usize>()? == self.algorithm.key_len { Ok(()) } else { Err(Reason::KeyLength) }
     }
 }
 
@@ -146,14 +146,9 @@ pub(crate) trait Cipher: Sized + Send + Sync {
         None
     }
 
-    /// Processes additional data: an update without output.
+    /// Processes additional data: an update without output. A null output pointer is accepted if there are no additional data.
     fn aad(&mut self, aad: &[u8]) -> Outcome<()> {
-        match aad {
-            _ if !self.has_key() => Err(Reason::NoKey),
-            // A null output pointer is accepted if there are no additional data.
-            [] => Ok(()),
-            _ => Err(Reason::NullBuffer),
-        }
+        self.set_message_len(aad.len())
     }
 
     /// Sets the length of the message: an update without input and output.
@@ -165,8 +160,11 @@ pub(crate) trait Cipher: Sized + Send + Sync {
         }
     }
 
-    /// Ends the message. `output` only provides space for output: its input is empty.
-    fn finish(&mut self, output: Buffers<'_>) -> Outcome<usize>;
+    /// Ends the message. `output` only provides space for output: its input is empty. Without this function, the output is complete
+    /// after each update.
+    fn finish(&mut self, _output: Buffers<'_>) -> Outcome<usize> {
+        Ok(0)
+    }
 
     /// Implements `EVP_Cipher`: processes data without buffering or padding.
     fn one_shot(&mut self, data: Buffers<'_>) -> Outcome<usize> {

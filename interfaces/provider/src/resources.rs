@@ -15,7 +15,7 @@ use std::thread::available_parallelism;
 use lockstep::Engine;
 use lockstep::hazmat::backend::Counter;
 use lockstep::hazmat::inline::{self, InlineKernel};
-use lockstep_provider_settings::{Ahead, Settings};
+use lockstep_provider_settings::Settings;
 
 use crate::libcrypto::core::Core;
 use crate::reason::{Outcome, Reason};
@@ -106,16 +106,12 @@ impl Resources {
 
     /// True if keystream is computed ahead.
     pub(crate) fn computes_ahead(&self) -> bool {
-        match self.settings.ahead {
-            Ahead::On => true,
-            Ahead::Off => false,
+        self.settings.ahead.unwrap_or_else(|| {
             // On CPUs, computing keystream ahead is only useful if the kernel has no AES instructions and a second CPU
             // can run the worker.
-            Ahead::Auto => {
-                let processors = || available_parallelism().map_or(1, NonZero::get);
-                self.device_is_named || !self.kernel.has_aes_instructions() && processors() > 1
-            }
-        }
+            let processors = || available_parallelism().map_or(1, NonZero::get);
+            self.device_is_named || !self.kernel.has_aes_instructions() && processors() > 1
+        })
     }
 
     /// Writes the totals of the trace, if there is a trace.

@@ -3,6 +3,7 @@
 //! A context is the same for all modes. What differs between the modes, as in OpenSSL's default provider, is in the constants
 //! and in the functions of [`AeadMode`].
 
+use lockstep::aead::Aead;
 use lockstep::hazmat::inline::Block;
 use lockstep::hazmat::mode::incremental::BlockIo;
 
@@ -39,6 +40,7 @@ pub(crate) enum IvState {
 /// Keys and state of a mode. The default is the state without a key.
 pub(crate) trait AeadMode: Default + Send + Sync {
     const MODE: Mode;
+    const AEAD: Aead;
     const GETTABLE: Parameters;
     const SETTABLE: Parameters;
     /// An IV has no effect.
@@ -65,7 +67,9 @@ pub(crate) trait AeadMode: Default + Send + Sync {
     fn set_key(&mut self, instance: &Instance, key: &[u8]) -> Outcome<()>;
 
     /// True if an IV may have this number of bytes.
-    fn accepts_iv_len(len: usize) -> bool;
+    fn accepts_iv_len(len: usize) -> bool {
+        Self::AEAD.row().nonces.contains(len)
+    }
 
     /// Called at the end of each init that has not failed.
     fn after_init(context: &mut AeadContext<Self>, key_is_new: bool, iv_is_new: bool);
@@ -233,7 +237,7 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
             b"keylen" if M::CHECKS_KEY_LEN => self.common.set_key_len(param)?,
             b"tag" => M::set_tag(self, param)?,
             b"ivlen" if M::HAS_IV_PARAMS => {
-                let len = param.size()?;
+                let len = param.number::<usize>()?;
                 if !M::accepts_iv_len(len) {
                     return Err(Reason::IvLength);
                 }

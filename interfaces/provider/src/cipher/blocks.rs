@@ -108,8 +108,8 @@ impl Cipher for Blocks {
 
     fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
         match param.name() {
-            b"tls-version" => self.records.version = param.uint()?,
-            b"tls-mac-size" => self.records.mac_size = param.size()?,
+            b"tls-version" => self.records.version = param.number::<u32>()?,
+            b"tls-mac-size" => self.records.mac_size = param.number::<usize>()?,
             _ => self.raw.set(param)?,
         }
         Ok(())

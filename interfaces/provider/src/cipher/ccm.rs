@@ -37,6 +37,7 @@ struct Message {
 
 impl AeadMode for CcmState {
     const MODE: Mode = Mode::Ccm;
+    const AEAD: Aead = Aead::Ccm;
     const GETTABLE: Parameters = list!(KEYLEN IVLEN TAGLEN IV UPDATED_IV TAG TLS_AAD_PAD);
     const SETTABLE: Parameters = list!(IVLEN TAG TLS_AAD TLS_IV_FIXED);
     const IV_LEN: usize = 7;
@@ -54,10 +55,6 @@ impl AeadMode for CcmState {
 
     fn set_key(&mut self, instance: &Instance, key: &[u8]) -> Outcome<()> {
         ContextKey::replace(&mut self.key, &instance.resources, Some(key))
-    }
-
-    fn accepts_iv_len(len: usize) -> bool {
-        Aead::Ccm.row().nonces.contains(len)
     }
 
     fn after_init(context: &mut AeadContext<Self>, key_is_new: bool, iv_is_new: bool) {
@@ -114,7 +111,7 @@ impl AeadMode for CcmState {
 
     fn set_tag(context: &mut AeadContext<Self>, param: &SetParam<'_>) -> Outcome<()> {
         let (tag, len) = param.octets_or_len()?;
-        if !Aead::Ccm.row().tags.contains(len) {
+        if !Self::AEAD.row().tags.contains(len) {
             return Err(Reason::TagLength);
         }
         if let Some(tag) = tag {

@@ -11,7 +11,10 @@ use crate::libcrypto::buffers::Buffers;
 use crate::libcrypto::param::{GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
-/// A context of CBC with ciphertext stealing.
+/// The values of `cts_mode`, in the order of the variants.
+const NAMES: [&CStr; 3] = [c"CS1", c"CS2", c"CS3"];
+
+/// A context of CBC with ciphertext stealing. As in the default provider, a message without an update is no error.
 pub(crate) struct Cts {
     /// Key, IV and parameters are those of CBC. `EVP_Cipher` is plain CBC, as in the default provider.
     cbc: Blocks,
@@ -68,18 +71,13 @@ impl Cipher for Cts {
         Some(if len < 16 { Err(Reason::CtsTooShort) } else { Ok(len) })
     }
 
-    /// The output is complete after the update. As in the default provider, a message without an update is no error.
-    fn finish(&mut self, _output: Buffers<'_>) -> Outcome<usize> {
-        Ok(0)
-    }
-
     fn one_shot(&mut self, data: Buffers<'_>) -> Outcome<usize> {
         self.cbc.one_shot(data)
     }
 
     fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
         match param.name() {
-            b"cts_mode" => param.text(name(self.variant)),
+            b"cts_mode" => param.text(NAMES[self.variant as usize]),
             _ => self.cbc.get(param),
         }
     }
@@ -89,17 +87,8 @@ impl Cipher for Cts {
             return self.cbc.set(param);
         }
         let text = param.text().map_err(|_| Reason::CtsMode)?;
-        let is_named = |variant: &Variant| text.eq_ignore_ascii_case(name(*variant).to_bytes());
+        let is_named = |variant: &Variant| text.eq_ignore_ascii_case(NAMES[*variant as usize].to_bytes());
         self.variant = Variant::ALL.into_iter().find(is_named).ok_or(Reason::CtsMode)?;
         Ok(())
-    }
-}
-
-/// The value of `cts_mode`.
-fn name(variant: Variant) -> &'static CStr {
-    match variant {
-        Variant::Cs1 => c"CS1",
-        Variant::Cs2 => c"CS2",
-        Variant::Cs3 => c"CS3",
     }
 }

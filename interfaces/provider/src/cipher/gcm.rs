@@ -1,5 +1,6 @@
 //! GCM (SP 800-38D), and its TLS 1.2 records (RFC 5288).
 
+use lockstep::aead::Aead;
 use lockstep::hazmat::inline::{InlineGcm, InlineKernel, Span};
 use lockstep::hazmat::mode::incremental::BlockIo;
 use lockstep::hazmat::work::Pass;
@@ -30,8 +31,6 @@ pub(crate) struct GcmState {
     iv_is_random: bool,
     /// True if the IVs of records consist of a fixed part and a counter.
     iv_counts: bool,
-    /// Number of records encrypted under this key.
-    records: u64,
 }
 
 /// The key and the state of keystream computed ahead, if it is in use. On the heap, so that contexts without it are small and
@@ -69,16 +68,14 @@ impl Drop for Ahead {
 
 impl AeadMode for GcmState {
     const MODE: Mode = Mode::Gcm;
+    const AEAD: Aead = Aead::Gcm;
     const GETTABLE: Parameters =
         list!(KEYLEN IVLEN TAGLEN IV UPDATED_IV TAG TLS_AAD_PAD TLS_IV_GEN IV_GENERATED);
     const SETTABLE: Parameters = list!(IVLEN TAG TLS_AAD TLS_IV_FIXED TLS_IV_INV);
     const TAG_MAY_BE_CUT: bool = true;
 
     fn duplicate(&self) -> Outcome<Self> {
-        let gcm = match &self.gcm {
-            Some(gcm) => Some(gcm.duplicate().ok_or(Reason::OutOfMemory)?),
-            None => None,
-        };
+        let gcm = self.gcm.as_ref().map(|gcm| gcm.duplicate().ok_or(Reason::OutOfMemory)).transpose()?;
         // The copy computes its own keystream when needed.
         let mut ahead = Ahead::default();
         self.ahead.0.iter().for_each(|(key, _)| ahead.enable(key.duplicate()));
@@ -106,10 +103,10 @@ impl AeadMode for GcmState {
         if instance.keystream_pool.is_some() {
             self.ahead.enable(ContextKey::new(&instance.resources, key));
         }
-        self.records = 0;
         Ok(())
     }
 
+    /// As in OpenSSL, which has a smaller limit than GCM.
     fn accepts_iv_len(len: usize) -> bool {
         (1..=MAX_IV).contains(&len)
     }
@@ -314,18 +311,17 @@ impl AeadContext<GcmState> {
         if let Some(iv) = param.octets_without_len(self.iv_len)? {
             // EVP_CTRL_GCM_SET_IV_FIXED with length -1 sets all of the IV.
             self.set_iv(0, iv);
-            self.mode.iv_counts = true;
-            return Ok(());
+        } else {
+            let (part, encrypts) = (param.octets()?, self.common.encrypts);
+            if part.len() < TLS_FIXED_IV || self.iv_len < part.len() + TLS_EXPLICIT_IV {
+                return Err(Reason::TlsFixedIv);
+            }
+            if encrypts {
+                getrandom::fill(&mut self.iv[part.len()..self.iv_len]).map_err(|_| Reason::Random)?;
+            }
+            self.set_iv(0, part);
+            (self.mode.iv_is_random, self.mode.iv_is_received) = (encrypts, !encrypts);
         }
-        let part = param.octets()?;
-        if part.len() < TLS_FIXED_IV || self.iv_len < part.len() + TLS_EXPLICIT_IV {
-            return Err(Reason::TlsFixedIv);
-        }
-        if self.common.encrypts {
-            getrandom::fill(&mut self.iv[part.len()..self.iv_len]).map_err(|_| Reason::Random)?;
-        }
-        self.set_iv(0, part);
-        (self.mode.iv_is_random, self.mode.iv_is_received) = (self.common.encrypts, !self.common.encrypts);
         self.mode.iv_counts = true;
         Ok(())
     }
@@ -367,29 +363,25 @@ impl AeadContext<GcmState> {
         self.start()
     }
 
-    /// Processes a TLS 1.2 record in place: explicit IV, data, tag.
+    /// Processes a TLS 1.2 record in place: explicit IV, data, tag. A record is a complete message. Its IV is not used again, even if
+    /// this call fails.
+    #[inline(never)]
     fn record(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
         let aad = self.record_aad.take().ok_or(Reason::TlsAad)?;
-        // A record is a complete message. Its IV is not used again, even if this call fails.
-        let result = self.run_record(&aad, &mut data);
-        self.iv_state = IvState::Used;
-        result
-    }
-
-    fn run_record(&mut self, aad: &[u8], data: &mut Buffers<'_>) -> Outcome<usize> {
         let len = data.len();
+        self.iv_state = IvState::Used;
         if self.mode.gcm.is_none() {
             return Err(Reason::NoKey);
         }
-        let (explicit_iv, text, tag) = record_parts(data, TLS_TAG)?;
-        if self.common.encrypts {
-            self.mode.records = self.mode.records.checked_add(1).ok_or(Reason::TooManyRecords)?;
-            self.next_iv(explicit_iv)?;
-        } else {
-            self.set_invocation(explicit_iv)?;
-        }
+        let (explicit_iv, text, tag) = record_parts(&mut data, TLS_TAG)?;
+        let started = match self.common.encrypts {
+            true => self.next_iv(explicit_iv),
+            false => self.set_invocation(explicit_iv),
+        };
+        self.iv_state = IvState::Used;
+        started?;
         let gcm = self.mode.gcm.as_mut().ok_or(Reason::NoKey)?;
-        if !gcm.aad(aad) || !gcm.update(Span::in_place(text)) {
+        if !gcm.aad(&aad) || !gcm.update(Span::in_place(text)) {
             return Err(Reason::MessageTooLong);
         }
         if self.common.encrypts {

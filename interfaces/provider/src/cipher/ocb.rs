@@ -32,6 +32,7 @@ impl Default for OcbState {
 
 impl AeadMode for OcbState {
     const MODE: Mode = Mode::Ocb;
+    const AEAD: Aead = Aead::Ocb;
     const GETTABLE: Parameters = list!(KEYLEN IVLEN TAGLEN IV UPDATED_IV TAG);
     const SETTABLE: Parameters = list!(KEYLEN IVLEN TAG);
     const CHECKS_KEY_LEN: bool = true;
@@ -53,10 +54,6 @@ impl AeadMode for OcbState {
         let key = InlineKey::new(instance.resources.kernel()?, key).ok_or(Reason::OutOfMemory)?;
         self.ocb = Some(InlineOcb::new(key));
         Ok(())
-    }
-
-    fn accepts_iv_len(len: usize) -> bool {
-        Aead::Ocb.row().nonces.contains(len)
     }
 
     fn after_init(context: &mut AeadContext<Self>, _key_is_new: bool, iv_is_new: bool) {
@@ -138,7 +135,7 @@ impl AeadMode for OcbState {
         let is_fixed = tag.is_some() || context.iv_state == IvState::InUse || context.tag_is_made;
         match tag {
             Some(_) if context.common.encrypts => return Err(Reason::TagNotNeeded),
-            _ if !Aead::Ocb.row().tags.contains(len) => return Err(Reason::TagLength),
+            _ if !Self::AEAD.row().tags.contains(len) => return Err(Reason::TagLength),
             _ if is_fixed && len != context.tag_len => return Err(Reason::TagLength),
             Some(tag) => context.expect_tag(tag),
             None => context.tag_len = len,

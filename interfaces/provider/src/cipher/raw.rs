@@ -74,13 +74,13 @@ impl Raw {
     /// Sets a parameter of [`SETTABLE`].
     pub(super) fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
         match param.name() {
-            b"padding" => self.padding = param.uint()? != 0,
-            b"num" => match param.uint()? {
+            b"padding" => self.padding = param.number::<u32>()? != 0,
+            b"num" => match param.number::<u32>()? {
                 num @ 0..16 => self.num = num as usize,
                 _ => return Err(Reason::ParameterType),
             },
-            b"use-bits" | b"tls-version" => _ = param.uint()?,
-            b"tls-mac-size" => _ = param.size()?,
+            b"use-bits" | b"tls-version" => _ = param.number::<u32>()?,
+            b"tls-mac-size" => _ = param.number::<usize>()?,
             _ => {}
         }
         Ok(())

@@ -82,6 +82,7 @@ pub(crate) struct SyntheticIvState<const SIV: bool> {
 
 impl<const SIV: bool> AeadMode for SyntheticIvState<SIV> {
     const MODE: Mode = if SIV { Mode::Siv } else { Mode::GcmSiv };
+    const AEAD: Aead = if SIV { Aead::Siv } else { Aead::GcmSiv };
     const GETTABLE: Parameters = list!(KEYLEN TAGLEN TAG);
     const SETTABLE: Parameters = list!(KEYLEN SPEED TAG);
     const IGNORES_IV: bool = SIV;
@@ -107,10 +108,6 @@ impl<const SIV: bool> AeadMode for SyntheticIvState<SIV> {
         };
         self.key = Some(new.map_err(|_| Reason::KeyLength)?);
         Ok(())
-    }
-
-    fn accepts_iv_len(len: usize) -> bool {
-        Aead::GcmSiv.row().nonces.contains(len)
     }
 
     /// A tag to compare with is kept, because programs may set it before the key.
@@ -179,7 +176,7 @@ impl<const SIV: bool> AeadMode for SyntheticIvState<SIV> {
 
     fn set(context: &mut AeadContext<Self>, param: &SetParam<'_>) -> Outcome<()> {
         if param.name() == b"speed" {
-            let speed = param.uint()?;
+            let speed = param.number::<u32>()?;
             context.mode.repeats = if SIV { speed == 1 } else { speed != 0 };
             context.mode.has_ended &= !SIV;
         }
@@ -208,9 +205,9 @@ impl<const SIV: bool> AeadContext<SyntheticIvState<SIV>> {
         aad.iter_mut().zip(&self.mode.aad).for_each(|(place, string)| *place = string);
         let (nonce, aad) = (&self.iv[..self.iv_len], &aad[..self.mode.aad.len()]);
         let (encrypts, direction, tag) = (self.common.encrypts, self.common.direction(), &mut self.tag);
-        let aead = if SIV { Aead::Siv } else { Aead::GcmSiv };
         let supports = |planner: &Planner| {
-            aead.is_supported(direction, key.size(), |operation, size| planner.supports(operation, size))
+            SyntheticIvState::<SIV>::AEAD
+                .is_supported(direction, key.size(), |operation, size| planner.supports(operation, size))
         };
         let result = run_message(&self.common.instance.resources, data, supports, |executor, data| {
             let tag = if encrypts { Tag::Write(&mut tag[..]) } else { Tag::Expect(&tag[..]) };

@@ -117,7 +117,7 @@ impl Cipher for Streams {
     fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
         let is_cfb1 = self.raw.common.algorithm.mode == Mode::Cfb1;
         match param.name() {
-            b"use-bits" => self.counts_bits = param.uint()? != 0 && is_cfb1,
+            b"use-bits" => self.counts_bits = param.number::<u32>()? != 0 && is_cfb1,
             b"num" => {
                 self.raw.set(param)?;
                 self.resume()?;

@@ -78,10 +78,6 @@ impl Cipher for Wrap {
         })
     }
 
-    fn finish(&mut self, _output: Buffers<'_>) -> Outcome<usize> {
-        Ok(0)
-    }
-
     fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
         self.0.get(param, self.0.iv())
     }

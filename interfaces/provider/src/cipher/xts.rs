@@ -84,16 +84,8 @@ impl Cipher for Xts {
         Ok(len)
     }
 
-    fn aad(&mut self, _aad: &[u8]) -> Outcome<()> {
-        Err(Reason::NullBuffer)
-    }
-
     fn set_message_len(&mut self, _len: usize) -> Outcome<()> {
         Err(Reason::NullBuffer)
-    }
-
-    fn finish(&mut self, _output: Buffers<'_>) -> Outcome<usize> {
-        Ok(0)
     }
 
     fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {

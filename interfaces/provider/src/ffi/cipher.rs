@@ -21,7 +21,7 @@ use crate::libcrypto::types::{
 };
 use crate::reason::{Outcome, Reason};
 use crate::report::EntryPoint;
-use crate::system::stack::run_and_wipe;
+use crate::system::stack::{in_own_frame, run_and_wipe};
 
 /// The property definition of the algorithms. It does not contain `fips=yes`, because the code is not validated.
 pub(super) const PROPERTIES: &CStr = c"provider=lockstep";
@@ -234,8 +234,19 @@ unsafe extern "C" fn update<C: Cipher>(
     // SAFETY: OpenSSL passes a context of this provider.
     let context = unsafe { context::<C>(pointer) };
     if len > MAX_UNGUARDED || output.is_null() || context.broken || context.cipher.counts_bits() {
-        // SAFETY: these are the arguments of this call.
-        return unsafe { update_guarded::<C>(pointer, output, written, room, input, len) };
+        let body = move |context: &mut Context<C>| {
+            if output.is_null()
+                && let Some(outcome) = context.cipher.query_output_len(!input.is_null(), len)
+            {
+                // SAFETY: `written` is null or a valid place for the length.
+                return unsafe { return_len(outcome, written) };
+            }
+            let room = context.cipher.output_room(room, len);
+            // SAFETY: OpenSSL's caller guarantees that the memory is valid and not accessed by others.
+            unsafe { process(context, C::update, output, written, room, input, len) }
+        };
+        // SAFETY: OpenSSL passes a context of this provider. The reference above is not used any more.
+        return in_own_frame(|| unsafe { call(pointer, EntryPoint::Update, body) });
     }
     let room = context.cipher.output_room(room, len);
     // SAFETY: OpenSSL's caller guarantees that the memory is valid and not accessed by others.
@@ -244,34 +255,6 @@ unsafe extern "C" fn update<C: Cipher>(
     // SAFETY: `written` is null or a valid place for the length.
     let outcome = unsafe { complete_update(context, outcome, len, written) };
     context.to_status(outcome, EntryPoint::Update)
-}
-
-/// An update of any size.
-///
-/// # Safety
-/// The requirements are those of [`update`].
-#[inline(never)]
-unsafe fn update_guarded<C: Cipher>(
-    pointer: *mut c_void,
-    output: *mut u8,
-    written: *mut usize,
-    room: usize,
-    input: *const u8,
-    len: usize,
-) -> c_int {
-    let body = |context: &mut Context<C>| {
-        if output.is_null()
-            && let Some(outcome) = context.cipher.query_output_len(!input.is_null(), len)
-        {
-            // SAFETY: `written` is null or a valid place for the length.
-            return unsafe { return_len(outcome, written) };
-        }
-        let room = context.cipher.output_room(room, len);
-        // SAFETY: as in `update`.
-        unsafe { process(context, C::update, output, written, room, input, len) }
-    };
-    // SAFETY: OpenSSL passes a context of this provider.
-    unsafe { call(pointer, EntryPoint::Update, body) }
 }
 
 unsafe extern "C" fn one_shot<C: Cipher>(
@@ -296,7 +279,7 @@ unsafe extern "C" fn one_shot<C: Cipher>(
     unsafe { call(pointer, EntryPoint::OneShot, body) }
 }
 
-/// Runs a step on data, with or without output, and completes the update.
+/// Runs a step on data, and completes the update. An update without output has additional data, or the length of the message.
 ///
 /// # Safety
 /// `input` is null or valid for reads of `len` bytes, or bits if the context counts bits; `output` is null or valid for writes
@@ -313,33 +296,21 @@ unsafe fn process<C: Cipher>(
     let cipher = &mut context.cipher;
     // SAFETY: guaranteed by the caller.
     let outcome = unsafe {
-        if output.is_null() {
-            without_output(cipher, input, len)
-        } else if cipher.counts_bits() {
+        if !output.is_null() && cipher.counts_bits() {
             let bits = Buffers::new(input, len.div_ceil(8), output, room);
             bits.and_then(|data| step(cipher, data.with_bits(len))).map(|_| len)
-        } else {
+        } else if !output.is_null() {
             Buffers::new(input, len, output, room).and_then(|data| step(cipher, data))
+        } else if input.is_null() {
+            cipher.set_message_len(len).map(|()| len)
+        } else if len > isize::MAX as usize {
+            Err(Reason::Length)
+        } else {
+            cipher.aad(slice::from_raw_parts(input, len)).map(|()| len)
         }
     };
     // SAFETY: guaranteed by the caller.
     unsafe { complete_update(context, outcome, len, written) }
-}
-
-/// An update without output: additional data, or the length of the message.
-///
-/// # Safety
-/// `input` is null or valid for reads of `len` bytes.
-unsafe fn without_output<C: Cipher>(cipher: &mut C, input: *const u8, len: usize) -> Outcome<usize> {
-    if input.is_null() {
-        cipher.set_message_len(len)?;
-    } else if len > isize::MAX as usize {
-        return Err(Reason::Length);
-    } else {
-        // SAFETY: guaranteed by the caller.
-        cipher.aad(unsafe { slice::from_raw_parts(input, len) })?;
-    }
-    Ok(len)
 }
 
 /// Returns the length of the output to the caller, and counts the update for the trace.

@@ -1,7 +1,6 @@
 //! `OSSL_PARAM`: arrays of named values that libcrypto and a provider exchange. An entry without a name ends the array.
 
 use std::ffi::{CStr, c_uint, c_void};
-use std::marker::PhantomData;
 use std::ptr::null_mut;
 use std::slice;
 
@@ -72,22 +71,27 @@ pub(crate) struct SetParam<'a>(&'a OsslParam);
 /// A parameter whose value the caller requests.
 pub(crate) struct GetParam<'a>(&'a mut OsslParam);
 
+/// The entries of an array before its end, which has no name.
+///
+/// # Safety
+/// `array` is null or points to an array with an end. As long as the iterator is used, the array is valid.
+unsafe fn iter(array: *mut OsslParam) -> impl Iterator<Item = *mut OsslParam> {
+    // SAFETY: the pointer is null or points to an entry of the array, because the last entry has no name.
+    let has_name =
+        |param: &*mut OsslParam| unsafe { param.as_ref() }.is_some_and(|param| !param.key.is_null());
+    std::iter::successors(Some(array), |param| Some(param.wrapping_add(1))).take_while(has_name)
+}
+
 /// Iterates over an array of parameters whose values the caller has set.
 ///
 /// # Safety
 /// `array` is null or points to an array that ends with an entry without a name. The array and the data that its
 /// entries describe are valid for `'a`.
 pub(crate) unsafe fn iter_set_params<'a>(array: *const OsslParam) -> impl Iterator<Item = SetParam<'a>> {
-    let mut next = array;
-    let mut array = PhantomData::<&'a OsslParam>;
-    std::iter::from_fn(move || {
-        let _ = &mut array;
-        // SAFETY: `next` is null or points to an entry of the array. The caller guarantees that the last entry has no
-        // name.
-        let param = unsafe { next.as_ref::<'a>() }.filter(|param| !param.key.is_null())?;
-        next = next.wrapping_add(1);
-        Some(SetParam(param))
-    })
+    // SAFETY: guaranteed by the caller.
+    let entries = unsafe { iter(array.cast_mut()) };
+    // SAFETY: as above. The entries are only read.
+    entries.map(|param| unsafe { SetParam(&*param) })
 }
 
 /// Iterates over an array of parameters whose values the caller requests.
@@ -95,13 +99,10 @@ pub(crate) unsafe fn iter_set_params<'a>(array: *const OsslParam) -> impl Iterat
 /// # Safety
 /// The requirements of [`iter_set_params`]. In addition, nothing else reads or writes the array during the iteration.
 pub(crate) unsafe fn iter_get_params<'a>(array: *mut OsslParam) -> impl Iterator<Item = GetParam<'a>> {
-    let mut next = array;
-    std::iter::from_fn(move || {
-        // SAFETY: as in `iter_set_params`; each entry is borrowed once.
-        let param = unsafe { next.as_mut::<'a>() }.filter(|param| !param.key.is_null())?;
-        next = next.wrapping_add(1);
-        Some(GetParam(param))
-    })
+    // SAFETY: guaranteed by the caller.
+    let entries = unsafe { iter(array) };
+    // SAFETY: as above. Each entry is borrowed once.
+    entries.map(|param| unsafe { GetParam(&mut *param) })
 }
 
 fn name(param: &OsslParam) -> &[u8] {
@@ -126,8 +127,8 @@ impl SetParam<'_> {
         Some(unsafe { slice::from_raw_parts(self.0.data.cast(), self.0.data_size) })
     }
 
-    /// A non-negative number of any width.
-    pub(crate) fn number(&self) -> Outcome<u64> {
+    /// A non-negative number of any width that fits `T`.
+    pub(crate) fn number<T: TryFrom<u128>>(&self) -> Outcome<T> {
         let error = Reason::ParameterType;
         let bytes = self.bytes_of().filter(|bytes| (1..=16).contains(&bytes.len())).ok_or(error)?;
         let fold = |value: u128, byte: &u8| (value << 8) | u128::from(*byte);
@@ -136,38 +137,28 @@ impl SetParam<'_> {
         } else {
             bytes.iter().fold(0, fold)
         };
-        let is_negative = match self.0.data_type {
-            PARAM_INTEGER => value >> (8 * bytes.len() - 1) == 1,
-            PARAM_UNSIGNED_INTEGER => false,
-            _ => return Err(error),
-        };
-        if is_negative { Err(error) } else { u64::try_from(value).map_err(|_| error) }
+        match self.0.data_type {
+            PARAM_INTEGER if value >> (8 * bytes.len() - 1) == 1 => Err(error),
+            PARAM_INTEGER | PARAM_UNSIGNED_INTEGER => T::try_from(value).map_err(|_| error),
+            _ => Err(error),
+        }
     }
 
-    /// A number that fits `unsigned int`.
-    pub(crate) fn uint(&self) -> Outcome<u32> {
-        u32::try_from(self.number()?).map_err(|_| Reason::ParameterType)
-    }
-
-    /// A number that fits `size_t`.
-    pub(crate) fn size(&self) -> Outcome<usize> {
-        usize::try_from(self.number()?).map_err(|_| Reason::ParameterType)
+    fn bytes_of_type(&self, data_type: c_uint) -> Outcome<&[u8]> {
+        if self.0.data_type != data_type {
+            return Err(Reason::ParameterType);
+        }
+        self.bytes_of().ok_or(Reason::NullBuffer)
     }
 
     /// The bytes.
     pub(crate) fn octets(&self) -> Outcome<&[u8]> {
-        match self.0.data_type {
-            PARAM_OCTET_STRING => self.bytes_of().ok_or(Reason::NullBuffer),
-            _ => Err(Reason::ParameterType),
-        }
+        self.bytes_of_type(PARAM_OCTET_STRING)
     }
 
     /// The bytes of a text, without a terminating NUL.
     pub(crate) fn text(&self) -> Outcome<&[u8]> {
-        let text = match self.0.data_type {
-            PARAM_UTF8_STRING => self.bytes_of().ok_or(Reason::NullBuffer)?,
-            _ => return Err(Reason::ParameterType),
-        };
+        let text = self.bytes_of_type(PARAM_UTF8_STRING)?;
         Ok(text.split(|byte| *byte == 0).next().unwrap_or_default())
     }
 
@@ -188,9 +179,9 @@ impl SetParam<'_> {
     /// The bytes of a parameter, or `None` if its pointer is null, and their length. To set only the length of a tag, a
     /// caller passes a null pointer with this length.
     pub(crate) fn octets_or_len(&self) -> Outcome<(Option<&[u8]>, usize)> {
-        match self.0.data_type {
-            PARAM_OCTET_STRING if self.0.data.is_null() => Ok((None, self.0.data_size)),
-            PARAM_OCTET_STRING => Ok((self.bytes_of(), self.0.data_size)),
+        let OsslParam { data_type, data, data_size, .. } = *self.0;
+        match data_type {
+            PARAM_OCTET_STRING => Ok((self.bytes_of().filter(|_| !data.is_null()), data_size)),
             _ => Err(Reason::ParameterType),
         }
     }

@@ -13,7 +13,8 @@ pub(crate) fn run_and_wipe<T>(leaves_secrets: bool, code: impl FnOnce() -> T) ->
     result
 }
 
+/// Runs code in a stack frame of its own.
 #[inline(never)]
-fn in_own_frame<T>(code: impl FnOnce() -> T) -> T {
+pub(crate) fn in_own_frame<T>(code: impl FnOnce() -> T) -> T {
     code()
 }
