@@ -101,21 +101,20 @@ impl Settings {
         let has = |backend: &BackendName| {
             backends.contains(&backend.as_str()) || engine::is_registered(backend.as_str())
         };
-        let is_device = |name: &str| name == "auto" || has(DeviceSelector::from(name).backend());
-        let is_kernel = |name: &str| has(KernelName::from(name).backend());
-        let refused = |name, value: &Option<String>, expected| Error::Setting {
-            name,
-            value: shown::name(value.as_deref().unwrap_or_default()).into(),
-            expected,
+        let refuse = |name, value: &str, expected| {
+            Err(Error::Setting { name, value: shown::name(value).into(), expected })
         };
-        if !self.device.as_deref().is_none_or(is_device) {
-            let simulated = self.device.as_deref().and_then(|name| engine::simulated_elsewhere(&name.into()));
+        let is_device = |name: &str| name == "auto" || has(DeviceSelector::from(name).backend());
+        if let Some(device) = self.device.as_deref().filter(|name| !is_device(name)) {
             let other = "give a device that the provider has, such as cpu or cuda:0, or auto";
-            return Err(refused("device", &self.device, simulated.unwrap_or(other)));
+            return refuse("device", device, engine::simulated_elsewhere(&device.into()).unwrap_or(other));
         }
-        if !self.kernel.as_deref().is_none_or(is_kernel) {
-            let expected = "give a kernel that the provider has, such as cpu/soft, or auto";
-            return Err(refused("kernel", &self.kernel, expected));
+        if let Some(kernel) = self.kernel.as_deref().filter(|name| !has(KernelName::from(*name).backend())) {
+            return refuse(
+                "kernel",
+                kernel,
+                "give a kernel that the provider has, such as cpu/soft, or auto",
+            );
         }
         let threads = || available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
         // If only a kernel is set, its name selects the backend.

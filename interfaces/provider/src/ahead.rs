@@ -194,15 +194,9 @@ impl KeystreamJob {
     /// notified in every case. The computation changes nothing but the segment, which a panic drops.
     fn make(&self, number: u64, spare: Option<Keystream>, planned: bool) -> Option<Keystream> {
         catch_unwind(AssertUnwindSafe(|| {
-            let mut keystream = match spare {
-                Some(spare) => spare,
-                None => {
-                    let mut new = Vec::new();
-                    new.try_reserve_exact(self.segment).ok()?;
-                    Zeroizing::new(new)
-                }
-            };
+            let mut keystream = spare.unwrap_or_default();
             keystream.clear();
+            keystream.try_reserve_exact(self.segment).ok()?;
             keystream.resize(self.segment, 0);
             let blocks = u128::from(number) * (self.segment / 16) as u128;
             let mut counter = Zeroizing::new(counter_after(self.pass, &self.start, blocks));
@@ -365,8 +359,8 @@ impl PoolMember {
     /// XORs data with keystream; returns the rest of the data if no more keystream could be computed.
     fn xor<'d>(&mut self, mut data: Span<'d>) -> Span<'d> {
         while !data.is_empty() {
-            if self.current.is_none() && !self.next() {
-                return data;
+            if self.current.is_none() && self.process == Process::current() {
+                (self.current, self.used) = (self.job.take(), 0);
             }
             let Some(keystream) = &self.current else { return data };
             let len = data.len().min(keystream.len() - self.used);
@@ -381,16 +375,6 @@ impl PoolMember {
             }
         }
         data
-    }
-
-    /// Gets the next segment.
-    fn next(&mut self) -> bool {
-        if self.process != Process::current() {
-            return false;
-        }
-        self.current = self.job.take();
-        self.used = 0;
-        self.current.is_some()
     }
 
     fn recycle(&self, keystream: Keystream) {
@@ -411,21 +395,19 @@ impl PoolMember {
 
 impl Drop for PoolMember {
     fn drop(&mut self) {
-        if self.process != Process::current() {
-            // After a fork, a thread that does not exist in this process may hold the lock. Then the segments are not
-            // freed.
-            if let Ok(mut state) = self.job.state.try_lock() {
-                state.ready.clear();
-                state.spare.clear();
-            }
+        let state = if self.process == Process::current() {
+            Some(lock(&self.job.state))
+        } else {
             std::mem::forget(Arc::clone(&self.job));
-            return;
+            // After a fork, a thread that does not exist in this process may hold the lock. Then the segments are not freed.
+            self.job.state.try_lock().ok()
+        };
+        if let Some(mut state) = state {
+            state.ended = true;
+            // Free the segments now. The worker may reach the job much later.
+            state.ready.clear();
+            state.spare.clear();
         }
-        let mut state = lock(&self.job.state);
-        state.ended = true;
-        // Free the segments now. The worker may reach the job much later.
-        state.ready.clear();
-        state.spare.clear();
     }
 }
 

@@ -27,18 +27,6 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
-    /// True if the list contains the mode.
-    pub(crate) const fn is_one_of(self, modes: &[Mode]) -> bool {
-        let mut i = 0;
-        while i < modes.len() {
-            if modes[i] as u8 == self as u8 {
-                return true;
-            }
-            i += 1;
-        }
-        false
-    }
-
     /// True for authenticated encryption.
     pub(crate) const fn is_aead(self) -> bool {
         matches!(self, Mode::Gcm | Mode::Ccm | Mode::Ocb | Mode::GcmSiv | Mode::Siv)

@@ -106,8 +106,6 @@ fn cipher_of(mode: Mode) -> mode::Cipher {
 ///
 /// `Sync`, because several threads may copy one context at the same time.
 pub(crate) trait Cipher: Sized + Send + Sync {
-    /// The modes of the contexts.
-    const MODES: &'static [Mode];
     /// Gettable context parameters.
     const GETTABLE: Parameters;
     /// Settable context parameters.

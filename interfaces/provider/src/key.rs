@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use crate::executor::run_planned;
 use crate::reason::{Outcome, Reason};
 use crate::resources::Resources;
-use crate::system::stack::run_and_wipe;
+use crate::system::stack::{in_own_frame, run_and_wipe};
 
 /// An expanded AES key; wiped on drop.
 pub(crate) struct ContextKey {
@@ -38,21 +38,6 @@ impl ContextKey {
         bytes[..key.len()].copy_from_slice(key);
         let resources = Arc::clone(resources);
         Ok(ContextKey { resources, inline, bytes, len: key.len(), planned: OnceLock::new() })
-    }
-
-    /// Replaces the key of a context if `key` is given. The old key is wiped before the new key is expanded.
-    ///
-    /// # Errors
-    /// The errors of [`ContextKey::new`].
-    pub(crate) fn replace(
-        place: &mut Option<ContextKey>,
-        resources: &Arc<Resources>,
-        key: Option<&[u8]>,
-    ) -> Outcome<()> {
-        let Some(key) = key else { return Ok(()) };
-        *place = None;
-        *place = Some(ContextKey::new(resources, key)?);
-        Ok(())
     }
 
     /// Returns a copy.
@@ -82,7 +67,13 @@ impl ContextKey {
     #[inline(always)]
     pub(crate) fn run(&self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
         if self.resources.is_large(data.len()) {
-            return self.run_planned(pass, state, data);
+            return in_own_frame(move || {
+                let mut data = data.into_host();
+                if !self.planned(pass, state, None, &mut data)? {
+                    self.run_inline(pass, state, data.into_span());
+                }
+                Ok(())
+            });
         }
         self.run_inline(pass, state, data);
         Ok(())
@@ -94,15 +85,6 @@ impl ContextKey {
         let Ok(()) = Inline(&self.inline).run(pass, state, data) else {
             unreachable!("inline kernels do not fail")
         };
-    }
-
-    #[cold]
-    fn run_planned(&self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
-        let mut data = data.into_host();
-        if !self.planned(pass, state, None, &mut data)? {
-            self.run_inline(pass, state, data.into_span());
-        }
-        Ok(())
     }
 
     /// Runs XTS on whole blocks from the start of a data unit. `iv` is the number of the data unit, `tweak_key` the
@@ -120,32 +102,22 @@ impl ContextKey {
         data: Span<'_>,
     ) -> Outcome<()> {
         if self.resources.is_large(data.len()) {
-            return self.xts_planned(encrypts, tweak_key, iv, after, data);
+            return in_own_frame(move || {
+                let blocks = data.len() as u64 / 16;
+                let pass = if encrypts { Pass::XtsEncrypt } else { Pass::XtsDecrypt };
+                let tweak = Tweak { key: tweak_key.for_planner(), position: 0 };
+                let mut data = data.into_host();
+                if !self.planned(pass, &mut iv.clone(), Some(tweak), &mut data)? {
+                    self.inline.xts_unit(&tweak_key.inline, encrypts, iv, after, data.into_span());
+                } else if let Some(after) = after {
+                    *after = *iv;
+                    tweak_key.inline.encrypt_block(after);
+                    advance_tweak(after, blocks);
+                }
+                Ok(())
+            });
         }
         self.inline.xts_unit(&tweak_key.inline, encrypts, iv, after, data);
-        Ok(())
-    }
-
-    #[cold]
-    fn xts_planned(
-        &self,
-        encrypts: bool,
-        tweak_key: &ContextKey,
-        iv: &Block,
-        after: Option<&mut Block>,
-        data: Span<'_>,
-    ) -> Outcome<()> {
-        let blocks = data.len() as u64 / 16;
-        let pass = if encrypts { Pass::XtsEncrypt } else { Pass::XtsDecrypt };
-        let tweak = Tweak { key: tweak_key.for_planner(), position: 0 };
-        let mut data = data.into_host();
-        if !self.planned(pass, &mut iv.clone(), Some(tweak), &mut data)? {
-            self.inline.xts_unit(&tweak_key.inline, encrypts, iv, after, data.into_span());
-        } else if let Some(after) = after {
-            *after = *iv;
-            tweak_key.inline.encrypt_block(after);
-            advance_tweak(after, blocks);
-        }
         Ok(())
     }
 

@@ -60,20 +60,15 @@ impl Resources {
         warn_once(&warnings);
         let named = settings.kernel.as_deref().and_then(InlineKernel::by_name);
         let kernel = named.unwrap_or_else(InlineKernel::best);
-        let device_is_named = engine
-            .as_ref()
-            .is_some_and(|engine| engine.devices_so_far().iter().any(|device| device.id().backend != "cpu"));
+        let mut devices = engine.iter().flat_map(Engine::devices_so_far);
+        let device_is_named = devices.any(|device| device.id().backend != "cpu");
         let threshold =
             settings.threshold.unwrap_or(if device_is_named { DEVICE_THRESHOLD } else { CPU_THRESHOLD });
         let trace = settings.trace.as_ref().and_then(Trace::open);
-        if let Some(trace) = &trace {
-            warnings.iter().for_each(|warning| trace.write_failure(warning));
-        }
         let engines = PerProcess::default();
         if let Some(engine) = engine {
             let _ = engines.get_or_make(|| Ok::<_, ()>(engine));
         }
-        let traced = trace.is_some();
         let resources = Arc::new(Resources {
             core,
             trace,
@@ -84,7 +79,8 @@ impl Resources {
             engines,
             reported: AtomicUsize::new(0),
         });
-        if traced {
+        warnings.iter().for_each(|warning| resources.trace_failure(warning));
+        if resources.trace.is_some() {
             write_totals_at_exit(&resources);
         }
         Ok(resources)
@@ -187,20 +183,18 @@ fn write_totals_at_exit(resources: &Arc<Resources>) {
 /// # Errors
 /// A message about the settings of the configuration file.
 fn choose(found: Found) -> Result<(Settings, Option<Engine>, Vec<String>), String> {
-    let Found { settings, fallback, mut warnings } = found;
-    let why = match named(&settings) {
-        Ok(engine) => return Ok((settings, engine, warnings)),
-        Err(why) => why,
-    };
-    let Some(fallback) = fallback else { return Err(why) };
-    let engine = named(&fallback)?;
-    let ignored = match (settings.device != fallback.device, settings.kernel != fallback.kernel) {
-        (true, true) => "LOCKSTEP_DEVICE and LOCKSTEP_KERNEL are",
-        (true, false) => "LOCKSTEP_DEVICE is",
-        _ => "LOCKSTEP_KERNEL is",
-    };
-    warnings.push(format!("{ignored} ignored: {why}"));
-    Ok((fallback, engine, warnings))
+    let Found { mut settings, fallback, mut warnings } = found;
+    let mut engine = named(&settings);
+    if let (Err(why), Some(fallback)) = (&engine, fallback) {
+        let ignored = match (settings.device != fallback.device, settings.kernel != fallback.kernel) {
+            (true, true) => "LOCKSTEP_DEVICE and LOCKSTEP_KERNEL are",
+            (true, false) => "LOCKSTEP_DEVICE is",
+            _ => "LOCKSTEP_KERNEL is",
+        };
+        warnings.push(format!("{ignored} ignored: {why}"));
+        (engine, settings) = (named(&fallback), fallback);
+    }
+    Ok((settings, engine?, warnings))
 }
 
 /// Opens the device or kernel that is named, if any: its absence must be reported now, not during later work.

@@ -8,7 +8,7 @@
 
 mod misspelt;
 
-use std::ffi::{CStr, CString, OsStr, OsString};
+use std::ffi::{CStr, CString, OsString};
 
 use lockstep::hazmat::verify::Verify;
 use lockstep_provider_settings::{NAMES, Settings};
@@ -50,36 +50,25 @@ impl Found {
         let configured = settings.clone();
         let mut warnings = Vec::new();
         for name in NAMES {
-            let variable = variable(name);
+            let variable = format!("LOCKSTEP_{}", name.to_uppercase());
             let Some(value) = environment(&variable).filter(|value| !value.is_empty()) else { continue };
-            let Err(why) = set_from(&mut settings, name, &value) else { continue };
+            // A value that is not UTF-8 is refused. A conversion with substituted characters could yield the name of another
+            // file.
+            let set = value.to_str().map_or(Err("a value in UTF-8"), |value| settings.set(name, value));
+            let Err(expected) = set else { continue };
             let what = value.to_string_lossy();
-            if name == "verify" {
-                settings.verify = Verify::Full;
-                warnings.push(format!("{variable} is `{what}`, so all results are compared (full): {why}"));
-            } else {
-                warnings.push(format!("{variable} is `{what}` and is ignored: {why}"));
-            }
+            let effect = match name {
+                "verify" => {
+                    settings.verify = Verify::Full;
+                    ", so all results are compared (full)"
+                }
+                _ => " and is ignored",
+            };
+            warnings.push(format!("{variable} is `{what}`{effect}: give {expected}"));
         }
         let fallback = Settings { device: configured.device, kernel: configured.kernel, ..settings.clone() };
         Ok(Found { fallback: Some(fallback).filter(|fallback| *fallback != settings), settings, warnings })
     }
-}
-
-/// Sets a setting to a value of the environment.
-///
-/// # Errors
-/// A message that describes the valid values.
-fn set_from(settings: &mut Settings, name: &str, value: &OsStr) -> Result<(), String> {
-    // A value that is not UTF-8 is refused. A conversion with substituted characters could yield the name of another
-    // file.
-    let value = value.to_str().ok_or("give a value in UTF-8")?;
-    settings.set(name, value).map_err(|expected| format!("give {expected}"))
-}
-
-/// The environment variable of a setting.
-fn variable(name: &str) -> String {
-    format!("LOCKSTEP_{}", name.to_uppercase())
 }
 
 #[cfg(test)]

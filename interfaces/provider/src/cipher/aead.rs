@@ -8,7 +8,6 @@ use lockstep::hazmat::inline::Block;
 use lockstep::hazmat::mode::incremental::BlockIo;
 
 use super::{Cipher, Common};
-use crate::algorithm::Mode;
 use crate::instance::Instance;
 use crate::libcrypto::buffers::Buffers;
 use crate::libcrypto::param::{GetParam, Parameters, SetParam};
@@ -39,7 +38,6 @@ pub(crate) enum IvState {
 
 /// Keys and state of a mode. The default is the state without a key.
 pub(crate) trait AeadMode: Default + Send + Sync {
-    const MODE: Mode;
     const AEAD: Aead;
     const GETTABLE: Parameters;
     const SETTABLE: Parameters;
@@ -136,7 +134,6 @@ pub(crate) struct AeadContext<M> {
 }
 
 impl<M: AeadMode> Cipher for AeadContext<M> {
-    const MODES: &'static [Mode] = &[M::MODE];
     const GETTABLE: Parameters = M::GETTABLE;
     const SETTABLE: Parameters = M::SETTABLE;
 

@@ -22,7 +22,6 @@ pub(crate) struct Blocks {
 }
 
 impl Cipher for Blocks {
-    const MODES: &'static [Mode] = &[Mode::Ecb, Mode::Cbc];
     const GETTABLE: Parameters = GETTABLE;
     const SETTABLE: Parameters = SETTABLE;
 

@@ -1,14 +1,13 @@
 //! CCM (SP 800-38C), and its TLS 1.2 records (RFC 6655). All data of a message must be passed in one update, because
 //! the length of the data is authenticated before the data.
 
-use lockstep::aead::{Aead, Direction, HostData};
-use lockstep::hazmat::inline::{Block, InlineKey};
+use lockstep::aead::{Aead, Direction, HostData, Tag};
+use lockstep::hazmat::inline::InlineKey;
 use lockstep::hazmat::mode::incremental::{BlockIo, CtrMac};
 use subtle::ConstantTimeEq;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroize;
 
 use super::aead::{AeadContext, AeadMode, IvState, TLS_EXPLICIT_IV, TLS_FIXED_IV, record_parts};
-use crate::algorithm::Mode;
 use crate::instance::Instance;
 use crate::key::{ContextKey, Inline};
 use crate::libcrypto::buffers::Buffers;
@@ -36,7 +35,6 @@ struct Message {
 }
 
 impl AeadMode for CcmState {
-    const MODE: Mode = Mode::Ccm;
     const AEAD: Aead = Aead::Ccm;
     const GETTABLE: Parameters = list!(KEYLEN IVLEN TAGLEN IV UPDATED_IV TAG TLS_AAD_PAD);
     const SETTABLE: Parameters = list!(IVLEN TAG TLS_AAD TLS_IV_FIXED);
@@ -54,7 +52,9 @@ impl AeadMode for CcmState {
     }
 
     fn set_key(&mut self, instance: &Instance, key: &[u8]) -> Outcome<()> {
-        ContextKey::replace(&mut self.key, &instance.resources, Some(key))
+        self.key = None;
+        self.key = Some(ContextKey::new(&instance.resources, key)?);
+        Ok(())
     }
 
     fn after_init(context: &mut AeadContext<Self>, key_is_new: bool, iv_is_new: bool) {
@@ -188,13 +188,13 @@ impl AeadContext<CcmState> {
         if data.room() < len {
             return Err(Reason::OutputTooSmall);
         }
-        if !self.common.encrypts && !self.tag_is_set {
+        let encrypts = self.common.encrypts;
+        if !encrypts && !self.tag_is_set {
             return Err(Reason::TagNotSet);
         }
         if self.mode.message.is_none() {
             self.mode.message = Some(self.begin(len)?);
         }
-        let direction = self.common.direction();
         let CcmState { key: Some(key), message: Some(message) } = &mut self.mode else {
             return Err(Reason::NoKey);
         };
@@ -203,18 +203,15 @@ impl AeadContext<CcmState> {
         }
         // The nonce must not be used again, even if this call fails.
         self.iv_state = IvState::Missing;
-        let mut data = data.whole()?.into_host();
-        let tag = message.run(key.inline(), direction, data.reborrow());
+        let tag = match encrypts {
+            true => Tag::Write(&mut self.tag),
+            false => Tag::Expect(&self.tag[..self.tag_len]),
+        };
+        let outcome = message.run(key.inline(), data.whole()?.into_host(), tag);
         self.mode.message = None;
-        let tag = tag?;
         self.tag_is_set = false;
-        if self.common.encrypts {
-            (self.tag, self.tag_is_made) = (*tag, true);
-        } else if !bool::from(tag[..self.tag_len].ct_eq(&self.tag[..self.tag_len])) {
-            data.output().zeroize();
-            return Err(Reason::TagMismatch);
-        }
-        Ok(len)
+        self.tag_is_made |= encrypts;
+        outcome.map(|()| len)
     }
 
     /// Processes a TLS 1.2 record in place: explicit IV, data, tag.
@@ -232,16 +229,12 @@ impl AeadContext<CcmState> {
         let mut message = self.begin(text.len())?;
         let key = self.mode.key.as_ref().ok_or(Reason::NoKey)?.inline();
         message.absorb_aad(key, aad)?;
-        let full = message.run(key, self.common.direction(), HostData::InPlace(&mut *text))?;
-        if self.common.encrypts {
-            tag.copy_from_slice(&full[..tag.len()]);
-            return Ok(len);
-        }
-        if !bool::from(full[..tag.len()].ct_eq(tag)) {
-            text.zeroize();
-            return Err(Reason::TagMismatch);
-        }
-        Ok(text.len())
+        let (tag, len) = match self.common.encrypts {
+            true => (Tag::Write(tag), len),
+            false => (Tag::Expect(tag), text.len()),
+        };
+        message.run(key, HostData::InPlace(text), tag)?;
+        Ok(len)
     }
 }
 
@@ -255,18 +248,25 @@ impl Message {
         state.pad(&mut key)
     }
 
-    /// Encrypts or decrypts all data, and returns the tag with 16 bytes.
-    fn run(
-        &mut self,
-        key: &InlineKey,
-        direction: Direction,
-        data: HostData<'_>,
-    ) -> Outcome<Zeroizing<Block>> {
+    /// Processes all data: encrypts them if the tag is to be written. If the tag is wrong, the output is zeroed.
+    fn run(&mut self, key: &InlineKey, mut data: HostData<'_>, tag: Tag<'_>) -> Outcome<()> {
         if self.state.is_none() {
             self.absorb_aad(key, &[])?;
         }
         let (mut key, state) = (Inline(key), self.state.as_mut().ok_or(Reason::Internal)?);
-        state.apply(&mut key, direction, data)?;
-        state.tag(&mut key, None)
+        let encrypts = matches!(tag, Tag::Write(_));
+        let direction = if encrypts { Direction::Encrypt } else { Direction::Decrypt };
+        state.apply(&mut key, direction, data.reborrow())?;
+        let computed = state.tag(&mut key, None)?;
+        match tag {
+            Tag::Write(tag) => tag.copy_from_slice(&computed[..tag.len()]),
+            Tag::Expect(tag) => {
+                if !bool::from(computed[..tag.len()].ct_eq(tag)) {
+                    data.output().zeroize();
+                    return Err(Reason::TagMismatch);
+                }
+            }
+        }
+        Ok(())
     }
 }

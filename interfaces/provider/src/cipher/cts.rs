@@ -6,7 +6,6 @@ use lockstep::hazmat::mode::cbc_cts::{self, Variant};
 use lockstep::hazmat::mode::incremental::BlockIo;
 
 use super::{Blocks, Cipher, Common};
-use crate::algorithm::Mode;
 use crate::libcrypto::buffers::Buffers;
 use crate::libcrypto::param::{GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
@@ -24,7 +23,6 @@ pub(crate) struct Cts {
 }
 
 impl Cipher for Cts {
-    const MODES: &'static [Mode] = &[Mode::CbcCts];
     const GETTABLE: Parameters = list!(KEYLEN IVLEN PADDING NUM IV UPDATED_IV CTS_MODE TLS_MAC);
     const SETTABLE: Parameters = list!(PADDING NUM USE_BITS TLS_VERSION TLS_MAC_SIZE CTS_MODE);
 

@@ -8,7 +8,6 @@ use zeroize::Zeroize;
 
 use super::aead::{AeadContext, AeadMode, IvState, MAX_IV, TLS_EXPLICIT_IV, TLS_FIXED_IV, record_parts};
 use crate::ahead::KeystreamAhead;
-use crate::algorithm::Mode;
 use crate::instance::Instance;
 use crate::key::ContextKey;
 use crate::libcrypto::buffers::Buffers;
@@ -67,7 +66,6 @@ impl Drop for Ahead {
 }
 
 impl AeadMode for GcmState {
-    const MODE: Mode = Mode::Gcm;
     const AEAD: Aead = Aead::Gcm;
     const GETTABLE: Parameters =
         list!(KEYLEN IVLEN TAGLEN IV UPDATED_IV TAG TLS_AAD_PAD TLS_IV_GEN IV_GENERATED);

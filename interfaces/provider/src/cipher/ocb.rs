@@ -7,7 +7,6 @@ use lockstep::hazmat::mode::incremental::{BlockBuffer, BlockIo, Hold};
 use zeroize::Zeroizing;
 
 use super::aead::{AeadContext, AeadMode, IvState};
-use crate::algorithm::Mode;
 use crate::instance::Instance;
 use crate::key::PassFn;
 use crate::libcrypto::buffers::Buffers;
@@ -31,7 +30,6 @@ impl Default for OcbState {
 }
 
 impl AeadMode for OcbState {
-    const MODE: Mode = Mode::Ocb;
     const AEAD: Aead = Aead::Ocb;
     const GETTABLE: Parameters = list!(KEYLEN IVLEN TAGLEN IV UPDATED_IV TAG);
     const SETTABLE: Parameters = list!(KEYLEN IVLEN TAG);

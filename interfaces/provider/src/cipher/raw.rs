@@ -46,9 +46,13 @@ impl Raw {
         self.key.as_ref().ok_or(Reason::NoKey)
     }
 
-    /// Replaces the key if a key is given.
+    /// Replaces the key if a key is given. The old key is wiped before the new key is expanded.
     pub(super) fn replace_key(&mut self, key: Option<&[u8]>) -> Outcome<()> {
-        ContextKey::replace(&mut self.key, &self.common.instance.resources, key)
+        if let Some(key) = key {
+            self.key = None;
+            self.key = Some(ContextKey::new(&self.common.instance.resources, key)?);
+        }
+        Ok(())
     }
 
     /// The IV as it was set; zeros if no IV has been set.

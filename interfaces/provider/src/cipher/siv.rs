@@ -11,7 +11,6 @@ use lockstep::hazmat::work::AeadMessage;
 use lockstep::hazmat::{Error, Key, KeySize};
 
 use super::aead::{AeadContext, AeadMode, IvState};
-use crate::algorithm::Mode;
 use crate::executor::run_message;
 use crate::instance::Instance;
 use crate::libcrypto::buffers::Buffers;
@@ -26,13 +25,6 @@ enum SyntheticIvKey {
 }
 
 impl SyntheticIvKey {
-    fn size(&self) -> KeySize {
-        match self {
-            SyntheticIvKey::Siv(key) => key.size(),
-            SyntheticIvKey::GcmSiv(key) => key.size(),
-        }
-    }
-
     /// Processes a message: encrypts it if the tag is to be written. SIV ignores its nonce, because a nonce of SIV is the last
     /// string of additional data.
     ///
@@ -81,7 +73,6 @@ pub(crate) struct SyntheticIvState<const SIV: bool> {
 }
 
 impl<const SIV: bool> AeadMode for SyntheticIvState<SIV> {
-    const MODE: Mode = if SIV { Mode::Siv } else { Mode::GcmSiv };
     const AEAD: Aead = if SIV { Aead::Siv } else { Aead::GcmSiv };
     const GETTABLE: Parameters = list!(KEYLEN TAGLEN TAG);
     const SETTABLE: Parameters = list!(KEYLEN SPEED TAG);
@@ -205,9 +196,11 @@ impl<const SIV: bool> AeadContext<SyntheticIvState<SIV>> {
         aad.iter_mut().zip(&self.mode.aad).for_each(|(place, string)| *place = string);
         let (nonce, aad) = (&self.iv[..self.iv_len], &aad[..self.mode.aad.len()]);
         let (encrypts, direction, tag) = (self.common.encrypts, self.common.direction(), &mut self.tag);
+        let key_len = self.common.algorithm.key_len / if SIV { 2 } else { 1 };
+        let size = KeySize::ALL.into_iter().find(|size| size.bytes() == key_len).ok_or(Reason::KeyLength)?;
         let supports = |planner: &Planner| {
             SyntheticIvState::<SIV>::AEAD
-                .is_supported(direction, key.size(), |operation, size| planner.supports(operation, size))
+                .is_supported(direction, size, |operation, size| planner.supports(operation, size))
         };
         let result = run_message(&self.common.instance.resources, data, supports, |executor, data| {
             let tag = if encrypts { Tag::Write(&mut tag[..]) } else { Tag::Expect(&tag[..]) };

@@ -24,7 +24,6 @@ pub(crate) struct Streams {
 }
 
 impl Cipher for Streams {
-    const MODES: &'static [Mode] = &[Mode::Ctr, Mode::Ofb, Mode::Cfb128, Mode::Cfb8, Mode::Cfb1];
     const GETTABLE: Parameters = GETTABLE;
     const SETTABLE: Parameters = SETTABLE;
 

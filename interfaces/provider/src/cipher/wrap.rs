@@ -16,7 +16,6 @@ use crate::reason::{Outcome, Reason};
 pub(crate) struct Wrap(Raw);
 
 impl Cipher for Wrap {
-    const MODES: &'static [Mode] = &[Mode::Wrap, Mode::WrapPad, Mode::WrapInv, Mode::WrapPadInv];
     const GETTABLE: Parameters = GETTABLE;
     /// All of these parameters except the length of the key are ignored, as in the default provider.
     const SETTABLE: Parameters = list!(KEYLEN PADDING NUM USE_BITS TLS_VERSION TLS_MAC_SIZE);

@@ -8,7 +8,6 @@ use zeroize::Zeroizing;
 
 use super::raw::{GETTABLE, Raw, iv_of};
 use super::{Cipher, Common};
-use crate::algorithm::Mode;
 use crate::key::ContextKey;
 use crate::libcrypto::buffers::Buffers;
 use crate::libcrypto::param::{GetParam, Parameters, SetParam, list};
@@ -22,7 +21,6 @@ pub(crate) struct Xts {
 }
 
 impl Cipher for Xts {
-    const MODES: &'static [Mode] = &[Mode::Xts];
     const GETTABLE: Parameters = GETTABLE;
     const SETTABLE: Parameters = list!(KEYLEN);
 

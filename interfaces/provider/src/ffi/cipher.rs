@@ -13,12 +13,7 @@ use crate::algorithm::{ALGORITHMS, Algorithm, Mode};
 use crate::cipher::{Blocks, Ccm, Cipher, Common, Cts, Gcm, GcmSiv, Ocb, Siv, Streams, Wrap, Xts};
 use crate::libcrypto::buffers::Buffers;
 use crate::libcrypto::param::{END, SIZE, UINT, entry, iter_get_params, iter_set_params};
-use crate::libcrypto::types::{
-    CIPHER_CIPHER, CIPHER_DECRYPT_INIT, CIPHER_DUPCTX, CIPHER_ENCRYPT_INIT, CIPHER_FINAL, CIPHER_FREECTX,
-    CIPHER_GET_CTX_PARAMS, CIPHER_GET_PARAMS, CIPHER_GETTABLE_CTX_PARAMS, CIPHER_GETTABLE_PARAMS,
-    CIPHER_NEWCTX, CIPHER_SET_CTX_PARAMS, CIPHER_SETTABLE_CTX_PARAMS, CIPHER_UPDATE, Dispatch, OsslParam,
-    PARAM_INTEGER, PARAM_UNSIGNED_INTEGER,
-};
+use crate::libcrypto::types::{Dispatch, OsslParam, PARAM_INTEGER, PARAM_UNSIGNED_INTEGER};
 use crate::reason::{Outcome, Reason};
 use crate::report::EntryPoint;
 use crate::system::stack::{in_own_frame, run_and_wipe};
@@ -40,33 +35,35 @@ struct Context<C> {
 struct Functions<C, const ID: usize>(PhantomData<C>);
 
 impl<C: Cipher, const ID: usize> Functions<C, ID> {
+    /// The numbers are `OSSL_FUNC_CIPHER_NEWCTX` and so on of core_dispatch.h.
     const DISPATCH: [Dispatch; 15] = [
-        function!(CIPHER_NEWCTX, new_context::<C, ID>),
-        function!(CIPHER_ENCRYPT_INIT, init::<C, true>),
-        function!(CIPHER_DECRYPT_INIT, init::<C, false>),
-        function!(CIPHER_UPDATE, update::<C>),
-        function!(CIPHER_FINAL, finish::<C>),
-        function!(CIPHER_FREECTX, free_context::<C>),
-        function!(CIPHER_DUPCTX, duplicate_context::<C>),
-        function!(CIPHER_GET_PARAMS, get_params::<ID>),
-        function!(CIPHER_GET_CTX_PARAMS, get_context_params::<C>),
-        function!(CIPHER_SET_CTX_PARAMS, set_context_params::<C>),
-        function!(CIPHER_GETTABLE_PARAMS, gettable_params),
-        function!(CIPHER_GETTABLE_CTX_PARAMS, gettable_context_params::<C>),
-        function!(CIPHER_SETTABLE_CTX_PARAMS, settable_context_params::<C>),
+        function!(1, new_context::<C, ID>),
+        function!(2, init::<C, true>),
+        function!(3, init::<C, false>),
+        function!(4, update::<C>),
+        function!(5, finish::<C>),
+        function!(7, free_context::<C>),
+        function!(8, duplicate_context::<C>),
+        function!(9, get_params::<ID>),
+        function!(10, get_context_params::<C>),
+        function!(11, set_context_params::<C>),
+        function!(12, gettable_params),
+        function!(13, gettable_context_params::<C>),
+        function!(14, settable_context_params::<C>),
         // Without this function, the table ends here.
-        if C::HAS_ONE_SHOT { function!(CIPHER_CIPHER, one_shot::<C>) } else { END_OF_TABLE },
+        if C::HAS_ONE_SHOT { function!(6, one_shot::<C>) } else { END_OF_TABLE },
         END_OF_TABLE,
     ];
 }
 
-/// The context type of each algorithm, by its number. A compile-time assertion checks that the type has the algorithm's mode.
+/// The context type of each algorithm, with the modes of the type and the numbers of the algorithms. A compile-time assertion checks the
+/// mode of each algorithm.
 macro_rules! dispatch_tables {
-    ($($context:ident: $($id:literal)*;)*) => {
+    ($($context:ident($modes:pat): $($id:literal)*;)*) => {
         /// The functions of each algorithm.
         pub(super) const DISPATCHES: [&[Dispatch; 15]; ALGORITHMS.len()] = [$($(
             {
-                assert!(ALGORITHMS[$id].mode.is_one_of($context::MODES));
+                assert!(matches!(ALGORITHMS[$id].mode, $modes));
                 &Functions::<$context, $id>::DISPATCH
             },
         )*)*];
@@ -74,16 +71,16 @@ macro_rules! dispatch_tables {
 }
 
 dispatch_tables! {
-    Blocks: 0 1 2 3 4 5;
-    Streams: 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20;
-    Xts: 21 22;
-    Gcm: 23 24 25;
-    Ccm: 26 27 28;
-    Ocb: 29 30 31;
-    GcmSiv: 32 33 34;
-    Siv: 35 36 37;
-    Cts: 38 39 40;
-    Wrap: 41 42 43 44 45 46 47 48 49 50 51 52;
+    Blocks(Mode::Ecb | Mode::Cbc): 0 1 2 3 4 5;
+    Streams(Mode::Cfb128 | Mode::Cfb8 | Mode::Cfb1 | Mode::Ofb | Mode::Ctr): 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20;
+    Xts(Mode::Xts): 21 22;
+    Gcm(Mode::Gcm): 23 24 25;
+    Ccm(Mode::Ccm): 26 27 28;
+    Ocb(Mode::Ocb): 29 30 31;
+    GcmSiv(Mode::GcmSiv): 32 33 34;
+    Siv(Mode::Siv): 35 36 37;
+    Cts(Mode::CbcCts): 38 39 40;
+    Wrap(Mode::Wrap | Mode::WrapPad | Mode::WrapInv | Mode::WrapPadInv): 41 42 43 44 45 46 47 48 49 50 51 52;
 }
 
 /// The context behind a pointer.

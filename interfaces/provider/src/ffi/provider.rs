@@ -7,29 +7,28 @@ use std::sync::Arc;
 use super::cipher::{DISPATCHES, PROPERTIES};
 use super::guard::guarded;
 use super::skey;
-use super::table::{END_OF_TABLE, Table, function};
+use super::table::{END_OF_TABLE, function};
 use crate::algorithm::{ALGORITHMS, c_str};
 use crate::instance::Instance;
 use crate::libcrypto::core::Core;
 use crate::libcrypto::param::{END, entry, iter_get_params};
 use crate::libcrypto::types::{
-    CoreHandle, Dispatch, Item, OP_CIPHER, OP_SKEYMGMT, OsslAlgorithm, OsslParam, PARAM_INTEGER,
-    PARAM_UTF8_PTR, PROVIDER_GET_PARAMS, PROVIDER_GET_REASON_STRINGS, PROVIDER_GETTABLE_PARAMS,
-    PROVIDER_QUERY_OPERATION, PROVIDER_TEARDOWN,
+    Dispatch, Item, OP_CIPHER, OP_SKEYMGMT, OsslAlgorithm, OsslParam, PARAM_INTEGER, PARAM_UTF8_PTR,
 };
 use crate::message::escaped;
 use crate::reason::Reason;
 use crate::system::process;
 use crate::system::standard::{self, write_message};
 
-static FUNCTIONS: Table<[Dispatch; 6]> = Table([
-    function!(PROVIDER_TEARDOWN, teardown),
-    function!(PROVIDER_GETTABLE_PARAMS, gettable_params),
-    function!(PROVIDER_GET_PARAMS, get_params),
-    function!(PROVIDER_QUERY_OPERATION, query_operation),
-    function!(PROVIDER_GET_REASON_STRINGS, reason_strings),
+/// The numbers are `OSSL_FUNC_PROVIDER_TEARDOWN` and so on of core_dispatch.h.
+const FUNCTIONS: &[Dispatch] = &[
+    function!(1024, teardown),
+    function!(1025, gettable_params),
+    function!(1026, get_params),
+    function!(1027, query_operation),
+    function!(1029, reason_strings),
     END_OF_TABLE,
-]);
+];
 
 const CIPHERS: usize = ALGORITHMS.len();
 
@@ -37,7 +36,7 @@ const CIPHERS: usize = ALGORITHMS.len();
 const NONE: OsslAlgorithm =
     OsslAlgorithm { names: null(), properties: null(), implementation: null(), description: null() };
 
-static CIPHER_TABLE: Table<[OsslAlgorithm; CIPHERS + 1]> = Table({
+const CIPHER_TABLE: &[OsslAlgorithm] = &{
     let mut table = [NONE; CIPHERS + 1];
     let mut i = 0;
     while i < CIPHERS {
@@ -50,9 +49,9 @@ static CIPHER_TABLE: Table<[OsslAlgorithm; CIPHERS + 1]> = Table({
         i += 1;
     }
     table
-});
+};
 
-static SKEY_TABLE: Table<[OsslAlgorithm; 2]> = Table([
+const SKEY_TABLE: &[OsslAlgorithm] = &[
     OsslAlgorithm {
         names: c"AES:2.16.840.1.101.3.4.1".as_ptr(),
         properties: PROPERTIES.as_ptr(),
@@ -60,9 +59,9 @@ static SKEY_TABLE: Table<[OsslAlgorithm; 2]> = Table([
         description: c"AES keys by Lockstep".as_ptr(),
     },
     NONE,
-]);
+];
 
-static REASONS: Table<[Item; Reason::OWN.len() + 1]> = Table({
+const REASONS: &[Item] = &{
     let mut items = [const { Item { id: 0, text: null() } }; Reason::OWN.len() + 1];
     let mut i = 0;
     while i < Reason::OWN.len() {
@@ -70,7 +69,7 @@ static REASONS: Table<[Item; Reason::OWN.len() + 1]> = Table({
         i += 1;
     }
     items
-});
+};
 
 const NAME: &CStr = c"Lockstep";
 /// The version, or a note that this is a build with debug assertions. The loops of such a build may leave secrets on the stack.
@@ -78,13 +77,13 @@ const BUILD: &CStr = if cfg!(debug_assertions) { c"development build" } else { V
 
 const VERSION: &CStr = c_str(concat!(env!("CARGO_PKG_VERSION"), "\0"));
 
-static GETTABLE: Table<[OsslParam; 5]> = Table([
+const GETTABLE: &[OsslParam] = &[
     entry(c"name", PARAM_UTF8_PTR, 0),
     entry(c"version", PARAM_UTF8_PTR, 0),
     entry(c"buildinfo", PARAM_UTF8_PTR, 0),
     entry(c"status", PARAM_INTEGER, size_of::<c_int>()),
     END,
-]);
+];
 
 /// Initialises the provider: modules export this function as `OSSL_provider_init`.
 ///
@@ -99,7 +98,7 @@ pub unsafe fn init(
     guarded(0, || {
         standard::record();
         // SAFETY: libcrypto's arguments are valid for as long as the provider is loaded.
-        let core = unsafe { Core::new(handle.cast::<CoreHandle>(), functions.cast::<Dispatch>()) };
+        let core = unsafe { Core::new(handle, functions.cast::<Dispatch>()) };
         let reporter = core.clone();
         // A program with more rights than its user must not write to files that this user names, so its environment is
         // ignored.
@@ -115,7 +114,7 @@ pub unsafe fn init(
                 // SAFETY: libcrypto passes valid places for both results.
                 unsafe {
                     *context = Arc::into_raw(instance).cast_mut().cast();
-                    *out = (&raw const FUNCTIONS.0).cast();
+                    *out = FUNCTIONS.as_ptr().cast();
                 }
                 1
             }
@@ -140,7 +139,7 @@ unsafe extern "C" fn teardown(context: *mut c_void) {
 }
 
 unsafe extern "C" fn gettable_params(_context: *mut c_void) -> *const OsslParam {
-    GETTABLE.0.as_ptr()
+    GETTABLE.as_ptr()
 }
 
 unsafe extern "C" fn get_params(_context: *mut c_void, params: *mut OsslParam) -> c_int {
@@ -170,12 +169,12 @@ unsafe extern "C" fn query_operation(
         *no_cache = 0;
     }
     match operation {
-        OP_CIPHER => CIPHER_TABLE.0.as_ptr(),
-        OP_SKEYMGMT => SKEY_TABLE.0.as_ptr(),
+        OP_CIPHER => CIPHER_TABLE.as_ptr(),
+        OP_SKEYMGMT => SKEY_TABLE.as_ptr(),
         _ => null(),
     }
 }
 
 unsafe extern "C" fn reason_strings(_context: *mut c_void) -> *const Item {
-    REASONS.0.as_ptr()
+    REASONS.as_ptr()
 }

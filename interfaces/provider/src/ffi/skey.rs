@@ -13,10 +13,7 @@ use super::guard::guarded;
 use super::object;
 use super::table::{END_OF_TABLE, function, instance};
 use crate::libcrypto::param::{END, entry, iter_set_params};
-use crate::libcrypto::types::{
-    Dispatch, OsslParam, PARAM_OCTET_STRING, SKEYMGMT_EXPORT, SKEYMGMT_FREE, SKEYMGMT_IMP_SETTABLE_PARAMS,
-    SKEYMGMT_IMPORT, SKEYMGMT_SELECT_SECRET_KEY,
-};
+use crate::libcrypto::types::{Dispatch, OsslParam, PARAM_OCTET_STRING, SKEYMGMT_SELECT_SECRET_KEY};
 use crate::reason::Reason;
 
 /// An AES key of 16, 24 or 32 bytes; wiped when it is freed.
@@ -27,14 +24,9 @@ struct SecretKey {
 
 type Callback = unsafe extern "C" fn(*const OsslParam, *mut c_void) -> c_int;
 
-/// The functions of keys.
-pub(super) const DISPATCH: [Dispatch; 5] = [
-    function!(SKEYMGMT_FREE, free),
-    function!(SKEYMGMT_IMPORT, import),
-    function!(SKEYMGMT_EXPORT, export),
-    function!(SKEYMGMT_IMP_SETTABLE_PARAMS, settable),
-    END_OF_TABLE,
-];
+/// The functions of keys. The numbers are `OSSL_FUNC_SKEYMGMT_FREE` and so on of core_dispatch.h.
+pub(super) const DISPATCH: [Dispatch; 5] =
+    [function!(1, free), function!(2, import), function!(3, export), function!(6, settable), END_OF_TABLE];
 
 unsafe extern "C" fn import(
     provider: *mut c_void,

@@ -7,12 +7,6 @@ use std::sync::Arc;
 use crate::instance::Instance;
 use crate::libcrypto::types::Dispatch;
 
-/// C tables, in which all pointers refer to constants.
-pub(super) struct Table<T: 'static>(pub(super) T);
-
-// SAFETY: these tables are never written.
-unsafe impl<T> Sync for Table<T> {}
-
 /// The end of a table of functions.
 pub(super) const END_OF_TABLE: Dispatch = Dispatch { id: 0, function: null() };
 

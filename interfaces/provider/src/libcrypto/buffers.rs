@@ -146,11 +146,9 @@ impl BlockIo for Buffers<'_> {
 
     fn read(&self, at: usize, into: &mut [u8]) {
         assert!(at <= self.len && into.len() <= self.len - at, "reading beyond the input");
-        if !into.is_empty() {
-            // SAFETY: the range is inside the input, as just checked. `into` is a mutable borrow, so it does not
-            // overlap the input.
-            unsafe { ptr::copy_nonoverlapping(self.input.add(at), into.as_mut_ptr(), into.len()) }
-        }
+        // SAFETY: the range is inside the input, as just checked. `into` is a mutable borrow, so it does not overlap the input. A
+        // null pointer is valid for 0 bytes.
+        unsafe { ptr::copy_nonoverlapping(self.input.add(at), into.as_mut_ptr(), into.len()) }
     }
 
     #[inline(always)]
@@ -175,10 +173,8 @@ impl BlockIo for Buffers<'_> {
 
     fn write(&mut self, at: usize, from: &[u8]) {
         assert!(at <= self.room && from.len() <= self.room - at, "writing beyond the output");
-        if !from.is_empty() {
-            // SAFETY: the range is inside the output, as just checked. `from` is borrowed, so it does not overlap the
-            // output.
-            unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.output.add(at), from.len()) }
-        }
+        // SAFETY: the range is inside the output, as just checked. `from` is borrowed, so it does not overlap the output. A null
+        // pointer is valid for 0 bytes.
+        unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.output.add(at), from.len()) }
     }
 }

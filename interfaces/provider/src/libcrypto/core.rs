@@ -7,21 +7,21 @@ use std::ptr::null;
 
 use super::param::{END, entry};
 use super::types::{
-    CORE_GET_PARAMS, CORE_NEW_ERROR, CORE_SET_ERROR_DEBUG, CORE_VSET_ERROR, CoreHandle, Dispatch, OsslParam,
+    CORE_GET_PARAMS, CORE_NEW_ERROR, CORE_SET_ERROR_DEBUG, CORE_VSET_ERROR, Dispatch, OsslParam,
     PARAM_UTF8_PTR,
 };
 use crate::reason::Reason;
 use crate::report::Entries;
 
-type GetParams = unsafe extern "C" fn(*const CoreHandle, *mut OsslParam) -> c_int;
-type NewError = unsafe extern "C" fn(*const CoreHandle);
-type SetErrorDebug = unsafe extern "C" fn(*const CoreHandle, *const c_char, c_int, *const c_char);
-type VsetError = unsafe extern "C" fn(*const CoreHandle, u32, *const c_char, *mut c_void);
+type GetParams = unsafe extern "C" fn(*const c_void, *mut OsslParam) -> c_int;
+type NewError = unsafe extern "C" fn(*const c_void);
+type SetErrorDebug = unsafe extern "C" fn(*const c_void, *const c_char, c_int, *const c_char);
+type VsetError = unsafe extern "C" fn(*const c_void, u32, *const c_char, *mut c_void);
 
 /// libcrypto's interface for this provider.
 #[derive(Clone)]
 pub(crate) struct Core {
-    handle: *const CoreHandle,
+    handle: *const c_void,
     get_params: Option<GetParams>,
     new_error: Option<NewError>,
     set_error_debug: Option<SetErrorDebug>,
@@ -36,7 +36,7 @@ unsafe impl Sync for Core {}
 impl Core {
     /// # Safety
     /// The arguments of `OSSL_provider_init`: `functions` is an array that ends with number 0.
-    pub(crate) unsafe fn new(handle: *const CoreHandle, functions: *const Dispatch) -> Core {
+    pub(crate) unsafe fn new(handle: *const c_void, functions: *const Dispatch) -> Core {
         // SAFETY: the caller guarantees that the entries before the entry with number 0 are valid.
         let first = unsafe { functions.as_ref() };
         let find = |id: c_int| {
@@ -132,12 +132,6 @@ impl Core {
 /// `ERR_PACK` of openssl/err.h. With `ERR_LIB_PROV`, OpenSSL takes the reason for a reason of its own providers.
 fn shared_number(reason: u32) -> u32 {
     57 << 23 | reason
-}
-
-impl std::fmt::Debug for Core {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Core")
-    }
 }
 
 #[cfg(test)]

@@ -19,17 +19,11 @@ use std::path::Path;
 
 use super::thread::write_without_signals;
 
-/// The identity of a file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Identity {
-    device: libc::dev_t,
-    inode: libc::ino_t,
-}
+/// The identity of a file: the numbers of its device and of its inode.
+pub(super) type Identity = (libc::dev_t, libc::ino_t);
 
-impl Identity {
-    pub(super) fn of(found: &libc::stat) -> Identity {
-        Identity { device: found.st_dev, inode: found.st_ino }
-    }
+pub(super) fn identity(found: &libc::stat) -> Identity {
+    (found.st_dev, found.st_ino)
 }
 
 /// A descriptor that the provider has opened. Its number is above those of standard input, output and error.
@@ -69,7 +63,7 @@ impl Descriptor {
     }
 
     fn new(file: File) -> io::Result<Descriptor> {
-        let identity = Identity::of(&status(file.as_raw_fd())?);
+        let identity = identity(&status(file.as_raw_fd())?);
         Ok(Descriptor { file: ManuallyDrop::new(file), identity })
     }
 
@@ -83,22 +77,20 @@ impl Descriptor {
     /// [`ErrorKind::WouldBlock`] if the reader is too slow; other errors are final.
     pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<()> {
         preserve_errno(|| {
-            if !self.is_open()? {
-                return Err(Error::other("the program has closed it"));
-            }
+            self.check_open()?;
             write_at_once(self.number(), bytes)
         })
     }
 
-    /// True if the descriptor still refers to the same file.
+    /// Checks that the descriptor still refers to the same file.
     ///
     /// # Errors
-    /// If that cannot be determined, because a sandbox forbids the call.
-    fn is_open(&self) -> io::Result<bool> {
+    /// If it does not, or if that cannot be determined, because a sandbox forbids the call.
+    fn check_open(&self) -> io::Result<()> {
         match status(self.number()) {
-            Ok(found) => Ok(Identity::of(&found) == self.identity),
-            Err(error) if error.raw_os_error() == Some(libc::EBADF) => Ok(false),
-            Err(error) => Err(error),
+            Ok(found) if identity(&found) == self.identity => Ok(()),
+            Err(error) if error.raw_os_error() != Some(libc::EBADF) => Err(error),
+            _ => Err(Error::other("the program has closed it")),
         }
     }
 }
@@ -108,7 +100,7 @@ impl Drop for Descriptor {
         preserve_errno(|| {
             // The program may have closed this descriptor and opened the same file with the same number. A descriptor
             // that is not closed on `exec` is therefore left open.
-            if self.is_open().unwrap_or(false) && closes_on_exec(self.number()) {
+            if self.check_open().is_ok() && closes_on_exec(self.number()) {
                 // SAFETY: the descriptor is still the provider's, and it is dropped once.
                 unsafe { ManuallyDrop::drop(&mut self.file) };
             }

@@ -12,7 +12,9 @@ use std::panic;
 use std::path::Path;
 use std::sync::{Once, OnceLock};
 
-use super::descriptor::{Descriptor, Identity, closes_on_exec, open, preserve_errno, status, write_at_once};
+use super::descriptor::{
+    Descriptor, Identity, closes_on_exec, identity, open, preserve_errno, status, write_at_once,
+};
 use crate::message::escaped;
 
 /// The files of standard output and standard error when the provider was first loaded. `None` for a stream that was
@@ -30,7 +32,7 @@ pub(crate) fn record() {
 /// the program itself.
 fn inherited(number: c_int) -> Option<Identity> {
     let found = status(number).ok()?;
-    (!closes_on_exec(number)).then(|| Identity::of(&found))
+    (!closes_on_exec(number)).then(|| identity(&found))
 }
 
 /// The status of a descriptor, if its file is the recorded one.
@@ -41,7 +43,7 @@ fn recorded(number: c_int) -> io::Result<libc::stat> {
     let first = FIRST.get().and_then(|files| files[usize::from(number == libc::STDERR_FILENO)]);
     let first = first.ok_or_else(|| Error::other("the program was started without it"))?;
     let found = status(number)?;
-    match Identity::of(&found) == first {
+    match identity(&found) == first {
         true => Ok(found),
         false => Err(Error::other("the program has put another file in its place")),
     }
@@ -75,7 +77,7 @@ fn reopened(number: c_int, found: &libc::stat) -> Option<Descriptor> {
     // The symbolic link in `/proc` is followed.
     let name = format!("/proc/self/fd/{number}");
     let again = open(Path::new(&name), &mut OpenOptions::new(), 0).ok()?;
-    (again.identity == Identity::of(found)).then_some(again)
+    (again.identity == identity(found)).then_some(again)
 }
 
 /// Writes a message to standard error, if that is possible without waiting. After the provider has been loaded, no file is opened

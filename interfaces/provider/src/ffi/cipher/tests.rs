@@ -32,7 +32,6 @@ impl Faulty {
 }
 
 impl Cipher for Faulty {
-    const MODES: &'static [Mode] = &[];
     const GETTABLE: Parameters = list!(NUM);
     const SETTABLE: Parameters = list!(NUM);
 
