@@ -20,8 +20,7 @@ use lockstep::hazmat::mode::{self, Direction};
 
 use crate::algorithm::{Algorithm, Mode};
 use crate::instance::Instance;
-use crate::libcrypto::buffers::Buffers;
-use crate::libcrypto::param::{GetParam, Parameters, SetParam};
+use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam};
 use crate::reason::{Outcome, Reason};
 
 mod aead;

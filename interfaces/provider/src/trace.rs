@@ -124,11 +124,8 @@ impl Trace {
     /// Writes the totals of this process and of its devices.
     pub(crate) fn write_totals(&self, devices: &[String]) {
         let process = std::process::id();
-        if self.process.load(Relaxed) != process {
-            // This is a child process that has processed nothing.
-            return;
-        }
-        if self.reported.swap(true, Relaxed) {
+        // A child process that has processed nothing writes nothing.
+        if self.process.load(Relaxed) != process || self.reported.swap(true, Relaxed) {
             return;
         }
         for (algorithm, counters) in ALGORITHMS.iter().zip(&self.counters) {

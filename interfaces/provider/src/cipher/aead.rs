@@ -9,8 +9,7 @@ use lockstep::hazmat::mode::incremental::BlockIo;
 
 use super::{Cipher, Common};
 use crate::instance::Instance;
-use crate::libcrypto::buffers::Buffers;
-use crate::libcrypto::param::{GetParam, Parameters, SetParam};
+use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam};
 use crate::reason::{Outcome, Reason};
 
 /// The longest IV, as in OpenSSL.

@@ -8,8 +8,7 @@ use super::tls_cbc::{self, Records};
 use super::{Cipher, Common, cipher_of};
 use crate::algorithm::Mode;
 use crate::key::ContextKey;
-use crate::libcrypto::buffers::Buffers;
-use crate::libcrypto::param::{GetParam, Parameters, SetParam};
+use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam};
 use crate::reason::{Outcome, Reason};
 
 /// A context of ECB or CBC.

@@ -10,8 +10,7 @@ use zeroize::Zeroize;
 use super::aead::{AeadContext, AeadMode, IvState, TLS_EXPLICIT_IV, TLS_FIXED_IV, record_parts};
 use crate::instance::Instance;
 use crate::key::{ContextKey, Inline};
-use crate::libcrypto::buffers::Buffers;
-use crate::libcrypto::param::{GetParam, Parameters, SetParam, list};
+use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
 /// The state of CCM. The state of the IV is `Missing` or `Fresh`: a nonce is used up by the data, which come in one piece.

@@ -6,8 +6,7 @@ use lockstep::hazmat::mode::cbc_cts::{self, Variant};
 use lockstep::hazmat::mode::incremental::BlockIo;
 
 use super::{Blocks, Cipher, Common};
-use crate::libcrypto::buffers::Buffers;
-use crate::libcrypto::param::{GetParam, Parameters, SetParam, list};
+use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
 /// The values of `cts_mode`, in the order of the variants.

@@ -10,8 +10,7 @@ use super::aead::{AeadContext, AeadMode, IvState, MAX_IV, TLS_EXPLICIT_IV, TLS_F
 use crate::ahead::KeystreamAhead;
 use crate::instance::Instance;
 use crate::key::ContextKey;
-use crate::libcrypto::buffers::Buffers;
-use crate::libcrypto::param::{GetParam, Parameters, SetParam, list};
+use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 use crate::system::stack::run_and_wipe;
 
@@ -86,17 +85,14 @@ impl AeadMode for GcmState {
 
     fn set_key(&mut self, instance: &Instance, key: &[u8]) -> Outcome<()> {
         self.ahead.clear();
-        match &mut self.gcm {
-            Some(gcm) => {
-                if !gcm.set_key(key) {
-                    self.gcm = None;
-                    return Err(Reason::OutOfMemory);
-                }
+        if let Some(gcm) = &mut self.gcm {
+            if !gcm.set_key(key) {
+                self.gcm = None;
+                return Err(Reason::OutOfMemory);
             }
-            gcm => {
-                let new = InlineGcm::new(instance.resources.kernel()?, key);
-                *gcm = Some(new.ok_or(Reason::OutOfMemory)?);
-            }
+        } else {
+            let new = InlineGcm::new(instance.resources.kernel()?, key);
+            self.gcm = Some(new.ok_or(Reason::OutOfMemory)?);
         }
         if instance.keystream_pool.is_some() {
             self.ahead.enable(ContextKey::new(&instance.resources, key));
@@ -224,7 +220,7 @@ impl AeadMode for GcmState {
             }
             b"tlsaadpad" => param.number(context.record_growth as u64),
             b"tlsivgen" => {
-                let made = param.octets_into(context.iv_len, |part| context.next_iv(part));
+                let made = param.space(context.iv_len).and_then(|part| context.next_iv(part));
                 made.map_err(|reason| if reason == Reason::ParameterType { Reason::TlsIv } else { reason })
             }
             b"iv-generated" => param.number(u64::from(context.mode.iv_is_random)),

@@ -9,8 +9,7 @@ use zeroize::Zeroizing;
 use super::aead::{AeadContext, AeadMode, IvState};
 use crate::instance::Instance;
 use crate::key::PassFn;
-use crate::libcrypto::buffers::Buffers;
-use crate::libcrypto::param::{Parameters, SetParam, list};
+use crate::libcrypto::{Buffers, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
 /// The state of OCB.

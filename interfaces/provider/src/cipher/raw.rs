@@ -4,7 +4,7 @@ use lockstep::hazmat::inline::Block;
 
 use super::Common;
 use crate::key::ContextKey;
-use crate::libcrypto::param::{GetParam, Parameters, SetParam, list};
+use crate::libcrypto::{GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
 /// Gettable parameters of a context without authentication.

@@ -13,8 +13,7 @@ use lockstep::hazmat::{Error, Key, KeySize};
 use super::aead::{AeadContext, AeadMode, IvState};
 use crate::executor::run_message;
 use crate::instance::Instance;
-use crate::libcrypto::buffers::Buffers;
-use crate::libcrypto::param::{Parameters, SetParam, list};
+use crate::libcrypto::{Buffers, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
 /// The key of SIV or of GCM-SIV.

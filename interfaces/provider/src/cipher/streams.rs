@@ -9,8 +9,7 @@ use super::{Cipher, Common, cipher_of};
 use crate::ahead::KeystreamAhead;
 use crate::algorithm::Mode;
 use crate::key::PassFn;
-use crate::libcrypto::buffers::Buffers;
-use crate::libcrypto::param::{GetParam, Parameters, SetParam};
+use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam};
 use crate::reason::Outcome;
 
 /// A context of CTR, OFB, CFB, CFB8 or CFB1.

@@ -8,8 +8,7 @@ use super::raw::{GETTABLE, Raw};
 use super::{Cipher, Common};
 use crate::algorithm::Mode;
 use crate::key::Inline;
-use crate::libcrypto::buffers::Buffers;
-use crate::libcrypto::param::{GetParam, Parameters, SetParam, list};
+use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
 /// A context of key wrap. The IV is the integrity check value; without an IV, it is that of the standard.

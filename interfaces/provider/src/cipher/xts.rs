@@ -9,8 +9,7 @@ use zeroize::Zeroizing;
 use super::raw::{GETTABLE, Raw, iv_of};
 use super::{Cipher, Common};
 use crate::key::ContextKey;
-use crate::libcrypto::buffers::Buffers;
-use crate::libcrypto::param::{GetParam, Parameters, SetParam, list};
+use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
 /// A context of XTS.

@@ -30,36 +30,33 @@ const FUNCTIONS: &[Dispatch] = &[
     END_OF_TABLE,
 ];
 
-const CIPHERS: usize = ALGORITHMS.len();
+/// An entry of a table of algorithms.
+const fn listed(names: &CStr, implementation: &'static [Dispatch], description: &CStr) -> OsslAlgorithm {
+    let (names, description) = (names.as_ptr(), description.as_ptr());
+    OsslAlgorithm {
+        names,
+        properties: PROPERTIES.as_ptr(),
+        implementation: implementation.as_ptr(),
+        description,
+    }
+}
 
 /// The end of a table of algorithms.
 const NONE: OsslAlgorithm =
     OsslAlgorithm { names: null(), properties: null(), implementation: null(), description: null() };
 
 const CIPHER_TABLE: &[OsslAlgorithm] = &{
-    let mut table = [NONE; CIPHERS + 1];
+    let mut table = [NONE; ALGORITHMS.len() + 1];
     let mut i = 0;
-    while i < CIPHERS {
-        table[i] = OsslAlgorithm {
-            names: ALGORITHMS[i].names.as_ptr(),
-            properties: PROPERTIES.as_ptr(),
-            implementation: DISPATCHES[i].as_ptr(),
-            description: ALGORITHMS[i].description.as_ptr(),
-        };
+    while i < ALGORITHMS.len() {
+        table[i] = listed(ALGORITHMS[i].names, DISPATCHES[i], ALGORITHMS[i].description);
         i += 1;
     }
     table
 };
 
-const SKEY_TABLE: &[OsslAlgorithm] = &[
-    OsslAlgorithm {
-        names: c"AES:2.16.840.1.101.3.4.1".as_ptr(),
-        properties: PROPERTIES.as_ptr(),
-        implementation: skey::DISPATCH.as_ptr(),
-        description: c"AES keys by Lockstep".as_ptr(),
-    },
-    NONE,
-];
+const SKEY_TABLE: &[OsslAlgorithm] =
+    &[listed(c"AES:2.16.840.1.101.3.4.1", &skey::DISPATCH, c"AES keys by Lockstep"), NONE];
 
 const REASONS: &[Item] = &{
     let mut items = [const { Item { id: 0, text: null() } }; Reason::OWN.len() + 1];
@@ -71,7 +68,6 @@ const REASONS: &[Item] = &{
     items
 };
 
-const NAME: &CStr = c"Lockstep";
 /// The version, or a note that this is a build with debug assertions. The loops of such a build may leave secrets on the stack.
 const BUILD: &CStr = if cfg!(debug_assertions) { c"development build" } else { VERSION };
 
@@ -103,10 +99,7 @@ pub unsafe fn init(
         // A program with more rights than its user must not write to files that this user names, so its environment is
         // ignored.
         let secure = process::is_privileged();
-        let environment = |name: &str| match secure {
-            true => None,
-            false => std::env::var_os(name),
-        };
+        let environment = |name: &str| if secure { None } else { std::env::var_os(name) };
         process::count_forks();
         standard::report_panics();
         match Instance::new(core, environment) {
@@ -145,17 +138,15 @@ unsafe extern "C" fn gettable_params(_context: *mut c_void) -> *const OsslParam 
 unsafe extern "C" fn get_params(_context: *mut c_void, params: *mut OsslParam) -> c_int {
     guarded(0, || {
         // SAFETY: libcrypto passes a valid array.
-        let answered = unsafe { iter_get_params(params) }.all(|mut param| {
-            let result = match param.name() {
-                b"name" => param.text(NAME),
-                b"version" => param.text(VERSION),
-                b"buildinfo" => param.text(BUILD),
-                b"status" => param.number(1),
-                _ => Ok(()),
-            };
-            result.is_ok()
+        let mut params = unsafe { iter_get_params(params) };
+        let outcome = params.try_for_each(|mut param| match param.name() {
+            b"name" => param.text(c"Lockstep"),
+            b"version" => param.text(VERSION),
+            b"buildinfo" => param.text(BUILD),
+            b"status" => param.number(1),
+            _ => Ok(()),
         });
-        c_int::from(answered)
+        c_int::from(outcome.is_ok())
     })
 }
 

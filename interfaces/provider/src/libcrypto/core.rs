@@ -1,7 +1,6 @@
 //! Functions that libcrypto provides to a provider: its error stack, and the configuration.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::iter::successors;
 use std::mem::transmute;
 use std::ptr::null;
 
@@ -37,13 +36,10 @@ impl Core {
     /// # Safety
     /// The arguments of `OSSL_provider_init`: `functions` is an array that ends with number 0.
     pub(crate) unsafe fn new(handle: *const c_void, functions: *const Dispatch) -> Core {
-        // SAFETY: the caller guarantees that the entries before the entry with number 0 are valid.
-        let first = unsafe { functions.as_ref() };
+        // SAFETY: the caller guarantees that the entries up to the entry with number 0 are valid.
+        let entries = || (0..).map_while(|i| unsafe { functions.wrapping_add(i).as_ref() });
         let find = |id: c_int| {
-            // SAFETY: as above. An entry follows each entry with another number than 0.
-            let mut entries =
-                successors(first, |entry| unsafe { std::ptr::from_ref(*entry).add(1).as_ref() });
-            let mut entries = entries.by_ref().take_while(|entry| entry.id != 0);
+            let mut entries = entries().take_while(|entry| entry.id != 0);
             entries.find(|entry| entry.id == id).map_or(null(), |entry| entry.function)
         };
         // SAFETY: each function has the type that core_dispatch.h defines for its number. These definitions never change. A null

@@ -238,25 +238,19 @@ impl GetParam<'_> {
         }
     }
 
-    /// Returns bytes that `fill` creates: as many bytes as the caller requests. If the caller requests 0 bytes, it gets
-    /// `all` bytes, and guarantees that it has space for them.
-    pub(crate) fn octets_into(
-        &mut self,
-        all: usize,
-        fill: impl FnOnce(&mut [u8]) -> Outcome<()>,
-    ) -> Outcome<()> {
-        if self.0.data_type != PARAM_OCTET_STRING {
-            return Err(Reason::ParameterType);
-        }
-        if self.0.data.is_null() {
-            return Err(Reason::NullBuffer);
+    /// Space for bytes to return: for as many bytes as the caller requests. If the caller requests 0 bytes, it gets `all` bytes,
+    /// and guarantees that it has space for them.
+    pub(crate) fn space(&mut self, all: usize) -> Outcome<&mut [u8]> {
+        match self.0.data_type {
+            PARAM_OCTET_STRING if self.0.data.is_null() => return Err(Reason::NullBuffer),
+            PARAM_OCTET_STRING => {}
+            _ => return Err(Reason::ParameterType),
         }
         let len = if self.0.data_size == 0 { all } else { self.0.data_size };
+        self.0.return_size = len;
         // SAFETY: data has room for data_size bytes, or for `all` bytes if data_size is 0. The memory belongs to C
         // code, so it counts as initialised.
-        fill(unsafe { slice::from_raw_parts_mut(self.0.data.cast::<u8>(), len) })?;
-        self.0.return_size = len;
-        Ok(())
+        Ok(unsafe { slice::from_raw_parts_mut(self.0.data.cast::<u8>(), len) })
     }
 
     /// Returns a text.

@@ -4,7 +4,7 @@ use super::*;
 use crate::algorithm::{ALGORITHMS, Algorithm};
 use crate::cipher::{Cipher, Common, Gcm, Streams};
 use crate::instance::Instance;
-use crate::libcrypto::buffers::Buffers;
+use crate::libcrypto::Buffers;
 use crate::libcrypto::core::Core;
 
 const KEY: [u8; 32] = [0x42; 32];

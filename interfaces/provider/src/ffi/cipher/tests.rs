@@ -8,9 +8,8 @@ use lockstep::hazmat::mode::incremental::BlockIo;
 
 use super::*;
 use crate::instance::Instance;
-use crate::libcrypto::buffers::Buffers;
 use crate::libcrypto::core::Core;
-use crate::libcrypto::param::{GetParam, Parameters, SetParam, list};
+use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
 
 /// The methods in which a context can panic.
 const METHODS: [&str; 8] = ["init", "update", "aad", "set_message_len", "finish", "one_shot", "get", "set"];
