@@ -24,7 +24,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::key::ContextKey;
 use crate::resources::Resources;
-use crate::system::process::{PerProcess, Process};
+use crate::system::process::{self, PerProcess, Process};
 use crate::system::stack::run_and_wipe;
 use crate::system::thread;
 use crate::trace::Way;
@@ -352,14 +352,14 @@ impl PoolMember {
             state: Mutex::new(state),
             made: Condvar::new(),
         });
-        let member = PoolMember { process: Process::current(), worker, job, current: None, used: 0 };
+        let member = PoolMember { process: process::current(), worker, job, current: None, used: 0 };
         member.worker.enqueue(&member.job).then_some(member)
     }
 
     /// XORs data with keystream; returns the rest of the data if no more keystream could be computed.
     fn xor<'d>(&mut self, mut data: Span<'d>) -> Span<'d> {
         while !data.is_empty() {
-            if self.current.is_none() && self.process == Process::current() {
+            if self.current.is_none() && self.process == process::current() {
                 (self.current, self.used) = (self.job.take(), 0);
             }
             let Some(keystream) = &self.current else { return data };
@@ -378,7 +378,7 @@ impl PoolMember {
     }
 
     fn recycle(&self, keystream: Keystream) {
-        if self.process != Process::current() {
+        if self.process != process::current() {
             return;
         }
         let mut state = lock(&self.job.state);
@@ -395,7 +395,7 @@ impl PoolMember {
 
 impl Drop for PoolMember {
     fn drop(&mut self) {
-        let state = if self.process == Process::current() {
+        let state = if self.process == process::current() {
             Some(lock(&self.job.state))
         } else {
             std::mem::forget(Arc::clone(&self.job));

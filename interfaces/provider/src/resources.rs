@@ -57,7 +57,11 @@ impl Resources {
         environment: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Arc<Resources>, String> {
         let (settings, engine, warnings) = choose(Found::read(|names| core.settings(names), environment)?)?;
-        warn_once(&warnings);
+        // Warnings are reported the first time that the provider is loaded into a process.
+        static WARNED: AtomicBool = AtomicBool::new(false);
+        if !warnings.is_empty() && !WARNED.swap(true, Relaxed) {
+            warnings.iter().for_each(|warning| write_message(warning, true));
+        }
         let named = settings.kernel.as_deref().and_then(InlineKernel::by_name);
         let kernel = named.unwrap_or_else(InlineKernel::best);
         let mut devices = engine.iter().flat_map(Engine::devices_so_far);
@@ -144,12 +148,9 @@ impl Resources {
     fn device_totals(&self) -> Vec<String> {
         let devices = self.engines.get().into_iter().flat_map(Engine::devices_so_far);
         let lines = devices.flat_map(|device| {
-            let id = device.id();
-            let line = move |counter: Counter| {
-                let Counter { name, launches, bytes } = counter;
-                format!("{id} {name}: {bytes} bytes in {launches} launches")
-            };
-            device.counters().into_iter().map(line)
+            device.counters().into_iter().map(|Counter { name, launches, bytes }| {
+                format!("{} {name}: {bytes} bytes in {launches} launches", device.id())
+            })
         });
         lines.collect()
     }
@@ -221,12 +222,4 @@ const BACKENDS: &[&str] = &[
 
 fn engine(settings: &Settings) -> Result<Engine, String> {
     settings.engine(BACKENDS).map_err(|error| error.to_string())
-}
-
-/// Reports warnings about the environment, the first time that the provider is loaded into a process.
-fn warn_once(warnings: &[String]) {
-    static WARNED: AtomicBool = AtomicBool::new(false);
-    if !warnings.is_empty() && !WARNED.swap(true, Relaxed) {
-        warnings.iter().for_each(|warning| write_message(warning, true));
-    }
 }

@@ -256,7 +256,7 @@ impl<M: AeadMode> AeadContext<M> {
             b"ivlen" if M::HAS_IV_PARAMS => param.number(self.iv_len as u64),
             b"taglen" => param.number(self.tag_len as u64),
             b"iv" | b"updated-iv" if M::HAS_IV_PARAMS => {
-                if !param.is_size_query() && param.room() < self.iv_len {
+                if param.room().is_some_and(|room| room < self.iv_len) {
                     return Err(Reason::IvLength);
                 }
                 param.octets(&self.iv[..self.iv_len])
@@ -270,11 +270,10 @@ impl<M: AeadMode> AeadContext<M> {
         if !self.common.encrypts || !self.tag_is_made {
             return Err(Reason::NoTag);
         }
-        let (is_query, room) = (param.is_size_query(), param.room());
-        let len = match M::TAG_MAY_BE_CUT {
-            true if is_query => 16,
-            true if (1..=16).contains(&room) => room,
-            false if !is_query && room == self.tag_len => room,
+        let len = match (M::TAG_MAY_BE_CUT, param.room()) {
+            (true, None) => 16,
+            (true, Some(room @ 1..=16)) => room,
+            (false, Some(room)) if room == self.tag_len => room,
             _ => return Err(Reason::TagLength),
         };
         param.octets(&self.tag[..len])

@@ -104,7 +104,7 @@ impl Wrap {
     /// The length of a wrapped key. `len` may be any number.
     fn wrapped_len(&self, len: usize) -> usize {
         let pads = self.pads_semiblocks();
-        let padded = if pads { len.checked_next_multiple_of(8).unwrap_or(len) } else { len };
+        let padded = if pads { len.div_ceil(8).saturating_mul(8) } else { len };
         padded.saturating_add(8)
     }
 

@@ -131,12 +131,10 @@ impl SetParam<'_> {
     pub(crate) fn number<T: TryFrom<u128>>(&self) -> Outcome<T> {
         let error = Reason::ParameterType;
         let bytes = self.bytes_of().filter(|bytes| (1..=16).contains(&bytes.len())).ok_or(error)?;
-        let fold = |value: u128, byte: &u8| (value << 8) | u128::from(*byte);
-        let value = if cfg!(target_endian = "little") {
-            bytes.iter().rev().fold(0, fold)
-        } else {
-            bytes.iter().fold(0, fold)
-        };
+        let at = if cfg!(target_endian = "little") { 0 } else { 16 - bytes.len() };
+        let mut wide = [0; 16];
+        wide[at..at + bytes.len()].copy_from_slice(bytes);
+        let value = u128::from_ne_bytes(wide);
         match self.0.data_type {
             PARAM_INTEGER if value >> (8 * bytes.len() - 1) == 1 => Err(error),
             PARAM_INTEGER | PARAM_UNSIGNED_INTEGER => T::try_from(value).map_err(|_| error),
@@ -193,14 +191,9 @@ impl GetParam<'_> {
         name(self.0)
     }
 
-    /// Bytes of space for the value.
-    pub(crate) fn room(&self) -> usize {
-        self.0.data_size
-    }
-
-    /// True if only the size is requested.
-    pub(crate) fn is_size_query(&self) -> bool {
-        self.0.data.is_null()
+    /// Bytes of space for the value; `None` if only the size is requested.
+    pub(crate) fn room(&self) -> Option<usize> {
+        (!self.0.data.is_null()).then_some(self.0.data_size)
     }
 
     /// Returns a number.

@@ -142,14 +142,10 @@ fn check(found: &libc::stat) -> io::Result<()> {
         libc::S_IFREG if found.st_nlink > 1 => {
             Err(Error::other("it has more than one name (hard links), and may be another program's file"))
         }
+        // SAFETY: the call only reads an attribute of the process.
+        libc::S_IFREG | libc::S_IFIFO if [0, unsafe { libc::geteuid() }].contains(&found.st_uid) => Ok(()),
         libc::S_IFREG | libc::S_IFIFO => {
-            // SAFETY: the call only reads an attribute of the process.
-            let user = unsafe { libc::geteuid() };
-            match found.st_uid {
-                0 => Ok(()),
-                owner if owner == user => Ok(()),
-                owner => Err(Error::other(format!("it belongs to another user (uid {owner})"))),
-            }
+            Err(Error::other(format!("it belongs to another user (uid {})", found.st_uid)))
         }
         _ => Err(Error::other("it is not a file, a FIFO or a character device")),
     }

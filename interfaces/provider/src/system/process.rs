@@ -8,19 +8,13 @@ use std::sync::{Once, OnceLock};
 /// Number of forks between the process that loaded this module and the current one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// Identifies a process and distinguishes it from its parents and children. The process number alone is not sufficient:
-/// the first process of a container can have the same number as a process outside of the container.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Process {
-    number: u32,
-    forks: u32,
-}
+/// The number of a process, and the number of forks before it. They distinguish a process from its parents and children. The process
+/// number alone is not sufficient: the first process of a container can have the same number as a process outside of the container.
+pub(crate) type Process = (u32, u32);
 
-impl Process {
-    /// The current process.
-    pub(crate) fn current() -> Process {
-        Process { number: std::process::id(), forks: FORKS.load(Ordering::Relaxed) }
-    }
+/// The current process.
+pub(crate) fn current() -> Process {
+    (std::process::id(), FORKS.load(Ordering::Relaxed))
 }
 
 /// Registers the handler that counts forks.
@@ -84,7 +78,7 @@ unsafe impl<T: Send + Sync> Sync for PerProcess<T> {}
 impl<T> PerProcess<T> {
     /// The value of this process, if it exists.
     pub(crate) fn get(&self) -> Option<&T> {
-        let current = Process::current();
+        let current = current();
         let mut next = self.newest.load(Ordering::Acquire);
         // SAFETY: nodes are complete when they become reachable, and live until the list is dropped.
         while let Some(node) = unsafe { next.as_ref() } {
@@ -102,7 +96,7 @@ impl<T> PerProcess<T> {
         if let Some(value) = self.get() {
             return Ok(value);
         }
-        let process = Process::current();
+        let process = current();
         let node = Box::into_raw(Box::new(Node { process, value: make()?, older: null_mut() }));
         loop {
             let newest = self.newest.load(Ordering::Acquire);
@@ -130,7 +124,7 @@ impl<T> Drop for PerProcess<T> {
         // SAFETY: each node comes from a box, is in one list only, and is no longer referenced.
         while let Some(node) = unsafe { next.as_mut() } {
             let this = std::mem::replace(&mut next, node.older);
-            if node.process == Process::current() {
+            if node.process == current() {
                 // SAFETY: as above.
                 drop(unsafe { Box::from_raw(this) });
             } else {

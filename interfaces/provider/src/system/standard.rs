@@ -21,18 +21,14 @@ use crate::message::escaped;
 /// closed or not inherited.
 static FIRST: OnceLock<[Option<Identity>; 2]> = OnceLock::new();
 
-/// Records the files of standard output and standard error, the first time that the provider is loaded.
+/// Records the files of standard output and standard error, the first time that the provider is loaded. A descriptor that is closed on
+/// `exec` was opened by the program itself.
 pub(crate) fn record() {
-    preserve_errno(|| {
-        FIRST.get_or_init(|| [libc::STDOUT_FILENO, libc::STDERR_FILENO].map(inherited));
-    });
-}
-
-/// The file of a descriptor, if the program may have inherited it. A descriptor that is closed on `exec` was opened by
-/// the program itself.
-fn inherited(number: c_int) -> Option<Identity> {
-    let found = status(number).ok()?;
-    (!closes_on_exec(number)).then(|| identity(&found))
+    let inherited = |number| match status(number) {
+        Ok(found) if !closes_on_exec(number) => Some(identity(&found)),
+        _ => None,
+    };
+    preserve_errno(|| FIRST.get_or_init(|| [libc::STDOUT_FILENO, libc::STDERR_FILENO].map(inherited)));
 }
 
 /// The status of a descriptor, if its file is the recorded one.
