@@ -78,8 +78,8 @@ impl Settings {
                     parsed(text, parse_size, "a number of bytes, such as 65536, 64K or 1M, or auto")?;
             }
             "verify" => {
-                let verify = parsed(text, |text| text.parse().ok(), "off, sample or full")?;
-                self.verify = verify.unwrap_or_default();
+                self.verify =
+                    parsed(text, |text| text.parse().ok(), "off, sample or full")?.unwrap_or_default();
             }
             "calibrate" => self.calibrate = parsed(text, on_or_off, "on, off or auto")?.unwrap_or_default(),
             "ahead" => self.ahead = parsed(text, on_or_off, "on, off or auto")?,

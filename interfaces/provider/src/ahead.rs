@@ -193,7 +193,7 @@ impl KeystreamJob {
     /// allocation or the device has failed, and also after a panic, because a thread that waits for the segment must be
     /// notified in every case. The computation changes nothing but the segment, which a panic drops.
     fn make(&self, number: u64, spare: Option<Keystream>, planned: bool) -> Option<Keystream> {
-        catch_unwind(AssertUnwindSafe(|| {
+        let compute = || {
             let mut keystream = spare.unwrap_or_default();
             keystream.clear();
             keystream.try_reserve_exact(self.segment).ok()?;
@@ -207,9 +207,8 @@ impl KeystreamJob {
                 self.key.run_inline(self.pass, &mut counter, data);
             }
             Some(keystream)
-        }))
-        .ok()
-        .flatten()
+        };
+        catch_unwind(AssertUnwindSafe(compute)).ok()?
     }
 
     /// Returns the next segment that the context needs. If this segment is not ready, the caller computes unclaimed

@@ -58,10 +58,6 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    pub(crate) fn new(instance: Arc<Instance>, algorithm: &'static Algorithm) -> Common {
-        Common { instance, algorithm, encrypts: true }
-    }
-
     fn direction(&self) -> Direction {
         if self.encrypts { Direction::Encrypt } else { Direction::Decrypt }
     }
@@ -106,9 +102,9 @@ fn cipher_of(mode: Mode) -> mode::Cipher {
 /// `Sync`, because several threads may copy one context at the same time.
 pub(crate) trait Cipher: Sized + Send + Sync {
     /// Gettable context parameters.
-    const GETTABLE: Parameters;
+    const GETTABLE: Parameters = raw::GETTABLE;
     /// Settable context parameters.
-    const SETTABLE: Parameters;
+    const SETTABLE: Parameters = raw::SETTABLE;
     /// False if the cipher has no function for `EVP_Cipher`. OpenSSL then calls the function for updates.
     const HAS_ONE_SHOT: bool = true;
 
@@ -187,5 +183,10 @@ pub(crate) trait Cipher: Sized + Send + Sync {
     fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()>;
 
     /// Sets a parameter. Unknown ones are ignored.
-    fn set(&mut self, param: &SetParam<'_>) -> Outcome<()>;
+    fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
+        match param.name() {
+            b"keylen" => self.common().set_key_len(param),
+            _ => Ok(()),
+        }
+    }
 }

@@ -17,7 +17,8 @@ use crate::system::stack::{in_own_frame, run_and_wipe};
 /// An expanded AES key; wiped on drop.
 pub(crate) struct ContextKey {
     resources: Arc<Resources>,
-    inline: InlineKey,
+    /// The key for inline use.
+    pub(crate) inline: InlineKey,
     bytes: Zeroizing<[u8; 32]>,
     len: usize,
     /// The key for the planner, created for the first large call.
@@ -52,11 +53,6 @@ impl ContextKey {
             len: self.len,
             planned: OnceLock::new(),
         })
-    }
-
-    /// The key for inline use.
-    pub(crate) fn inline(&self) -> &InlineKey {
-        &self.inline
     }
 
     /// Runs a pass over whole blocks (for CTR over any number of bytes), inline or through the planner. `state` is the

@@ -111,13 +111,10 @@ impl Trace {
         let line = format!("lockstep[{process}]: {}\n", escaped(text));
         let Err(error) = self.to.write(line.as_bytes()) else { return };
         // There may be space again later, so later lines are still written.
-        let what = match error.kind() == io::ErrorKind::WouldBlock {
-            true => "is full, so lines of it are lost",
-            false => {
-                self.failed.store(true, Relaxed);
-                "cannot be written and ends here"
-            }
-        };
+        let is_full = error.kind() == io::ErrorKind::WouldBlock;
+        self.failed.fetch_or(!is_full, Relaxed);
+        let what =
+            if is_full { "is full, so lines of it are lost" } else { "cannot be written and ends here" };
         report(&self.name, what, &error, false);
     }
 

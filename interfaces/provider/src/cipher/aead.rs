@@ -261,22 +261,15 @@ impl<M: AeadMode> AeadContext<M> {
                 }
                 param.octets(&self.iv[..self.iv_len])
             }
-            b"tag" => self.get_tag(param),
+            b"tag" if !self.common.encrypts || !self.tag_is_made => Err(Reason::NoTag),
+            b"tag" => match (M::TAG_MAY_BE_CUT, param.room()) {
+                (true, None) => param.octets(&self.tag),
+                (true, Some(room @ 1..=16)) => param.octets(&self.tag[..room]),
+                (false, Some(room)) if room == self.tag_len => param.octets(&self.tag[..room]),
+                _ => Err(Reason::TagLength),
+            },
             _ => Ok(()),
         }
-    }
-
-    fn get_tag(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
-        if !self.common.encrypts || !self.tag_is_made {
-            return Err(Reason::NoTag);
-        }
-        let len = match (M::TAG_MAY_BE_CUT, param.room()) {
-            (true, None) => 16,
-            (true, Some(room @ 1..=16)) => room,
-            (false, Some(room)) if room == self.tag_len => room,
-            _ => return Err(Reason::TagLength),
-        };
-        param.octets(&self.tag[..len])
     }
 
     #[cfg(test)]

@@ -1,29 +1,24 @@
 //! ECB and CBC: whole blocks, with a partial block buffered between updates, and padding at the end.
 
-use lockstep::hazmat::inline::Block;
 use lockstep::hazmat::mode::incremental::{BlockBuffer, BlockIo, Hold};
 
-use super::raw::{GETTABLE, Raw, SETTABLE, iv_of};
+use super::raw::{Raw, iv_of};
 use super::tls_cbc::{self, Records};
 use super::{Cipher, Common, cipher_of};
 use crate::algorithm::Mode;
-use crate::key::ContextKey;
-use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam};
+use crate::libcrypto::{Buffers, GetParam, SetParam};
 use crate::reason::{Outcome, Reason};
 
 /// A context of ECB or CBC.
 pub(crate) struct Blocks {
-    raw: Raw,
+    pub(super) raw: Raw,
     /// The last ciphertext block, and the buffered bytes.
-    buffer: BlockBuffer,
+    pub(super) buffer: BlockBuffer,
     /// The format of TLS records. Its version is 0 if updates are not TLS records.
     records: Records,
 }
 
 impl Cipher for Blocks {
-    const GETTABLE: Parameters = GETTABLE;
-    const SETTABLE: Parameters = SETTABLE;
-
     fn new(common: Common) -> Self {
         let buffer = BlockBuffer::new(cipher_of(common.algorithm.mode), [0; 16]);
         Blocks { raw: Raw::new(common), buffer, records: Records::default() }
@@ -115,11 +110,6 @@ impl Cipher for Blocks {
 }
 
 impl Blocks {
-    /// The key, and the chaining state, for a mode that is built on CBC.
-    pub(super) fn key_and_state(&mut self) -> Outcome<(&ContextKey, &mut Block)> {
-        Ok((self.raw.key()?, self.buffer.state_mut()))
-    }
-
     /// Processes a TLS record in place. Encryption adds the padding; decryption removes IV, padding and MAC.
     fn record(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
         let (len, encrypts) = (data.len(), self.raw.common.encrypts);

@@ -88,7 +88,7 @@ impl AeadMode for CcmState {
         if message.state.is_some() {
             return Err(Reason::SecondAad);
         }
-        message.absorb_aad(key.inline(), aad)
+        message.absorb_aad(&key.inline, aad)
     }
 
     fn set_message_len(context: &mut AeadContext<Self>, len: usize) -> Outcome<()> {
@@ -206,7 +206,7 @@ impl AeadContext<CcmState> {
             true => Tag::Write(&mut self.tag),
             false => Tag::Expect(&self.tag[..self.tag_len]),
         };
-        let outcome = message.run(key.inline(), data.whole()?.into_host(), tag);
+        let outcome = message.run(&key.inline, data.whole()?.into_host(), tag);
         self.mode.message = None;
         self.tag_is_set = false;
         self.tag_is_made |= encrypts;
@@ -226,13 +226,13 @@ impl AeadContext<CcmState> {
         }
         self.iv[TLS_FIXED_IV..self.iv_len].copy_from_slice(explicit_iv);
         let mut message = self.begin(text.len())?;
-        let key = self.mode.key.as_ref().ok_or(Reason::NoKey)?.inline();
-        message.absorb_aad(key, aad)?;
+        let key = self.mode.key.as_ref().ok_or(Reason::NoKey)?;
+        message.absorb_aad(&key.inline, aad)?;
         let (tag, len) = match self.common.encrypts {
             true => (Tag::Write(tag), len),
             false => (Tag::Expect(tag), text.len()),
         };
-        message.run(key, HostData::InPlace(text), tag)?;
+        message.run(&key.inline, HostData::InPlace(text), tag)?;
         Ok(len)
     }
 }

@@ -48,7 +48,7 @@ impl Cipher for Cts {
 
     fn update(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
         let (len, direction) = (data.len(), self.common().direction());
-        let (mut key, state) = self.cbc.key_and_state()?;
+        let mut key = self.cbc.raw.key()?;
         if len < 16 {
             return Err(Reason::CtsTooShort);
         }
@@ -60,7 +60,7 @@ impl Cipher for Cts {
         }
         // After a failure of a device, the chaining state is invalid.
         self.ended = true;
-        cbc_cts::run(&mut key, direction, self.variant, state, &mut data)?;
+        cbc_cts::run(&mut key, direction, self.variant, self.cbc.buffer.state_mut(), &mut data)?;
         Ok(len)
     }
 

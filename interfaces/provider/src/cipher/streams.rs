@@ -4,12 +4,12 @@ use lockstep::hazmat::mode::Direction;
 use lockstep::hazmat::mode::incremental::{BlockIo, StreamState};
 use lockstep::hazmat::work::Pass;
 
-use super::raw::{GETTABLE, Raw, SETTABLE, iv_of};
+use super::raw::{Raw, iv_of};
 use super::{Cipher, Common, cipher_of};
 use crate::ahead::KeystreamAhead;
 use crate::algorithm::Mode;
 use crate::key::PassFn;
-use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam};
+use crate::libcrypto::{Buffers, GetParam, SetParam};
 use crate::reason::Outcome;
 
 /// A context of CTR, OFB, CFB, CFB8 or CFB1.
@@ -23,9 +23,6 @@ pub(crate) struct Streams {
 }
 
 impl Cipher for Streams {
-    const GETTABLE: Parameters = GETTABLE;
-    const SETTABLE: Parameters = SETTABLE;
-
     fn new(common: Common) -> Self {
         let state = StreamState::new(cipher_of(common.algorithm.mode), [0; 16]).expect("a stream mode");
         Streams { raw: Raw::new(common), counts_bits: false, state, ahead: None }
@@ -88,8 +85,8 @@ impl Cipher for Streams {
                 }
             },
             (StreamState::Shift(_, state), Mode::Cfb1) => match direction {
-                Direction::Encrypt => key.inline().cfb1_encrypt(state, span, bits),
-                Direction::Decrypt => key.inline().cfb1_decrypt(state, span, bits),
+                Direction::Encrypt => key.inline.cfb1_encrypt(state, span, bits),
+                Direction::Decrypt => key.inline.cfb1_decrypt(state, span, bits),
             },
             (state, _) => state.apply(&mut &*key, direction, span)?,
         }

@@ -4,18 +4,17 @@ use lockstep::hazmat::mode::incremental::BlockIo;
 use lockstep::hazmat::mode::key_wrap::{self, CipherFunction, Semiblock};
 use zeroize::Zeroize;
 
-use super::raw::{GETTABLE, Raw};
+use super::raw::Raw;
 use super::{Cipher, Common};
 use crate::algorithm::Mode;
 use crate::key::Inline;
-use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
+use crate::libcrypto::{Buffers, GetParam, Parameters, list};
 use crate::reason::{Outcome, Reason};
 
 /// A context of key wrap. The IV is the integrity check value; without an IV, it is that of the standard.
 pub(crate) struct Wrap(Raw);
 
 impl Cipher for Wrap {
-    const GETTABLE: Parameters = GETTABLE;
     /// All of these parameters except the length of the key are ignored, as in the default provider.
     const SETTABLE: Parameters = list!(KEYLEN PADDING NUM USE_BITS TLS_VERSION TLS_MAC_SIZE);
     /// The default provider does not have this function either. `EVP_Cipher` therefore returns the status of the update
@@ -56,7 +55,7 @@ impl Cipher for Wrap {
         }
         self.check(data.len())?;
         // Key wrap encrypts single blocks one after another, so it never runs on a device.
-        let key = Inline(self.0.key()?.inline());
+        let key = Inline(&self.0.key()?.inline);
         if self.0.common.encrypts { self.wrap(key, data) } else { self.unwrap(key, data) }
     }
 
@@ -78,13 +77,6 @@ impl Cipher for Wrap {
 
     fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
         self.0.get(param, self.0.iv())
-    }
-
-    fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
-        match param.name() {
-            b"keylen" => self.0.common.set_key_len(param),
-            _ => Ok(()),
-        }
     }
 }
 

@@ -6,10 +6,10 @@ use lockstep::hazmat::mode::xts::MAX_DATA_UNIT;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-use super::raw::{GETTABLE, Raw, iv_of};
+use super::raw::{Raw, iv_of};
 use super::{Cipher, Common};
 use crate::key::ContextKey;
-use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
+use crate::libcrypto::{Buffers, GetParam, Parameters, list};
 use crate::reason::{Outcome, Reason};
 
 /// A context of XTS.
@@ -20,7 +20,6 @@ pub(crate) struct Xts {
 }
 
 impl Cipher for Xts {
-    const GETTABLE: Parameters = GETTABLE;
     const SETTABLE: Parameters = list!(KEYLEN);
 
     fn new(common: Common) -> Self {
@@ -88,13 +87,6 @@ impl Cipher for Xts {
     fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
         self.raw.get(param, self.raw.iv())
     }
-
-    fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
-        match param.name() {
-            b"keylen" => self.raw.common.set_key_len(param),
-            _ => Ok(()),
-        }
-    }
 }
 
 /// Processes a data unit that ends with a partial block, by ciphertext stealing: the last whole block is processed, its first
@@ -113,8 +105,8 @@ fn steal(
         return Err(Reason::OutputTooSmall);
     }
     let single = |tweak: &mut Block, block: &mut [u8]| match encrypts {
-        true => key.inline().xts_encrypt(tweak, Span::in_place(block)),
-        false => key.inline().xts_decrypt(tweak, Span::in_place(block)),
+        true => key.inline.xts_encrypt(tweak, Span::in_place(block)),
+        false => key.inline.xts_decrypt(tweak, Span::in_place(block)),
     };
     let tail = len % 16;
     // The last whole block and the partial block start here.

@@ -147,7 +147,7 @@ unsafe extern "C" fn new_context<C: Cipher, const ID: usize>(provider: *mut c_vo
         // SAFETY: OpenSSL passes the context of the provider.
         let instance = unsafe { instance(provider) };
         let traced = instance.resources.trace.is_some();
-        let cipher = C::new(Common::new(instance, &ALGORITHMS[ID]));
+        let cipher = C::new(Common { instance, algorithm: &ALGORITHMS[ID], encrypts: true });
         match object::allocate(Context { cipher, traced, broken: false }) {
             Ok(context) => context.cast(),
             Err(reason) => {

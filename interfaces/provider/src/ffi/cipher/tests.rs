@@ -89,7 +89,7 @@ impl Cipher for Faulty {
 fn faulty(panics_in: &'static str) -> (*mut c_void, Arc<()>) {
     let instance = Instance::new(Core::none(), |_| None).unwrap();
     let value = Arc::new(());
-    let common = Common::new(instance, &ALGORITHMS[0]);
+    let common = Common { instance, algorithm: &ALGORITHMS[0], encrypts: true };
     let cipher = Faulty { common, panics_in, values: Some(Arc::clone(&value)) };
     (object::allocate(Context { cipher, traced: false, broken: false }).unwrap().cast(), value)
 }
