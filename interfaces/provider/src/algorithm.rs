@@ -65,8 +65,7 @@ pub(crate) struct Algorithm {
 impl Algorithm {
     /// The first name.
     pub(crate) fn name(&self) -> &'static str {
-        let names = self.names.to_str().unwrap_or_default();
-        names.split(':').next().unwrap_or(names)
+        self.names.to_str().ok().and_then(|names| names.split(':').next()).unwrap_or_default()
     }
 }
 

@@ -114,20 +114,23 @@ impl Resources {
         })
     }
 
-    /// Writes the totals of the trace, if there is a trace.
+    /// Writes the totals of the trace, if there is a trace. They include the totals of the devices of this process, self-tests
+    /// included: one line for each device and kernel.
     pub(crate) fn write_totals(&self) {
-        if let Some(trace) = &self.trace {
-            trace.write_totals(&self.device_totals());
-        }
+        let Some(trace) = &self.trace else { return };
+        let devices = self.engines.get().into_iter().flat_map(Engine::devices_so_far);
+        trace.write_totals(devices.flat_map(|device| {
+            device.counters().into_iter().map(|Counter { name, launches, bytes }| {
+                format!("{} {name}: {bytes} bytes in {launches} launches", device.id())
+            })
+        }));
     }
 
     /// Writes to the trace all device incidents that it does not contain yet.
     pub(crate) fn trace_incidents(&self, engine: &Engine) {
-        if let Some(trace) = &self.trace {
-            let incidents = engine.planner().incidents();
-            let reported = self.reported.fetch_max(incidents.len(), Relaxed);
-            incidents.iter().skip(reported).for_each(|incident| trace.write_failure(&incident.to_string()));
-        }
+        let incidents = engine.planner().incidents();
+        let reported = self.reported.fetch_max(incidents.len(), Relaxed);
+        incidents.iter().skip(reported).for_each(|incident| self.trace_failure(&incident.to_string()));
     }
 
     /// Writes a failure to the trace, if there is a trace.
@@ -142,17 +145,6 @@ impl Resources {
         if let Some(trace) = &self.trace {
             trace.count_way(way, bytes);
         }
-    }
-
-    /// The totals of the devices of this process, self-tests included: one line for each device and kernel.
-    fn device_totals(&self) -> Vec<String> {
-        let devices = self.engines.get().into_iter().flat_map(Engine::devices_so_far);
-        let lines = devices.flat_map(|device| {
-            device.counters().into_iter().map(|Counter { name, launches, bytes }| {
-                format!("{} {name}: {bytes} bytes in {launches} launches", device.id())
-            })
-        });
-        lines.collect()
     }
 
     /// The devices of this process.

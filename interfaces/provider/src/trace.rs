@@ -118,8 +118,8 @@ impl Trace {
         report(&self.name, what, &error, false);
     }
 
-    /// Writes the totals of this process and of its devices.
-    pub(crate) fn write_totals(&self, devices: &[String]) {
+    /// Writes the totals of this process, and the lines with the totals of its devices.
+    pub(crate) fn write_totals(&self, devices: impl Iterator<Item = String>) {
         let process = std::process::id();
         // A child process that has processed nothing writes nothing.
         if self.process.load(Relaxed) != process || self.reported.swap(true, Relaxed) {
@@ -140,7 +140,7 @@ impl Trace {
                 self.write_line(process, &format!("{bytes} bytes {what}"));
             }
         }
-        devices.iter().for_each(|line| self.write_line(process, line));
+        devices.for_each(|line| self.write_line(process, &line));
     }
 }
 

@@ -68,9 +68,7 @@ impl AeadMode for CcmState {
     }
 
     fn update(context: &mut AeadContext<Self>, data: Buffers<'_>) -> Outcome<usize> {
-        if !context.mode.has_key() {
-            return Err(Reason::NoKey);
-        }
+        context.mode.key.as_ref().ok_or(Reason::NoKey)?;
         if data.has_no_input() && context.record_aad.is_none() {
             // A null input is a call of EVP_EncryptFinal or EVP_DecryptFinal, which returns no bytes.
             return Ok(0);
@@ -98,9 +96,7 @@ impl AeadMode for CcmState {
     }
 
     fn finish(context: &mut AeadContext<Self>, output: Buffers<'_>) -> Outcome<usize> {
-        if !context.mode.has_key() {
-            return Err(Reason::NoKey);
-        }
+        context.mode.key.as_ref().ok_or(Reason::NoKey)?;
         // A message without data may have had no update, so it is processed here.
         if context.iv_state == IvState::Fresh && context.record_aad.is_none() {
             context.run(output)?;

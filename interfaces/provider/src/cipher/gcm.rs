@@ -250,12 +250,9 @@ impl AeadContext<GcmState> {
 
     #[inline(never)]
     fn begin(&mut self) -> Outcome<()> {
-        let encrypts = self.common.encrypts;
-        if self.mode.gcm.is_none() {
-            return Err(Reason::NoKey);
-        }
         match self.iv_state {
-            IvState::Missing if encrypts => self.draw_iv()?,
+            _ if self.mode.gcm.is_none() => return Err(Reason::NoKey),
+            IvState::Missing if self.common.encrypts => self.draw_iv()?,
             IvState::Missing => return Err(Reason::NoIv),
             IvState::Used => return Err(Reason::Finished),
             IvState::Fresh | IvState::InUse => {}

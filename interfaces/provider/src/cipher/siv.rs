@@ -121,9 +121,7 @@ impl<const SIV: bool> AeadMode for SyntheticIvState<SIV> {
 
     fn aad(context: &mut AeadContext<Self>, aad: &[u8]) -> Outcome<()> {
         let SyntheticIvState { key, aad: strings, has_ended, .. } = &mut context.mode;
-        if key.is_none() {
-            return Err(Reason::NoKey);
-        }
+        key.as_ref().ok_or(Reason::NoKey)?;
         if *has_ended {
             return Err(Reason::AadAfterData);
         }

@@ -56,7 +56,11 @@ impl Descriptor {
     pub(crate) fn append_to(path: &Path) -> io::Result<Descriptor> {
         preserve_errno(|| {
             let opened = open(path, OpenOptions::new().create(true).mode(0o600), libc::O_NOFOLLOW);
-            let opened = opened.map_err(why_not_opened)?;
+            let opened = opened.map_err(|error| match error.raw_os_error() {
+                Some(libc::ELOOP) => Error::other("it is a symbolic link, which is not followed"),
+                Some(libc::ENXIO) => Error::other("it is a FIFO without a reader, or a socket"),
+                _ => error,
+            })?;
             check(&status(opened.number())?)?;
             Ok(opened)
         })
@@ -148,15 +152,6 @@ fn check(found: &libc::stat) -> io::Result<()> {
             Err(Error::other(format!("it belongs to another user (uid {})", found.st_uid)))
         }
         _ => Err(Error::other("it is not a file, a FIFO or a character device")),
-    }
-}
-
-/// Replaces the text of `open` errors that have a special meaning here.
-fn why_not_opened(error: Error) -> Error {
-    match error.raw_os_error() {
-        Some(libc::ELOOP) => Error::other("it is a symbolic link, which is not followed"),
-        Some(libc::ENXIO) => Error::other("it is a FIFO without a reader, or a socket"),
-        _ => error,
     }
 }
 

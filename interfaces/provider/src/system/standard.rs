@@ -50,10 +50,7 @@ fn recorded(number: c_int) -> io::Result<libc::stat> {
 /// # Errors
 /// If the descriptor is not open or does not refer to the recorded file, or if no more descriptors are available.
 pub(crate) fn copy(number: c_int) -> io::Result<Descriptor> {
-    preserve_errno(|| {
-        let found = recorded(number)?;
-        own(number, &found)
-    })
+    preserve_errno(|| own(number, &recorded(number)?))
 }
 
 fn own(number: c_int, found: &libc::stat) -> io::Result<Descriptor> {
