@@ -96,8 +96,8 @@ pub(crate) trait AeadMode: Default + Send + Sync {
         Self::update(context, data)
     }
 
-    fn get(context: &mut AeadContext<Self>, param: &mut GetParam<'_>) -> Outcome<()> {
-        context.get_common(param)
+    fn get(context: &mut AeadContext<Self>, name: &[u8], param: &mut GetParam<'_>) -> Outcome<()> {
+        context.get_common(name, param)
     }
 
     fn set_tag(context: &mut AeadContext<Self>, param: &SetParam<'_>) -> Outcome<()>;
@@ -225,7 +225,7 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
 
     #[inline(always)]
     fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
-        M::get(self, param)
+        M::get(self, param.name(), param)
     }
 
     fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
@@ -250,8 +250,8 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
 
 impl<M: AeadMode> AeadContext<M> {
     /// Gets a parameter that most modes have.
-    pub(super) fn get_common(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
-        match param.name() {
+    pub(super) fn get_common(&mut self, name: &[u8], param: &mut GetParam<'_>) -> Outcome<()> {
+        match name {
             b"keylen" => param.number(self.common.algorithm.key_len as u64),
             b"ivlen" if M::HAS_IV_PARAMS => param.number(self.iv_len as u64),
             b"taglen" => param.number(self.tag_len as u64),

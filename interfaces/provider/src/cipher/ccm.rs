@@ -119,17 +119,17 @@ impl AeadMode for CcmState {
         Ok(())
     }
 
-    fn get(context: &mut AeadContext<Self>, param: &mut GetParam<'_>) -> Outcome<()> {
-        match param.name() {
+    fn get(context: &mut AeadContext<Self>, name: &[u8], param: &mut GetParam<'_>) -> Outcome<()> {
+        match name {
             b"tlsaadpad" => param.number(context.record_growth as u64),
             b"tag" => {
-                context.get_common(param)?;
+                context.get_common(name, param)?;
                 // The tag can be read once, as in OpenSSL. Reading it ends the message.
                 context.tag_is_made = false;
                 context.mode.message = None;
                 Ok(())
             }
-            _ => context.get_common(param),
+            _ => context.get_common(name, param),
         }
     }
 

@@ -51,10 +51,12 @@ impl Ahead {
 
     /// Wipes the key. After this call no keystream is computed ahead.
     fn clear(&mut self) {
-        self.0.clear();
-        // The padding of a value may contain bytes of the stack on which the value was made. Dropping the value does not wipe
-        // its padding.
-        self.0.spare_capacity_mut().zeroize();
+        if !self.0.is_empty() {
+            self.0.clear();
+            // The padding of a value may contain bytes of the stack on which the value was made. Dropping the value does not
+            // wipe its padding.
+            self.0.spare_capacity_mut().zeroize();
+        }
     }
 }
 
@@ -212,11 +214,11 @@ impl AeadMode for GcmState {
         if context.iv_state == IvState::Missing { IvState::Missing } else { IvState::Used }
     }
 
-    fn get(context: &mut AeadContext<Self>, param: &mut GetParam<'_>) -> Outcome<()> {
-        match param.name() {
+    fn get(context: &mut AeadContext<Self>, name: &[u8], param: &mut GetParam<'_>) -> Outcome<()> {
+        match name {
             b"iv" | b"updated-iv" if context.iv_state == IvState::Missing => {
                 context.draw_iv()?;
-                context.get_common(param)
+                context.get_common(name, param)
             }
             b"tlsaadpad" => param.number(context.record_growth as u64),
             b"tlsivgen" => {
@@ -224,7 +226,7 @@ impl AeadMode for GcmState {
                 made.map_err(|reason| if reason == Reason::ParameterType { Reason::TlsIv } else { reason })
             }
             b"iv-generated" => param.number(u64::from(context.mode.iv_is_random)),
-            _ => context.get_common(param),
+            _ => context.get_common(name, param),
         }
     }
 

@@ -76,10 +76,10 @@ pub(crate) struct GetParam<'a>(&'a mut OsslParam);
 /// # Safety
 /// `array` is null or points to an array with an end. As long as the iterator is used, the array is valid.
 unsafe fn iter(array: *mut OsslParam) -> impl Iterator<Item = *mut OsslParam> {
-    // SAFETY: the pointer is null or points to an entry of the array, because the last entry has no name.
-    let has_name =
-        |param: &*mut OsslParam| unsafe { param.as_ref() }.is_some_and(|param| !param.key.is_null());
-    std::iter::successors(Some(array), |param| Some(param.wrapping_add(1))).take_while(has_name)
+    std::iter::successors(Some(array), |param| Some(param.wrapping_add(1))).take_while(|param| {
+        // SAFETY: the pointer is null or points to an entry of the array, because the last entry has no name.
+        unsafe { param.as_ref() }.is_some_and(|param| !param.key.is_null())
+    })
 }
 
 /// Iterates over an array of parameters whose values the caller has set.
@@ -105,8 +105,8 @@ pub(crate) unsafe fn iter_get_params<'a>(array: *mut OsslParam) -> impl Iterator
     entries.map(|param| unsafe { GetParam(&mut *param) })
 }
 
-fn name(param: &OsslParam) -> &[u8] {
-    // SAFETY: names are C strings, and the iterators return no entries without a name.
+fn name<'a>(param: &OsslParam) -> &'a [u8] {
+    // SAFETY: names are C strings that live as long as the array, and the iterators return no entries without a name.
     unsafe { CStr::from_ptr(param.key) }.to_bytes()
 }
 
@@ -185,9 +185,9 @@ impl SetParam<'_> {
     }
 }
 
-impl GetParam<'_> {
+impl<'a> GetParam<'a> {
     /// The name.
-    pub(crate) fn name(&self) -> &[u8] {
+    pub(crate) fn name(&self) -> &'a [u8] {
         name(self.0)
     }
 

@@ -40,9 +40,10 @@ impl Descriptor {
     /// # Errors
     /// If `number` is not open, or no more descriptors are available.
     pub(crate) fn copy_of(number: c_int) -> io::Result<Descriptor> {
-        // SAFETY: the number is only passed to the system, which refuses it if no file is open with that number.
         preserve_errno(|| {
-            Descriptor::new(unsafe { BorrowedFd::borrow_raw(number) }.try_clone_to_owned()?.into())
+            // SAFETY: the number is only passed to the system, which refuses it if no file is open with that number.
+            let original = unsafe { BorrowedFd::borrow_raw(number) };
+            Descriptor::new(original.try_clone_to_owned()?.into())
         })
     }
 
