@@ -303,8 +303,8 @@ impl KeystreamAhead {
         };
         let done = bytes - rest.len();
         *counter = counter_after(self.pass, counter, done as u128 / 16);
-        if done > 0 {
-            resources.count_way(Way::Ahead, done);
+        if let (1.., Some(trace)) = (done, &resources.trace) {
+            trace.count_way(Way::Ahead, done);
         }
         if !rest.is_empty() {
             // There is no worker, a computation has failed, or this is a child process after a fork.

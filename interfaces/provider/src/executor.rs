@@ -64,7 +64,7 @@ pub(crate) fn run_planned(
     match done {
         Ok(false) => Ok(false),
         Ok(true) | Err(Error::AuthenticationFailed) => {
-            resources.count_way(Way::Planned, data.len());
+            resources.trace.iter().for_each(|trace| trace.count_way(Way::Planned, data.len()));
             done
         }
         Err(error) => {

@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use crate::executor::run_planned;
 use crate::reason::{Outcome, Reason};
 use crate::resources::Resources;
-use crate::system::stack::{in_own_frame, run_and_wipe};
+use crate::system::stack::run_and_wipe;
 
 /// An expanded AES key; wiped on drop.
 pub(crate) struct ContextKey {
@@ -63,7 +63,7 @@ impl ContextKey {
     #[inline(always)]
     pub(crate) fn run(&self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
         if self.resources.is_large(data.len()) {
-            return in_own_frame(move || {
+            return large_call(move || {
                 let mut data = data.into_host();
                 if !self.planned(pass, state, None, &mut data)? {
                     self.run_inline(pass, state, data.into_span());
@@ -98,7 +98,7 @@ impl ContextKey {
         data: Span<'_>,
     ) -> Outcome<()> {
         if self.resources.is_large(data.len()) {
-            return in_own_frame(move || {
+            return large_call(move || {
                 let blocks = data.len() as u64 / 16;
                 let pass = if encrypts { Pass::XtsEncrypt } else { Pass::XtsDecrypt };
                 let tweak = Tweak { key: tweak_key.for_planner(), position: 0 };
@@ -151,6 +151,13 @@ impl ContextKey {
         }
         done.map_err(|_| Reason::Device)
     }
+}
+
+/// Runs a large call. A separate function, so that the code for small calls stays short.
+#[cold]
+#[inline(never)]
+fn large_call<T>(call: impl FnOnce() -> T) -> T {
+    call()
 }
 
 impl KeyedExecutor for &ContextKey {

@@ -22,7 +22,7 @@ use crate::reason::{Outcome, Reason};
 use crate::settings::Found;
 use crate::system::process::{self, PerProcess};
 use crate::system::standard::write_message;
-use crate::trace::{Trace, Way};
+use crate::trace::Trace;
 
 /// Default threshold with CPUs: calls of at least this number of bytes use the planner. For smaller calls, a second
 /// thread costs more than it saves (docs/provider.md has the measurement).
@@ -137,13 +137,6 @@ impl Resources {
     pub(crate) fn trace_failure(&self, what: &str) {
         if let Some(trace) = &self.trace {
             trace.write_failure(what);
-        }
-    }
-
-    /// Counts bytes that were not processed inline, if there is a trace.
-    pub(crate) fn count_way(&self, way: Way, bytes: usize) {
-        if let Some(trace) = &self.trace {
-            trace.count_way(way, bytes);
         }
     }
 

@@ -152,7 +152,6 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
         }
     }
 
-    #[inline(always)]
     fn common(&self) -> &Common {
         &self.common
     }

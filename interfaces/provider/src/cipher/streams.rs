@@ -1,16 +1,18 @@
 //! CTR, OFB, CFB, CFB8 and CFB1. In these stream modes, the output of each update is as long as its input.
 
+use lockstep::hazmat::inline::{Block, Span};
 use lockstep::hazmat::mode::Direction;
-use lockstep::hazmat::mode::incremental::{BlockIo, StreamState};
+use lockstep::hazmat::mode::incremental::{BlockIo, KeyedExecutor, StreamState};
 use lockstep::hazmat::work::Pass;
 
 use super::raw::{Raw, iv_of};
 use super::{Cipher, Common, cipher_of};
 use crate::ahead::KeystreamAhead;
 use crate::algorithm::Mode;
-use crate::key::PassFn;
+use crate::key::{ContextKey, PassFn};
 use crate::libcrypto::{Buffers, GetParam, SetParam};
-use crate::reason::Outcome;
+use crate::reason::{Outcome, Reason};
+use crate::system::stack::in_own_frame;
 
 /// A context of CTR, OFB, CFB, CFB8 or CFB1.
 pub(crate) struct Streams {
@@ -66,11 +68,7 @@ impl Cipher for Streams {
         let span = data.whole()?;
         match (&mut self.state, algorithm.mode) {
             (StreamState::Keystream(keystream), Mode::Ctr) => match &instance.keystream_pool {
-                // The pass is constant here, so the compiler removes the code that selects a pass. This code would take
-                // noticeable time in a call on one block.
-                None => {
-                    keystream.apply(&mut PassFn(|_, state, data| key.run(Pass::Ctr, state, data)), span)?;
-                }
+                None => keystream.apply(&mut PlainCtr(key), span)?,
                 Some(keystream_pool) => {
                     let ahead = self.ahead.get_or_insert_with(|| KeystreamAhead::new(Pass::Ctr));
                     let resources = &instance.resources;
@@ -81,7 +79,8 @@ impl Cipher for Streams {
                         ahead.apply(keystream_pool, resources, key, state, data);
                         Ok(())
                     });
-                    keystream.apply(&mut executor, span)?;
+                    // A separate function, so that the code without keystream computed ahead stays short.
+                    in_own_frame(|| keystream.apply(&mut executor, span))?;
                 }
             },
             (StreamState::Shift(_, state), Mode::Cfb1) => match direction {
@@ -135,5 +134,18 @@ impl Streams {
             (StreamState::Keystream(_), None) | (StreamState::Shift(..), _) => {}
         }
         Ok(())
+    }
+}
+
+/// An executor for CTR only. Because the pass is constant, the compiler removes the code that selects a pass. This code
+/// would take noticeable time in a call on one block.
+struct PlainCtr<'k>(&'k ContextKey);
+
+impl KeyedExecutor for PlainCtr<'_> {
+    type Error = Reason;
+
+    #[inline(always)]
+    fn run(&mut self, _: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
+        self.0.run(Pass::Ctr, state, data)
     }
 }

@@ -11,7 +11,8 @@ use crate::key::Inline;
 use crate::libcrypto::{Buffers, GetParam, Parameters, list};
 use crate::reason::{Outcome, Reason};
 
-/// A context of key wrap. The IV is the integrity check value; without an IV, it is that of the standard.
+/// A context of key wrap. The IV is the integrity check value; without an IV, it is that of the standard. `padding` is true if the data
+/// are padded to whole semiblocks.
 pub(crate) struct Wrap(Raw);
 
 impl Cipher for Wrap {
@@ -81,22 +82,17 @@ impl Cipher for Wrap {
 }
 
 impl Wrap {
-    fn pads_semiblocks(&self) -> bool {
-        self.0.common.algorithm.mode.pads_semiblocks()
-    }
-
     /// Checks the length of a key that is wrapped, or of a wrapped key. The modes refuse some more lengths.
     fn check(&self, len: usize) -> Outcome<()> {
         let encrypts = self.0.common.encrypts;
-        let any = encrypts && self.pads_semiblocks();
+        let any = encrypts && self.0.padding;
         let valid = len <= i32::MAX as usize && (any || len.is_multiple_of(8)) && (encrypts || len >= 16);
         if valid { Ok(()) } else { Err(Reason::WrapLength) }
     }
 
     /// The length of a wrapped key. `len` may be any number.
     fn wrapped_len(&self, len: usize) -> usize {
-        let pads = self.pads_semiblocks();
-        let padded = if pads { len.div_ceil(8).saturating_mul(8) } else { len };
+        let padded = if self.0.padding { len.div_ceil(8).saturating_mul(8) } else { len };
         padded.saturating_add(8)
     }
 
@@ -115,7 +111,7 @@ impl Wrap {
     fn wrap(&self, mut key: Inline<'_>, mut data: Buffers<'_>) -> Outcome<usize> {
         let (len, wrapped) = (data.len(), self.wrapped_len(data.len()));
         let rest = data.copy_input(0, 8, len, wrapped - 8)?;
-        let first = if self.pads_semiblocks() {
+        let first = if self.0.padding {
             let icv = self.icv(key_wrap::PADDED_ICV);
             key_wrap::wrap_padded_in_place(&mut key, self.function(), &icv, len, rest)
         } else {
@@ -132,7 +128,7 @@ impl Wrap {
         let mut first = Semiblock::default();
         data.read(0, &mut first);
         let rest = data.copy_input(8, 0, rest_len, rest_len)?;
-        if self.pads_semiblocks() {
+        if self.0.padding {
             let icv = self.icv(key_wrap::PADDED_ICV);
             return key_wrap::unwrap_padded_in_place(&mut key, self.function(), &icv, first, rest);
         }

@@ -60,9 +60,8 @@ impl Cipher for Xts {
 
     #[inline(always)]
     fn update(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
-        let (Some(key), Some(tweak_key)) = (&self.raw.key, &self.tweak_key) else {
-            return Err(Reason::NoKey);
-        };
+        let Some(key) = &self.raw.key else { return Err(Reason::NoKey) };
+        let Some(tweak_key) = &self.tweak_key else { return Err(Reason::NoKey) };
         let Some(iv) = &self.raw.iv else { return Err(Reason::NoIv) };
         let len = data.len();
         if len < 16 {

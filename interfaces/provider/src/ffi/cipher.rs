@@ -171,11 +171,11 @@ unsafe extern "C" fn duplicate_context<C: Cipher>(pointer: *mut c_void) -> *mut 
         let old = unsafe { &*pointer.cast::<Context<C>>().cast_const() };
         // Programs such as Python's cryptography copy a context for each message, and wiping the stack takes longer
         // than the copy. The stack is therefore wiped only if the copy may leave a key there.
-        let copy = run_and_wipe(!old.cipher.copies_in_place(), || match old.broken {
-            true => Err(Reason::Internal),
-            false => {
-                let cipher = old.cipher.duplicate()?;
-                object::allocate(Context { cipher, traced: old.traced, broken: false })
+        let copy = run_and_wipe(!old.cipher.copies_in_place(), || {
+            let cipher = if old.broken { Err(Reason::Internal) } else { old.cipher.duplicate() };
+            match cipher {
+                Ok(cipher) => object::allocate(Context { cipher, traced: old.traced, broken: false }),
+                Err(reason) => Err(reason),
             }
         });
         match copy {

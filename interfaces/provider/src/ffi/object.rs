@@ -9,6 +9,7 @@ use crate::reason::{Outcome, Reason};
 ///
 /// # Errors
 /// [`Reason::OutOfMemory`]
+#[inline(always)]
 pub(super) fn allocate<T>(value: T) -> Outcome<*mut T> {
     const { assert!(size_of::<T>() > 0) };
     // SAFETY: the layout is that of the value, whose size is not 0; the new memory is large enough and aligned for it.
