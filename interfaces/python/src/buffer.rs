@@ -8,7 +8,7 @@
 //! - `bytes` do not change. A new `bytes` object is filled before other code has access to it, and its memory is initialised before
 //!   there is a slice of it ([`unfilled_bytes`]).
 //! - Other objects, such as `bytearray` and arrays, can be changed by other threads at any time. Inputs of at most [`COPIED`] bytes
-//!   (keys, nonces, tags, most associated data) are therefore copied by atomic reads ([`Copied`]), and so are the data that are written
+//!   (keys, nonces, tags, most associated data) are therefore copied by atomic reads ([`Bytes`]), and so are the data that are written
 //!   to an encrypted file ([`read_shared`]). The copies are wiped.
 //! - Longer inputs, and outputs in a buffer of the caller, are used where they are, since a copy would take as long as the encryption.
 //!   The memory stays valid, because its owner can neither move nor resize an exported buffer. The program must not change it during
@@ -19,14 +19,17 @@
 //!   kernels depends on the bytes (docs/security.md). The tests change every kind of argument during calls.
 
 use std::mem::MaybeUninit;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
+use lockstep::aead::HostData;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use zeroize::Zeroizing;
+
+use crate::error::from_core;
 
 /// The longest input that is copied if the program can change it, in bytes.
 const COPIED: usize = 1 << 10;
@@ -37,11 +40,10 @@ const ZEROED: usize = 1 << 10;
 pub(crate) struct Export {
     view: MaybeUninit<ffi::Py_buffer>,
     is_exported: bool,
-    copy: Option<Copied>,
 }
 
 /// The memory of a buffer.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Memory {
     pub(crate) start: *mut u8,
     pub(crate) len: usize,
@@ -56,14 +58,10 @@ pub(crate) struct Shape {
 }
 
 impl Memory {
-    fn range(self) -> Range<usize> {
-        self.start as usize..self.start as usize + self.len
-    }
-
     /// True if the two share bytes.
     pub(crate) fn overlaps(self, other: Memory) -> bool {
-        let (a, b) = (self.range(), other.range());
-        a.start < b.end && b.start < a.end
+        let (a, b) = (self.start as usize, other.start as usize);
+        a.max(b) < (a + self.len).min(b + other.len)
     }
 
     /// No memory.
@@ -81,30 +79,126 @@ impl Memory {
     }
 }
 
-/// A copy of an input. It is wiped when it is dropped.
-pub(crate) struct Copied {
+/// Bytes that the program can change: a copy, which is wiped, if they are few, otherwise the memory itself.
+pub(crate) struct Bytes {
+    memory: Memory,
     /// Words, since they are wiped faster than bytes.
-    words: Zeroizing<Vec<u64>>,
-    len: usize,
+    copy: Option<Zeroizing<Vec<u64>>>,
 }
 
-impl Copied {
-    /// Copies memory that other threads can change meanwhile.
+impl Bytes {
+    /// No bytes.
+    const EMPTY: Bytes = Bytes { memory: Memory::EMPTY, copy: None };
+
+    /// The bytes of memory.
     ///
     /// # Safety
-    /// The memory is valid for reads.
-    unsafe fn new(memory: Memory) -> Copied {
-        let mut words = Zeroizing::new(vec![0; memory.len.div_ceil(8)]);
-        // SAFETY: the words are initialised memory of at least this length, which is not shared.
-        let to = unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), memory.len) };
-        // SAFETY: guaranteed by the caller.
-        unsafe { read_shared(memory, to) };
-        Copied { words, len: memory.len }
+    /// The memory is valid for reads as long as the value exists.
+    pub(crate) unsafe fn new(memory: Memory) -> PyResult<Bytes> {
+        if memory.len > COPIED {
+            return Ok(Bytes { memory, copy: None });
+        }
+        let copied = Bytes::filled(memory.len, |to| {
+            // SAFETY: guaranteed by the caller.
+            unsafe { read_shared(memory, to) };
+            Ok(())
+        });
+        Ok(Bytes { memory, ..copied? })
     }
 
-    fn as_bytes(&self) -> &[u8] {
-        // SAFETY: the words are initialised memory of at least this length, borrowed as long as `self`.
-        unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), self.len) }
+    /// Bytes that `fill` writes.
+    ///
+    /// # Errors
+    /// Those of `fill`.
+    pub(crate) fn filled(len: usize, fill: impl FnOnce(&mut [u8]) -> PyResult<()>) -> PyResult<Bytes> {
+        let mut words = Zeroizing::new(vec![0; len.div_ceil(8)]);
+        // SAFETY: the words are initialised memory of at least this length, which is not shared.
+        fill(unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), len) })?;
+        Ok(Bytes { memory: Memory { len, ..Memory::EMPTY }, copy: Some(words) })
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        let start = self.copy.as_ref().map_or(self.memory.start, |words| words.as_ptr().cast_mut().cast());
+        // SAFETY: the copy has as many bytes as the memory, which the caller of `new` keeps valid if there is no copy.
+        unsafe { slice(Memory { start, ..self.memory }) }
+    }
+}
+
+/// The bytes of an argument: `bytes`, or anything that has a contiguous buffer. They are a copy if they are few and can change.
+///
+/// Its conversion from an object raises `TypeError` for an object without a buffer, and `BufferError` for a buffer that is not
+/// contiguous.
+pub(crate) struct Input<'a> {
+    bytes: Bytes,
+    _export: Option<Box<Export>>,
+    /// The object, if it is not borrowed.
+    _object: Option<Bound<'a, PyAny>>,
+}
+
+// SAFETY: a shared reference gives access to the bytes only.
+unsafe impl Sync for Input<'_> {}
+
+impl<'a> Input<'a> {
+    /// No bytes.
+    pub(crate) const EMPTY: Input<'a> = Input { bytes: Bytes::EMPTY, _export: None, _object: None };
+
+    /// The bytes of an object.
+    ///
+    /// # Errors
+    /// See [`Input`].
+    #[inline]
+    pub(crate) fn new(object: Borrowed<'a, '_, PyAny>) -> PyResult<Input<'a>> {
+        if let Ok(bytes) = object.cast_exact::<PyBytes>() {
+            let bytes = Bytes { memory: Memory::of(bytes.as_bytes()), copy: None };
+            return Ok(Input { bytes, _export: None, _object: None });
+        }
+        let mut place = Export::new();
+        let memory = place.export(&object, ffi::PyBUF_SIMPLE)?;
+        if memory.len <= COPIED {
+            // SAFETY: the memory is valid while the buffer is exported. The result is a copy.
+            return Ok(Input { bytes: unsafe { Bytes::new(memory)? }, _export: None, _object: None });
+        }
+        let mut export = Box::new(Export::new());
+        let memory = export.export(&object, ffi::PyBUF_SIMPLE)?;
+        // SAFETY: the memory is valid while the buffer is exported, which is as long as the value exists.
+        Ok(Input { bytes: unsafe { Bytes::new(memory)? }, _export: Some(export), _object: None })
+    }
+
+    /// The bytes of an object, which is kept.
+    ///
+    /// # Errors
+    /// See [`Input`].
+    pub(crate) fn owned(object: Bound<'a, PyAny>) -> PyResult<Input<'a>> {
+        let Input { bytes, _export, .. } = Input::new(object.as_borrowed())?;
+        Ok(Input { bytes, _export, _object: Some(object) })
+    }
+
+    /// The memory of the object.
+    pub(crate) fn memory(&self) -> Memory {
+        self.bytes.memory
+    }
+}
+
+impl Deref for Input<'_> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Input<'a> {
+    type Error = PyErr;
+
+    #[inline]
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Input<'a>> {
+        Input::new(object)
     }
 }
 
@@ -132,56 +226,16 @@ pub(crate) unsafe fn read_shared(memory: Memory, to: &mut [u8]) {
     bytes(memory.len - tail.len(), tail);
 }
 
-/// The bytes of an input in memory that the program can change: a copy in `place` if they are few.
-///
-/// # Safety
-/// The memory is valid for reads as long as the result is used.
-pub(crate) unsafe fn input(memory: Memory, place: &mut Option<Copied>) -> &[u8] {
-    if memory.len > COPIED {
-        // SAFETY: guaranteed by the caller.
-        return unsafe { slice(memory) };
-    }
-    // SAFETY: as above.
-    place.insert(unsafe { Copied::new(memory) }).as_bytes()
-}
-
 impl Export {
     /// An empty place.
     pub(crate) const fn new() -> Export {
-        Export { view: MaybeUninit::uninit(), is_exported: false, copy: None }
+        Export { view: MaybeUninit::uninit(), is_exported: false }
     }
 
-    /// The bytes of an object: `bytes`, or anything that has a contiguous buffer. They are a copy if they are few and can change.
+    /// The memory of an object, as for [`Input`]. It is valid as long as this place and the object.
     ///
     /// # Errors
-    /// `TypeError` for an object without a buffer, `BufferError` for a buffer that is not contiguous.
-    #[inline]
-    pub(crate) fn read<'a>(&'a mut self, object: &'a Bound<'_, PyAny>) -> PyResult<&'a [u8]> {
-        Ok(self.read_and_locate(object)?.0)
-    }
-
-    /// As [`Export::read`], also with the memory of the object.
-    ///
-    /// # Errors
-    /// Those of [`Export::read`].
-    #[inline]
-    pub(crate) fn read_and_locate<'a>(
-        &'a mut self,
-        object: &'a Bound<'_, PyAny>,
-    ) -> PyResult<(&'a [u8], Memory)> {
-        if let Ok(bytes) = object.cast_exact::<PyBytes>() {
-            let bytes = bytes.as_bytes();
-            return Ok((bytes, Memory::of(bytes)));
-        }
-        let memory = self.export(object, ffi::PyBUF_SIMPLE)?;
-        // SAFETY: the memory is valid while the buffer is exported, which is as long as `self` is borrowed.
-        Ok((unsafe { input(memory, &mut self.copy) }, memory))
-    }
-
-    /// The memory of an object, as for [`Export::read`]. It is valid as long as this place and the object.
-    ///
-    /// # Errors
-    /// Those of [`Export::read`].
+    /// See [`Input`].
     pub(crate) fn locate(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Memory> {
         match object.cast_exact::<PyBytes>() {
             Ok(bytes) => Ok(Memory::of(bytes.as_bytes())),
@@ -246,15 +300,29 @@ impl Drop for Export {
     }
 }
 
-/// True if input and output do not overlap, false if they are the same memory.
+/// Input and output in memory of the host, which have the same length.
 ///
 /// # Errors
 /// `ValueError` if they overlap in part.
-pub(crate) fn is_apart(from: Memory, to: Memory) -> PyResult<bool> {
-    if !from.overlaps(to) {
-        return Ok(true);
+///
+/// # Safety
+/// During `'a`, the input is valid for reads, and the output is initialised and valid for reads and writes. Apart from the input, nothing
+/// else in this crate refers to the output. The documentation of this module states what holds for other threads.
+pub(crate) unsafe fn host_data<'a>(from: Memory, to: Memory) -> PyResult<HostData<'a>> {
+    let is_apart = !from.overlaps(to);
+    if !is_apart && from != to {
+        return Err(overlap());
     }
-    if from.start == to.start && from.len == to.len { Ok(false) } else { Err(overlap()) }
+    // SAFETY: guaranteed by the caller. If the two are the same memory, no slice of the input is made.
+    unsafe {
+        let to = slice_mut(to);
+        if is_apart { HostData::copy(slice(from), to).map_err(from_core) } else { Ok(HostData::InPlace(to)) }
+    }
+}
+
+/// Checks the length of an output.
+pub(crate) fn check_output(len: usize, got: usize) -> PyResult<()> {
+    if got == len { Ok(()) } else { Err(PyValueError::new_err(format!("buffer must be {len} bytes"))) }
 }
 
 /// The exception for an output that overlaps an argument.

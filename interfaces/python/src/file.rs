@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use zeroize::Zeroizing;
 
-use crate::buffer::{Export, Memory, read_shared, slice_mut};
+use crate::buffer::{Export, Input, Memory, read_shared, slice_mut};
 use crate::engine;
 use crate::error::from_library;
 use crate::forks::{Origin, detached};
@@ -48,7 +48,7 @@ impl NativeReader {
         py: Python<'_>,
         file: &Bound<'_, PyAny>,
         key: Option<&Bound<'_, PyAny>>,
-        context: Option<&Bound<'_, PyAny>>,
+        context: Option<Input<'_>>,
         identities: Option<Vec<PathBuf>>,
         passphrase: Option<Text>,
     ) -> PyResult<NativeReader> {
@@ -159,7 +159,7 @@ impl NativeWriter {
         file: &Bound<'_, PyAny>,
         replaces: bool,
         key: Option<&Bound<'_, PyAny>>,
-        context: Option<&Bound<'_, PyAny>>,
+        context: Option<Input<'_>>,
         recipients: Option<Vec<Text>>,
         passphrase: Option<Text>,
     ) -> PyResult<NativeWriter> {
@@ -271,7 +271,7 @@ pub(crate) fn encrypt_file(
     source: PathBuf,
     destination: PathBuf,
     key: Option<&Bound<'_, PyAny>>,
-    context: Option<&Bound<'_, PyAny>>,
+    context: Option<Input<'_>>,
     recipients: Option<Vec<Text>>,
     passphrase: Option<Text>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -316,7 +316,7 @@ pub(crate) fn decrypt_file(
     source: PathBuf,
     destination: PathBuf,
     key: Option<&Bound<'_, PyAny>>,
-    context: Option<&Bound<'_, PyAny>>,
+    context: Option<Input<'_>>,
     identities: Option<Vec<PathBuf>>,
     passphrase: Option<Text>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -357,7 +357,7 @@ pub(crate) fn encrypt_buffers(
     file: &Bound<'_, PyAny>,
     replaces: bool,
     key: &Bound<'_, PyAny>,
-    context: &Bound<'_, PyAny>,
+    context: Input<'_>,
     buffers: Vec<Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     let given = Given::new(Some(key), Some(context), None, None, None)?;

@@ -10,6 +10,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
+use crate::buffer::Input;
 use crate::engine;
 use crate::error::InvalidTag;
 use crate::forks::{Origin, detached};
@@ -120,7 +121,7 @@ impl NativeGroups {
         py: Python<'_>,
         encrypts: bool,
         key: &Bound<'_, PyAny>,
-        context: &Bound<'_, PyAny>,
+        context: Input<'_>,
         output: PathBuf,
         replaces: bool,
         syncs: bool,

@@ -10,7 +10,7 @@ use lockstep_cli::file_keys::{self, KeyError};
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 
-use crate::buffer::Export;
+use crate::buffer::Input;
 use crate::error::{InvalidTag, from_library};
 use crate::forks::detached;
 use crate::task;
@@ -35,14 +35,12 @@ impl Given {
     /// The arguments `key`, `context`, `recipients`, `identities` and `passphrase` of a call.
     pub(crate) fn new(
         key: Option<&Bound<'_, PyAny>>,
-        context: Option<&Bound<'_, PyAny>>,
+        context: Option<Input<'_>>,
         recipients: Option<Vec<Text>>,
         identities: Option<Vec<PathBuf>>,
         passphrase: Option<Text>,
     ) -> PyResult<Given> {
-        let context =
-            context.map(|context| Ok::<_, PyErr>(Export::new().read(context)?.to_vec())).transpose()?;
-        let context = context.unwrap_or_default();
+        let context = context.as_deref().unwrap_or_default().to_vec();
         let has_age = recipients.is_some() || identities.is_some() || passphrase.is_some();
         if let Some(key) = key {
             if has_age {
@@ -140,7 +138,7 @@ fn file_key(given: &Bound<'_, PyAny>) -> PyResult<FileKey> {
     if let Ok(path) = given.extract::<PathBuf>() {
         return key_of_file(given.py(), path);
     }
-    FileKey::from_bytes(Export::new().read(given)?).map_err(from_library)
+    FileKey::from_bytes(&Input::new(given.as_borrowed())?).map_err(from_library)
 }
 
 /// The key in a key file.

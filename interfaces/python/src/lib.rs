@@ -56,9 +56,7 @@ mod native {
     #[pymodule_export]
     use aead::{many_in_buffer, many_in_list, tensor_batch};
     #[pymodule_export]
-    use engine::{
-        Device, Selection, SelfTest, after_fork_in_child, devices, missing_devices, select, selftest,
-    };
+    use engine::{Device, Selection, SelfTest, devices, missing_devices, select, selftest};
 
     #[pymodule_export]
     use file::{
@@ -87,6 +85,15 @@ mod native {
 
     #[pymodule_export]
     use tensor::{DeviceArray, array_size, synchronize};
+
+    /// Runs in the child of a fork.
+    #[pyfunction]
+    fn after_fork_in_child() {
+        forks::after_fork_in_child();
+        random::after_fork_in_child();
+        tensor::after_fork_in_child();
+        engine::after_fork_in_child();
+    }
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

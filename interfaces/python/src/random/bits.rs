@@ -13,6 +13,7 @@ use zeroize::Zeroizing;
 
 use super::words::unit;
 use super::{BLOCK, StreamKey, blocks};
+use crate::buffer::Input;
 
 /// The bytes of keystream that are made at once.
 const BUFFER: usize = 4096;
@@ -104,8 +105,8 @@ unsafe impl Sync for NumpyBits {}
 #[pymethods]
 impl NumpyBits {
     #[new]
-    fn new(key: &Bound<'_, PyAny>, position: u128) -> PyResult<NumpyBits> {
-        Ok(NumpyBits::start(StreamKey::new(key)?, position, 0))
+    fn new(key: Input<'_>, position: u128) -> PyResult<NumpyBits> {
+        Ok(NumpyBits::start(StreamKey::new(&key)?, position, 0))
     }
 
     /// A state with the same key at another position.

@@ -4,9 +4,11 @@
 //! block and uses whole blocks, so results depend on the key, the position and the arguments only, not on the device.
 
 mod bits;
+mod device;
 mod words;
 
 pub(crate) use bits::NumpyBits;
+pub(crate) use device::after_fork_in_child;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -21,15 +23,15 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use zeroize::Zeroizing;
 
-use crate::buffer::{Export, slice_mut};
+use crate::buffer::{Input, new_bytes, slice_mut};
+use crate::engine;
 use crate::error::from_core;
 use crate::forks::{Origin, detached};
-use crate::tensor::{Imported, Place, random_bytes};
-use crate::{buffer, engine};
+use crate::tensor::{Imported, Place};
 use words::{Bounded, Float};
 
 /// The bytes of a block.
-pub(crate) const BLOCK: usize = 16;
+const BLOCK: usize = 16;
 /// The bytes that are encrypted at once on the calling thread. They fit into the nearest caches.
 const PIECE: usize = 32 << 10;
 /// Conversions are divided among threads that have at least this many bytes each.
@@ -38,21 +40,19 @@ const THREAD_BYTES: usize = 1 << 20;
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// The number of blocks that this many bytes need.
-pub(crate) fn blocks(bytes: usize) -> u128 {
+fn blocks(bytes: usize) -> u128 {
     bytes.div_ceil(BLOCK) as u128
 }
 
 /// A key of AES-256 and its expanded form.
-pub(super) struct StreamKey {
+struct StreamKey {
     key: Key,
     /// Allocated separately, since its alignment is larger than that of Python's objects.
     inline: Box<InlineKey>,
 }
 
 impl StreamKey {
-    fn new(key: &Bound<'_, PyAny>) -> PyResult<StreamKey> {
-        let mut export = Export::new();
-        let bytes = export.read(key)?;
+    fn new(bytes: &[u8]) -> PyResult<StreamKey> {
         if bytes.len() != 32 {
             return Err(PyValueError::new_err(format!("the key must have 32 bytes, not {}", bytes.len())));
         }
@@ -217,8 +217,8 @@ impl Keystream {
 #[pymethods]
 impl Keystream {
     #[new]
-    fn new(key: &Bound<'_, PyAny>, position: u128) -> PyResult<Keystream> {
-        Ok(Keystream::from_key(StreamKey::new(key)?, position))
+    fn new(key: Input<'_>, position: u128) -> PyResult<Keystream> {
+        Ok(Keystream::from_key(StreamKey::new(&key)?, position))
     }
 
     #[getter]
@@ -239,7 +239,7 @@ impl Keystream {
     /// `size` bytes of the keystream as bytes.
     fn bytes<'py>(&self, py: Python<'py>, size: usize) -> PyResult<Bound<'py, PyBytes>> {
         let engine = engine::current(py)?;
-        buffer::new_bytes(py, size, |to| {
+        new_bytes(py, size, |to| {
             let start = self.take(blocks(to.len()));
             self.with_key(|key| detached(py, || key.write(&engine, start, to)).map_err(from_core))
         })
@@ -256,7 +256,7 @@ impl Keystream {
         let imported = Imported::write(array, stream)?;
         if let Place::Device(to) = imported.place.clone() {
             let start = self.take(blocks(to.len()));
-            return random_bytes(py, self.key.key.clone(), start, to, imported);
+            return device::random_bytes(py, self.key.key.clone(), start, to, imported);
         }
         self.write_host(py, &imported, Some(blocks(imported.len())), |key, engine, block, to| {
             key.write(engine, block, to).map(|()| blocks(to.len()))

@@ -7,15 +7,14 @@ use dlpark::DlpackFlags;
 use dlpark::ffi::{DLDevice, DLDeviceType};
 use dlpark::python::consumer::stream::{cuda, no_sync, none};
 use dlpark::python::{DlpackStream, ImportRequest, ImportedDlpack, StreamArg};
-use lockstep::Engine;
 use lockstep::hazmat::backend::{DeviceId, Unit};
-use lockstep::hazmat::data::{BufferHandle, DeviceSlice};
+use lockstep::hazmat::data::DeviceSlice;
 use lockstep::hazmat::mode::Executor;
 use lockstep::hazmat::work::Stream;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyString};
+use pyo3::types::{PyByteArray, PyBytes, PyString};
 use pyo3::{ffi, intern};
 
 use crate::buffer::{Export, Memory, Shape};
@@ -28,6 +27,16 @@ use crate::forks::detached;
 pub(crate) enum Place {
     Host(Memory),
     Device(DeviceSlice),
+}
+
+impl Place {
+    /// The device; None for the host.
+    pub(crate) fn device(&self) -> Option<DeviceId> {
+        match self {
+            Place::Host(_) => None,
+            Place::Device(slice) => Some(slice.device()),
+        }
+    }
 }
 
 /// The memory of an array, which stays valid as long as this value.
@@ -147,7 +156,7 @@ impl Imported {
     /// True if two arrays share bytes.
     pub(crate) fn overlaps(&self, other: &Imported) -> bool {
         let (a, b) = (self.addresses(), other.addresses());
-        self.device() == other.device() && a.start < b.end && b.start < a.end
+        self.device() == other.device() && a.start.max(b.start) < a.end.min(b.end)
     }
 
     /// The addresses of the data.
@@ -161,9 +170,14 @@ impl Imported {
 
     /// The device of the data; None for the host.
     pub(crate) fn device(&self) -> Option<DeviceId> {
+        self.place.device()
+    }
+
+    /// The data on a device.
+    pub(crate) fn slice(&self) -> Option<&DeviceSlice> {
         match &self.place {
             Place::Host(_) => None,
-            Place::Device(slice) => Some(slice.device()),
+            Place::Device(slice) => Some(slice),
         }
     }
 
@@ -190,22 +204,26 @@ impl Imported {
 
     fn new(array: &Bound<'_, PyAny>, stream: Option<&Bound<'_, PyAny>>, writes: bool) -> PyResult<Imported> {
         let py = array.py();
-        if has_buffer(array) {
-            return Imported::from_buffer(array, writes);
+        let (imported, is_read_only) = if has_buffer(array) {
+            Imported::from_buffer(array)?
+        } else if array.hasattr(intern!(py, "__dlpack__"))? {
+            Imported::from_dlpack(array, stream, writes)?
+        } else if array.hasattr(intern!(py, "__cuda_array_interface__"))? {
+            Imported::from_cuda_array(array, stream)?
+        } else {
+            return Err(PyTypeError::new_err(format!(
+                "'{}' is no array: give an object with a buffer, with __dlpack__ or with __cuda_array_interface__",
+                array.get_type().name()?
+            )));
+        };
+        if writes && is_read_only {
+            return Err(PyTypeError::new_err("the array is read-only: give one that is writable"));
         }
-        if array.hasattr(intern!(py, "__dlpack__"))? {
-            return Imported::from_dlpack(array, stream, writes);
-        }
-        if array.hasattr(intern!(py, "__cuda_array_interface__"))? {
-            return Imported::from_cuda_array(array, stream, writes);
-        }
-        Err(PyTypeError::new_err(format!(
-            "'{}' is no array: give an object with a buffer, with __dlpack__ or with __cuda_array_interface__",
-            array.get_type().name()?
-        )))
+        Ok(imported)
     }
 
-    fn from_buffer(array: &Bound<'_, PyAny>, writes: bool) -> PyResult<Imported> {
+    /// The memory of an array with a buffer, and whether it is read-only.
+    fn from_buffer(array: &Bound<'_, PyAny>) -> PyResult<(Imported, bool)> {
         if has_objects(array)? {
             return Err(PyTypeError::new_err(
                 "the elements are objects of Python: give an array of numbers or bytes",
@@ -220,18 +238,16 @@ impl Imported {
             if is_layout { not_contiguous() } else { error }
         });
         let (memory, Shape { dimensions: shape, item, read_only }) = shaped?;
-        if writes && read_only {
-            return Err(read_only_error());
-        }
         let (place, owner) = (Place::Host(memory), Owner::Buffer(export));
-        Ok(Imported { place, shape, item, stream: Stream::default(), owner })
+        Ok((Imported { place, shape, item, stream: Stream::default(), owner }, read_only))
     }
 
+    /// The memory of an array with `__dlpack__`, and whether it is read-only.
     fn from_dlpack(
         array: &Bound<'_, PyAny>,
         stream: Option<&Bound<'_, PyAny>>,
         writes: bool,
-    ) -> PyResult<Imported> {
+    ) -> PyResult<(Imported, bool)> {
         let py = array.py();
         static CHECK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         CHECK.import(py, "lockstep._arrays", "check")?.call1((array, writes))?;
@@ -268,51 +284,36 @@ impl Imported {
             };
             (place, shape, item)
         };
-        if writes && tensor.flags().contains(DlpackFlags::READ_ONLY) {
-            return Err(read_only_error());
-        }
-        if writes && tensor.flags().contains(DlpackFlags::IS_COPIED) {
+        let is_read_only = tensor.flags().contains(DlpackFlags::READ_ONLY);
+        if writes && !is_read_only && tensor.flags().contains(DlpackFlags::IS_COPIED) {
             return Err(PyBufferError::new_err(
                 "the library of the array exports a copy, so that the array cannot be written to: give another array",
             ));
         }
-        Ok(Imported { place, shape, item, stream, owner: Owner::Shared(Keep::Dlpack(tensor)) })
+        let owner = Owner::Shared(Keep::Dlpack(tensor));
+        Ok((Imported { place, shape, item, stream, owner }, is_read_only))
     }
 
+    /// The memory of an array with `__cuda_array_interface__`, and whether it is read-only.
     fn from_cuda_array(
         array: &Bound<'_, PyAny>,
         stream: Option<&Bound<'_, PyAny>>,
-        writes: bool,
-    ) -> PyResult<Imported> {
+    ) -> PyResult<(Imported, bool)> {
         let py = array.py();
-        let interface = array.getattr(intern!(py, "__cuda_array_interface__"))?.cast_into::<PyDict>()?;
-        let get = |name: &str| {
-            let missing = || PyValueError::new_err(format!("__cuda_array_interface__ has no {name}"));
-            interface.get_item(name)?.ok_or_else(missing)
-        };
-        let optional = |name: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
-            Ok(interface.get_item(name)?.filter(|value| !value.is_none()))
-        };
-        let shape: Vec<usize> = get("shape")?.extract()?;
-        let (address, read_only): (Option<u64>, bool) = get("data")?.extract()?;
-        let kind: String = get("typestr")?.extract()?;
-        let item = kind.get(2..).and_then(|digits| digits.parse::<usize>().ok());
-        let item = item.ok_or_else(|| PyTypeError::new_err(format!("unknown type of elements {kind:?}")))?;
-        if optional("mask")?.is_some() {
+        let interface = array.getattr(intern!(py, "__cuda_array_interface__"))?;
+        let CudaArray { shape, data: (address, is_read_only), typestr, mask, strides, stream: producer } =
+            interface.extract()?;
+        let item = typestr.get(2..).and_then(|digits| digits.parse::<usize>().ok());
+        let item =
+            item.ok_or_else(|| PyTypeError::new_err(format!("unknown type of elements {typestr:?}")))?;
+        if mask.is_some() {
             return Err(PyTypeError::new_err("masked arrays are not supported"));
         }
         let count = shape.iter().try_fold(item, |product, &size| product.checked_mul(size));
         let len = count.ok_or_else(|| PyValueError::new_err("the array is too large"))?;
-        if let Some(strides) = optional("strides")? {
-            let strides: Vec<isize> = strides.extract()?;
-            if !is_compact(&shape, &strides, item) && len > 0 {
-                return Err(not_contiguous());
-            }
+        if strides.is_some_and(|strides| !is_compact(&shape, &strides, item)) && len > 0 {
+            return Err(not_contiguous());
         }
-        if writes && read_only {
-            return Err(read_only_error());
-        }
-        let producer: Option<u64> = optional("stream")?.map(|stream| stream.extract()).transpose()?;
         let stream = match (stream, producer) {
             (None, Some(producer)) => checked_stream(producer)?,
             (given, producer) => {
@@ -330,8 +331,24 @@ impl Imported {
         // for the order of the accesses, as the documentation states.
         let slice = unsafe { DeviceSlice::from_raw(id, address.unwrap_or(0), len) };
         let owner = Owner::Shared(Keep::Object(array.clone().unbind()));
-        Ok(Imported { place: Place::Device(slice), shape, item, stream, owner })
+        Ok((Imported { place: Place::Device(slice), shape, item, stream, owner }, is_read_only))
     }
+}
+
+/// The dictionary `__cuda_array_interface__` of an array, version 3.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct CudaArray {
+    shape: Vec<usize>,
+    /// The address, and whether the memory is read-only.
+    data: (Option<u64>, bool),
+    typestr: String,
+    #[pyo3(default)]
+    mask: Option<Py<PyAny>>,
+    #[pyo3(default)]
+    strides: Option<Vec<isize>>,
+    #[pyo3(default)]
+    stream: Option<u64>,
 }
 
 /// True for an array of numpy whose memory has pointers to objects. The format of its buffer would show that as well, but numpy does not
@@ -350,10 +367,6 @@ fn is_compact(shape: &[usize], strides: &[isize], item: usize) -> bool {
             expected *= size as isize;
             is_next
         })
-}
-
-fn read_only_error() -> PyErr {
-    PyTypeError::new_err("the array is read-only: give one that is writable")
 }
 
 fn not_contiguous() -> PyErr {
@@ -381,13 +394,9 @@ fn device_of(py: Python<'_>, device: DLDevice) -> PyResult<Option<DeviceId>> {
     };
     let id = DeviceId { backend: "cuda", unit };
     let engine = engine::current(py)?;
-    detached(py, || addressable(&engine, id)).map_err(from_core)?;
+    // This checks that the device exists and that its memory has addresses. It may start its driver.
+    detached(py, || engine.planner().memory(id).map(|_| ())).map_err(from_core)?;
     Ok(Some(id))
-}
-
-/// Checks that a device exists and that its memory has addresses. This may start its driver.
-fn addressable(engine: &Engine, id: DeviceId) -> lockstep::hazmat::Result<()> {
-    engine.planner().memory(id).map(|_| ())
 }
 
 /// The only device with CUDA, for arrays that do not name their device.
@@ -434,9 +443,4 @@ fn checked_stream(number: u64) -> PyResult<Stream> {
 pub(super) fn raw_stream(number: u64) -> Stream {
     // SAFETY: the documentation of the Python functions requires the handle of a stream of the device, or 0.
     unsafe { Stream::from_raw(number) }
-}
-
-/// True if device memory of this kind has addresses.
-pub(super) fn has_addresses(slice: &DeviceSlice) -> bool {
-    slice.buffer() == BufferHandle::ADDRESS_SPACE
 }

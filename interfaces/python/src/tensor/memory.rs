@@ -8,16 +8,16 @@ use dlpark::metadata::Dynamic;
 use dlpark::python::producer::{DlpackExporter, ExportRequest, export_dlpack};
 use dlpark::{DlpackFlags, Managed, ManagedTensorBase};
 use lockstep::Engine;
-use lockstep::hazmat::backend::{DeviceBuffer, DeviceId, Unit};
-use lockstep::hazmat::data::DeviceSlice;
+use lockstep::hazmat::backend::{DeviceBuffer, DeviceId, DeviceMemory, Unit};
+use lockstep::hazmat::data::{BufferHandle, DeviceSlice};
 use lockstep::hazmat::mode::Executor;
-use lockstep::hazmat::shown;
+use lockstep::hazmat::{Result as CoreResult, shown};
 use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
-use super::import::{has_addresses, raw_stream};
-use crate::buffer::{Export, new_bytes};
+use super::import::raw_stream;
+use crate::buffer::{Input, new_bytes};
 use crate::engine;
 use crate::error::from_core;
 use crate::forks::detached;
@@ -49,24 +49,14 @@ impl Drop for Allocation {
 }
 
 impl DeviceArray {
-    fn memory<T>(
+    /// Calls a function with the memory of the device and that of this array.
+    fn with_memory(
         &self,
         py: Python<'_>,
-        work: impl Send
-        + FnOnce(
-            &dyn lockstep::hazmat::backend::DeviceMemory,
-            &DeviceSlice,
-        ) -> lockstep::hazmat::Result<T>,
-    ) -> PyResult<T>
-    where
-        T: Send,
-    {
-        let allocation = &*self.0;
-        let outcome = detached(py, || {
-            let memory = allocation.engine.planner().memory(allocation.slice.device())?;
-            work(memory, &allocation.slice)
-        });
-        outcome.map_err(from_core)
+        work: impl FnOnce(&dyn DeviceMemory, &DeviceSlice) -> CoreResult<()> + Send,
+    ) -> PyResult<()> {
+        let Allocation { engine, slice, .. } = &*self.0;
+        detached(py, || work(engine.planner().memory(slice.device())?, slice)).map_err(from_core)
     }
 }
 
@@ -76,7 +66,13 @@ impl DeviceArray {
     ///
     /// Raises ValueError for a device that does not exist or whose memory has no addresses, RuntimeError if there is not enough.
     #[new]
-    fn new(py: Python<'_>, shape: Dimensions, device: Text) -> PyResult<DeviceArray> {
+    fn new(py: Python<'_>, shape: &Bound<'_, PyAny>, device: Text) -> PyResult<DeviceArray> {
+        let shape: Vec<usize> = match shape.extract() {
+            Ok(size) => vec![size],
+            Err(_) => shape.extract()?,
+        };
+        let size = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
+        let size = size.ok_or_else(|| PyValueError::new_err("the array is too large"))?;
         let engine = engine::current(py)?;
         let found = detached(py, || {
             engine.devices().iter().map(|found| found.id()).find(|found| found.to_string() == *device)
@@ -87,7 +83,15 @@ impl DeviceArray {
                 shown::name(&device)
             ))
         })?;
-        DeviceArray::allocate(py, engine, id, shape.into())
+        let owner = detached(py, || engine.planner().memory(id)?.allocate(size)).map_err(from_core)?;
+        let slice = owner.slice();
+        if slice.buffer() != BufferHandle::ADDRESS_SPACE {
+            return Err(PyValueError::new_err(format!(
+                "the memory of {id} has no addresses: use a device with CUDA"
+            )));
+        }
+        let (process, owner) = (std::process::id(), Mutex::new(Some(owner)));
+        Ok(DeviceArray(Arc::new(Allocation { engine, slice, shape, process, owner })))
     }
 
     /// The name of the device.
@@ -112,16 +116,14 @@ impl DeviceArray {
     #[pyo3(signature = (stream=0))]
     fn tobytes<'py>(&self, py: Python<'py>, stream: u64) -> PyResult<Bound<'py, PyBytes>> {
         new_bytes(py, self.0.slice.len(), |bytes| {
-            self.memory(py, |memory, slice| memory.download(slice, bytes, raw_stream(stream)))
+            self.with_memory(py, |memory, slice| memory.download(slice, bytes, raw_stream(stream)))
         })
     }
 
     /// Copies a buffer of the same length to the device, after all earlier work on the stream.
     #[pyo3(signature = (data, stream=0))]
-    fn copy_from(&self, py: Python<'_>, data: &Bound<'_, PyAny>, stream: u64) -> PyResult<()> {
-        let mut export = Export::new();
-        let data = export.read(data)?;
-        self.memory(py, |memory, slice| memory.upload(data, slice, raw_stream(stream)))
+    fn copy_from(&self, py: Python<'_>, data: Input<'_>, stream: u64) -> PyResult<()> {
+        self.with_memory(py, |memory, slice| memory.upload(&data, slice, raw_stream(stream)))
     }
 
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
@@ -156,22 +158,6 @@ impl DeviceArray {
 
     fn __repr__(&self) -> String {
         format!("<lockstep.tensor.DeviceArray of {} bytes on {}>", self.0.slice.len(), self.0.slice.device())
-    }
-}
-
-impl DeviceArray {
-    fn allocate(py: Python<'_>, engine: Engine, id: DeviceId, shape: Vec<usize>) -> PyResult<DeviceArray> {
-        let size = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
-        let size = size.ok_or_else(|| PyValueError::new_err("the array is too large"))?;
-        let owner = detached(py, || engine.planner().memory(id)?.allocate(size)).map_err(from_core)?;
-        let slice = owner.slice();
-        if !has_addresses(&slice) {
-            return Err(PyValueError::new_err(format!(
-                "the memory of {id} has no addresses: use a device with CUDA"
-            )));
-        }
-        let (process, owner) = (std::process::id(), Mutex::new(Some(owner)));
-        Ok(DeviceArray(Arc::new(Allocation { engine, slice, shape, process, owner })))
     }
 }
 
@@ -215,20 +201,4 @@ fn export<M: ManagedTensorBase>(allocation: &Arc<Allocation>) -> PyResult<Manage
         .set_dtype(DLDataType::U8);
     // SAFETY: all fields are set, and the context keeps the memory.
     Ok(unsafe { tensor.finish() })
-}
-
-/// A shape: a number or several.
-#[derive(FromPyObject)]
-pub(crate) enum Dimensions {
-    One(usize),
-    Many(Vec<usize>),
-}
-
-impl From<Dimensions> for Vec<usize> {
-    fn from(dimensions: Dimensions) -> Vec<usize> {
-        match dimensions {
-            Dimensions::One(size) => vec![size],
-            Dimensions::Many(sizes) => sizes,
-        }
-    }
 }

@@ -11,10 +11,9 @@ use lockstep::hazmat::work::{Operation, Pass, Segment, Task, Work};
 use lockstep::hazmat::{Block, Key, Result as CoreResult};
 use pyo3::prelude::*;
 
-use super::background;
-use super::import::Imported;
+use super::blocks;
 use crate::engine;
-use crate::random::blocks;
+use crate::tensor::{Imported, start_in_background};
 
 /// Bytes of zeros on a device, whose encryption is the keystream. They stay in the cache of a GPU.
 const ZEROS: usize = 4 << 20;
@@ -53,7 +52,7 @@ impl Zeros {
 ///
 /// # Errors
 /// Those of the device.
-pub(crate) fn random_bytes(
+pub(super) fn random_bytes(
     py: Python<'_>,
     key: Key,
     block: u128,
@@ -65,7 +64,7 @@ pub(crate) fn random_bytes(
     }
     let engine = engine::current(py)?;
     let stream = array.stream;
-    background::start(py, array.into_keep().into_iter().collect(), move |submitted| {
+    start_in_background(py, array.into_keep().into_iter().collect(), move |submitted| {
         let zeros = Zeros::of(&engine, to.device())?;
         let starts: Vec<usize> = (0..to.len()).step_by(ZEROS).collect();
         let state = |&start: &usize| block.wrapping_add(blocks(start)).to_be_bytes();
@@ -85,7 +84,7 @@ pub(crate) fn random_bytes(
 }
 
 /// Runs in the child of a fork, which must not use memory of the parent's device.
-pub(super) fn after_fork_in_child() {
+pub(crate) fn after_fork_in_child() {
     if let Ok(mut current) = CURRENT.try_lock() {
         std::mem::forget(current.take());
     }
