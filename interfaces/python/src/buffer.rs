@@ -8,7 +8,7 @@
 //! - `bytes` do not change. A new `bytes` object is filled before other code has access to it, and its memory is initialised before
 //!   there is a slice of it ([`unfilled_bytes`]).
 //! - Other objects, such as `bytearray` and arrays, can be changed by other threads at any time. Inputs of at most [`COPIED`] bytes
-//!   (keys, nonces, tags, most associated data) are therefore copied by atomic reads ([`Bytes`]), and so are the data that are written
+//!   (keys, nonces, tags, most associated data) are therefore copied by atomic reads ([`Input`]), and so are the data that are written
 //!   to an encrypted file ([`read_shared`]). The copies are wiped.
 //! - Longer inputs, and outputs in a buffer of the caller, are used where they are, since a copy would take as long as the encryption.
 //!   The memory stays valid, because its owner can neither move nor resize an exported buffer. The program must not change it during
@@ -49,14 +49,6 @@ pub(crate) struct Memory {
     pub(crate) len: usize,
 }
 
-/// The shape of a buffer.
-pub(crate) struct Shape {
-    pub(crate) dimensions: Vec<usize>,
-    /// The bytes of an element.
-    pub(crate) item: usize,
-    pub(crate) read_only: bool,
-}
-
 impl Memory {
     /// True if the two share bytes.
     pub(crate) fn overlaps(self, other: Memory) -> bool {
@@ -79,62 +71,15 @@ impl Memory {
     }
 }
 
-/// Bytes that the program can change: a copy, which is wiped, if they are few, otherwise the memory itself.
-pub(crate) struct Bytes {
-    memory: Memory,
-    /// Words, since they are wiped faster than bytes.
-    copy: Option<Zeroizing<Vec<u64>>>,
-}
-
-impl Bytes {
-    /// No bytes.
-    const EMPTY: Bytes = Bytes { memory: Memory::EMPTY, copy: None };
-
-    /// The bytes of memory.
-    ///
-    /// # Safety
-    /// The memory is valid for reads as long as the value exists.
-    pub(crate) unsafe fn new(memory: Memory) -> PyResult<Bytes> {
-        if memory.len > COPIED {
-            return Ok(Bytes { memory, copy: None });
-        }
-        let copied = Bytes::filled(memory.len, |to| {
-            // SAFETY: guaranteed by the caller.
-            unsafe { read_shared(memory, to) };
-            Ok(())
-        });
-        Ok(Bytes { memory, ..copied? })
-    }
-
-    /// Bytes that `fill` writes.
-    ///
-    /// # Errors
-    /// Those of `fill`.
-    pub(crate) fn filled(len: usize, fill: impl FnOnce(&mut [u8]) -> PyResult<()>) -> PyResult<Bytes> {
-        let mut words = Zeroizing::new(vec![0; len.div_ceil(8)]);
-        // SAFETY: the words are initialised memory of at least this length, which is not shared.
-        fill(unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), len) })?;
-        Ok(Bytes { memory: Memory { len, ..Memory::EMPTY }, copy: Some(words) })
-    }
-}
-
-impl Deref for Bytes {
-    type Target = [u8];
-
-    #[inline]
-    fn deref(&self) -> &[u8] {
-        let start = self.copy.as_ref().map_or(self.memory.start, |words| words.as_ptr().cast_mut().cast());
-        // SAFETY: the copy has as many bytes as the memory, which the caller of `new` keeps valid if there is no copy.
-        unsafe { slice(Memory { start, ..self.memory }) }
-    }
-}
-
-/// The bytes of an argument: `bytes`, or anything that has a contiguous buffer. They are a copy if they are few and can change.
+/// The bytes of an argument: `bytes`, or anything that has a contiguous buffer. They are a copy, which is wiped, if they are few and can
+/// change.
 ///
 /// Its conversion from an object raises `TypeError` for an object without a buffer, and `BufferError` for a buffer that is not
 /// contiguous.
 pub(crate) struct Input<'a> {
-    bytes: Bytes,
+    memory: Memory,
+    /// Words, since they are wiped faster than bytes.
+    copy: Option<Zeroizing<Vec<u64>>>,
     _export: Option<Box<Export>>,
     /// The object, if it is not borrowed.
     _object: Option<Bound<'a, PyAny>>,
@@ -145,7 +90,8 @@ unsafe impl Sync for Input<'_> {}
 
 impl<'a> Input<'a> {
     /// No bytes.
-    pub(crate) const EMPTY: Input<'a> = Input { bytes: Bytes::EMPTY, _export: None, _object: None };
+    pub(crate) const EMPTY: Input<'a> =
+        Input { memory: Memory::EMPTY, copy: None, _export: None, _object: None };
 
     /// The bytes of an object.
     ///
@@ -154,19 +100,17 @@ impl<'a> Input<'a> {
     #[inline]
     pub(crate) fn new(object: Borrowed<'a, '_, PyAny>) -> PyResult<Input<'a>> {
         if let Ok(bytes) = object.cast_exact::<PyBytes>() {
-            let bytes = Bytes { memory: Memory::of(bytes.as_bytes()), copy: None };
-            return Ok(Input { bytes, _export: None, _object: None });
+            return Ok(Input { memory: Memory::of(bytes.as_bytes()), ..Input::EMPTY });
         }
         let mut place = Export::new();
         let memory = place.export(&object, ffi::PyBUF_SIMPLE)?;
         if memory.len <= COPIED {
             // SAFETY: the memory is valid while the buffer is exported. The result is a copy.
-            return Ok(Input { bytes: unsafe { Bytes::new(memory)? }, _export: None, _object: None });
+            return unsafe { Input::of(memory) };
         }
         let mut export = Box::new(Export::new());
         let memory = export.export(&object, ffi::PyBUF_SIMPLE)?;
-        // SAFETY: the memory is valid while the buffer is exported, which is as long as the value exists.
-        Ok(Input { bytes: unsafe { Bytes::new(memory)? }, _export: Some(export), _object: None })
+        Ok(Input { memory, _export: Some(export), ..Input::EMPTY })
     }
 
     /// The bytes of an object, which is kept.
@@ -174,13 +118,40 @@ impl<'a> Input<'a> {
     /// # Errors
     /// See [`Input`].
     pub(crate) fn owned(object: Bound<'a, PyAny>) -> PyResult<Input<'a>> {
-        let Input { bytes, _export, .. } = Input::new(object.as_borrowed())?;
-        Ok(Input { bytes, _export, _object: Some(object) })
+        let Input { memory, copy, _export, .. } = Input::new(object.as_borrowed())?;
+        Ok(Input { memory, copy, _export, _object: Some(object) })
+    }
+
+    /// The bytes of memory that the program can change.
+    ///
+    /// # Safety
+    /// The memory is valid for reads as long as the value exists; if it has at most [`COPIED`] bytes, during the call.
+    pub(crate) unsafe fn of(memory: Memory) -> PyResult<Input<'a>> {
+        if memory.len > COPIED {
+            return Ok(Input { memory, ..Input::EMPTY });
+        }
+        let copied = Input::filled(memory.len, |to| {
+            // SAFETY: guaranteed by the caller.
+            unsafe { read_shared(memory, to) };
+            Ok(())
+        });
+        Ok(Input { memory, ..copied? })
+    }
+
+    /// Bytes that `fill` writes, which are wiped.
+    ///
+    /// # Errors
+    /// Those of `fill`.
+    pub(crate) fn filled(len: usize, fill: impl FnOnce(&mut [u8]) -> PyResult<()>) -> PyResult<Input<'a>> {
+        let mut words = Zeroizing::new(vec![0; len.div_ceil(8)]);
+        // SAFETY: the words are initialised memory of at least this length, which is not shared.
+        fill(unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), len) })?;
+        Ok(Input { memory: Memory { len, ..Memory::EMPTY }, copy: Some(words), ..Input::EMPTY })
     }
 
     /// The memory of the object.
     pub(crate) fn memory(&self) -> Memory {
-        self.bytes.memory
+        self.memory
     }
 }
 
@@ -189,7 +160,9 @@ impl Deref for Input<'_> {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        &self.bytes
+        let start = self.copy.as_ref().map_or(self.memory.start, |words| words.as_ptr().cast_mut().cast());
+        // SAFETY: the copy has as many bytes as the memory. Without a copy the memory is valid as long as the value.
+        unsafe { slice(Memory { start, ..self.memory }) }
     }
 }
 
@@ -258,23 +231,14 @@ impl Export {
         }
     }
 
-    /// The memory of an object with a contiguous buffer, and its shape.
+    /// The memory of an object with a contiguous buffer, and its description without format and strides.
     ///
     /// # Errors
     /// `TypeError` for an object without a buffer, `BufferError` for a buffer that is not contiguous.
-    pub(crate) fn shaped(&mut self, object: &Bound<'_, PyAny>) -> PyResult<(Memory, Shape)> {
+    pub(crate) fn describe(&mut self, object: &Bound<'_, PyAny>) -> PyResult<(Memory, &ffi::Py_buffer)> {
         let memory = self.export(object, ffi::PyBUF_ND)?;
         // SAFETY: `export` has initialised the view.
-        let view = unsafe { self.view.assume_init_ref() };
-        let dimensions = match view.shape.is_null() {
-            true => vec![memory.len],
-            // SAFETY: the exporter guarantees that the shape has this many numbers.
-            false => unsafe { std::slice::from_raw_parts(view.shape, view.ndim as usize) }
-                .iter()
-                .map(|&size| size as usize)
-                .collect(),
-        };
-        Ok((memory, Shape { dimensions, item: view.itemsize as usize, read_only: view.readonly != 0 }))
+        Ok((memory, unsafe { self.view.assume_init_ref() }))
     }
 
     fn export(&mut self, object: &Bound<'_, PyAny>, flags: std::ffi::c_int) -> PyResult<Memory> {

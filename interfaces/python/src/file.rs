@@ -56,7 +56,7 @@ impl NativeReader {
         let engine = engine::current(py)?;
         let source = Arc::new(Source::open(file)?);
         let envelope = detached(py, || {
-            let mut start = FromStart::new(&*source).map_err(lockstep::Error::read)?;
+            let mut start = FromStart::new(&*source).map_err(Error::read)?;
             Envelope::read(&mut start)
         });
         let envelope = match envelope.map_err(from_library)? {
@@ -193,17 +193,13 @@ impl NativeWriter {
         let written = self.with(py, |writer| {
             let writer = writer.as_mut()?;
             let mut piece = Zeroizing::new(vec![0; memory.len.min(PIECE)]);
-            Some(loop {
-                match bytes.read(&mut piece) {
-                    Ok(0) => break Ok(()),
-                    Ok(count) => {
-                        if let Err(error) = writer.write_all(&piece[..count]) {
-                            break Err(error);
-                        }
-                    }
-                    Err(error) => break Err(error),
+            let mut copy = || {
+                while let count @ 1.. = bytes.read(&mut piece)? {
+                    writer.write_all(&piece[..count])?;
                 }
-            })
+                Ok(())
+            };
+            Some(copy())
         })?;
         wrote(written, memory.len)
     }
@@ -226,7 +222,7 @@ impl NativeWriter {
 
 /// The result of `write`: the number of bytes. `written` is None after the end.
 fn wrote(written: Option<io::Result<()>>, len: usize) -> PyResult<usize> {
-    written.ok_or_else(ended)?.map_err(|error| from_library(lockstep::Error::read(error)))?;
+    written.ok_or_else(ended)?.map_err(|error| from_library(Error::read(error)))?;
     Ok(len)
 }
 
@@ -397,26 +393,23 @@ impl Shared {
 
 impl Read for Shared {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while let Some(first) = self.0.pop_front() {
-            let count = first.len.min(buffer.len());
-            if count < first.len {
-                self.0.push_front(first.part(count..first.len));
-            }
-            if count > 0 || buffer.is_empty() {
-                // SAFETY: the caller of `new` guarantees that the memory is valid.
-                unsafe { read_shared(first.part(0..count), &mut buffer[..count]) };
-                return Ok(count);
-            }
+        while self.0.front().is_some_and(|first| first.len == 0) {
+            self.0.pop_front();
         }
-        Ok(0)
+        let Some(first) = self.0.front_mut() else { return Ok(0) };
+        let count = first.len.min(buffer.len());
+        // SAFETY: the caller of `new` guarantees that the memory is valid.
+        unsafe { read_shared(first.part(0..count), &mut buffer[..count]) };
+        *first = first.part(count..first.len);
+        Ok(count)
     }
 }
 
 /// A random key of 32 bytes for files, from the operating system.
 #[pyfunction]
-pub(crate) fn generate_key(py: Python<'_>) -> PyResult<Bound<'_, pyo3::types::PyBytes>> {
+pub(crate) fn generate_key(py: Python<'_>) -> PyResult<Bound<'_, PyBytes>> {
     let key = FileKey::generate().map_err(from_library)?;
-    Ok(pyo3::types::PyBytes::new(py, key.as_bytes()))
+    Ok(PyBytes::new(py, key.as_bytes()))
 }
 
 /// The length of the plaintext of an encrypted file of `size` bytes.

@@ -24,6 +24,13 @@ pub(crate) struct MessageKey {
     pub(crate) envelope: Option<Envelope>,
 }
 
+impl MessageKey {
+    /// The key of a message with an envelope.
+    fn wrapped(key: FileKey, envelope: Envelope) -> MessageKey {
+        MessageKey { key, context: envelope.as_bytes().to_vec(), envelope: Some(envelope) }
+    }
+}
+
 /// What a user gives for the key of a file.
 pub(crate) enum Given {
     Key { key: FileKey, context: Vec<u8> },
@@ -72,30 +79,24 @@ impl Given {
     /// The key of a new message. This can take a second. Signal handlers run meanwhile.
     pub(crate) fn for_writing(self, py: Python<'_>) -> PyResult<MessageKey> {
         let file_key = FileKey::generate().map_err(from_library)?;
-        let wrapped = match &self {
-            Given::Key { .. } => None,
+        let wrapped = match self {
+            Given::Key { key, context } => return Ok(MessageKey { key, context, envelope: None }),
             Given::Recipients(recipients) => {
                 let recipients: Vec<&str> = recipients.iter().map(|text| &**text).collect();
-                Some(task::run(py, None, |_| Ok(file_keys::wrap(&file_key, &recipients)))?)
+                task::run(py, None, |_| Ok(file_keys::wrap(&file_key, &recipients)))?
             }
             Given::Age { identities, passphrase: Some(passphrase) } if identities.is_empty() => {
-                if file_keys::has_byte_order_mark(passphrase) {
+                if file_keys::has_byte_order_mark(&passphrase) {
                     let text = c"the byte order mark at the start of the passphrase is left out";
                     PyErr::warn(py, &py.get_type::<PyUserWarning>(), text, 1)?;
                 }
-                Some(task::run(py, None, |_| Ok(file_keys::wrap_with_passphrase(&file_key, passphrase)))?)
+                task::run(py, None, |_| Ok(file_keys::wrap_with_passphrase(&file_key, &passphrase)))?
             }
             Given::Age { .. } => {
                 return Err(PyTypeError::new_err("identities are for reading: give recipients for writing"));
             }
         };
-        let envelope = match (self, wrapped) {
-            (Given::Key { key, context }, _) => return Ok(MessageKey { key, context, envelope: None }),
-            (_, Some(wrapped)) => wrapped.map_err(from_key_error)?,
-            (_, None) => unreachable!("only a given key is not wrapped"),
-        };
-        let key = file_key;
-        Ok(MessageKey { key, context: envelope.as_bytes().to_vec(), envelope: Some(envelope) })
+        Ok(MessageKey::wrapped(file_key, wrapped.map_err(from_key_error)?))
     }
 
     /// The key of a message with this envelope, or without one, in this source. This can take seconds. Signal handlers run meanwhile.
@@ -126,8 +127,7 @@ impl Given {
                     (file_keys::unwrap(&envelope, &identities, passphrase, &stop), envelope)
                 };
                 let (key, envelope) = task::run_until_signal(py, unwrap)?;
-                let key = key.map_err(from_key_error)?;
-                Ok(MessageKey { key, context: envelope.as_bytes().to_vec(), envelope: Some(envelope) })
+                Ok(MessageKey::wrapped(key.map_err(from_key_error)?, envelope))
             }
         }
     }

@@ -21,7 +21,7 @@ use pyo3::prelude::*;
 
 use super::classes::{mode_of_class, name};
 use super::{Attached, TAG};
-use crate::buffer::{Bytes, host_data, read_shared, slice_mut};
+use crate::buffer::{Input, host_data, read_shared, slice_mut};
 use crate::engine;
 use crate::error::from_core;
 use crate::forks::detached;
@@ -203,8 +203,8 @@ impl Call {
         let memory = || executor.as_ref().expect("`check` found all arrays on the host").stream_memory();
         let read = |array: &Imported| match &array.place {
             // SAFETY: the memory is valid while the array is imported.
-            Place::Host(bytes) => unsafe { Bytes::new(*bytes) },
-            Place::Device(slice) => Bytes::filled(slice.len(), |bytes| {
+            Place::Host(bytes) => unsafe { Input::of(*bytes) },
+            Place::Device(slice) => Input::filled(slice.len(), |bytes| {
                 let memory = memory();
                 detached(py, || memory.download(slice, bytes, stream)).map_err(from_core)
             }),

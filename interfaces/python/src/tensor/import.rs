@@ -17,7 +17,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyBytes, PyString};
 use pyo3::{ffi, intern};
 
-use crate::buffer::{Export, Memory, Shape};
+use crate::buffer::{Export, Memory};
 use crate::engine;
 use crate::error::from_core;
 use crate::forks::detached;
@@ -230,16 +230,22 @@ impl Imported {
             ));
         }
         let mut export = Box::new(Export::new());
-        let shaped = export.shaped(array).map_err(|error| {
+        let described = export.describe(array).map_err(|error| {
             // numpy's exception is a ValueError.
             let py = array.py();
             let is_layout =
                 error.is_instance_of::<PyValueError>(py) || error.is_instance_of::<PyBufferError>(py);
             if is_layout { not_contiguous() } else { error }
         });
-        let (memory, Shape { dimensions: shape, item, read_only }) = shaped?;
+        let (memory, view) = described?;
+        let shape = match view.shape.is_null() {
+            true => vec![memory.len],
+            // SAFETY: the exporter guarantees that the shape has this many numbers, which are not negative.
+            false => unsafe { std::slice::from_raw_parts(view.shape.cast(), view.ndim as usize) }.to_vec(),
+        };
+        let (item, is_read_only) = (view.itemsize as usize, view.readonly != 0);
         let (place, owner) = (Place::Host(memory), Owner::Buffer(export));
-        Ok((Imported { place, shape, item, stream: Stream::default(), owner }, read_only))
+        Ok((Imported { place, shape, item, stream: Stream::default(), owner }, is_read_only))
     }
 
     /// The memory of an array with `__dlpack__`, and whether it is read-only.
