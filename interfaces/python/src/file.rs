@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lockstep::cobblestone::Tail;
 use lockstep::envelope::Start;
+use lockstep::file::open_input;
 use lockstep::{
     EncryptWriter, Envelope, Error, FileKey, FileMode, Options, OutputFile, OutputOptions, ReadAt, Reader,
     Sparse,
@@ -22,7 +23,7 @@ use crate::engine;
 use crate::error::from_library;
 use crate::forks::{Origin, detached};
 use crate::keys::{FromStart, Given, MessageKey};
-use crate::source::{Sink, Source, open_input};
+use crate::source::{Sink, Source};
 use crate::task;
 use crate::text::Text;
 use crate::turn::Turn;
@@ -75,39 +76,19 @@ impl NativeReader {
         self.reader.len()
     }
 
-    /// Reads plaintext from an offset into a buffer; returns the number of bytes, which is less than the length of the buffer only
-    /// at the end of the message. The buffer is zeroed if this fails.
-    fn readinto(&self, py: Python<'_>, offset: u64, buffer: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let mut export = Export::new();
-        let memory = export.write(buffer)?;
-        // SAFETY: an exported writable buffer, to which nothing else of this call refers.
-        let buffer = unsafe { slice_mut(memory) };
-        Ok(self.read(py, offset, &mut [buffer])? as usize)
-    }
-
-    /// Fills buffers with plaintext from an offset, one after the other. The buffers are zeroed if this fails.
-    fn read_into_all(&self, py: Python<'_>, offset: u64, buffers: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
+    /// Reads plaintext from an offset into buffers, one after the other; returns the number of bytes, which is less than the length of the
+    /// buffers only at the end of the message. The buffers are zeroed if this fails.
+    fn readinto(&self, py: Python<'_>, offset: u64, buffers: Vec<Bound<'_, PyAny>>) -> PyResult<u64> {
+        self.origin.check()?;
+        self.source.check_not_reentrant()?;
         let mut exports: Vec<Export> = buffers.iter().map(|_| Export::new()).collect();
         let memories = exports.iter_mut().zip(&buffers).map(|(export, buffer)| export.write(buffer));
         let memories = memories.collect::<PyResult<Vec<Memory>>>()?;
         check_apart(&memories)?;
-        let len = memories.iter().map(|memory| memory.len as u64).sum::<u64>();
-        if self.reader.len().checked_sub(offset).is_none_or(|rest| rest < len) {
-            return Err(PyValueError::new_err("the buffers are longer than the rest of the file"));
-        }
+        let len: usize = memories.iter().map(|memory| memory.len).sum();
         // SAFETY: exported writable buffers that do not overlap, to which nothing else of this call refers.
         let mut slices: Vec<_> = memories.into_iter().map(|memory| unsafe { slice_mut(memory) }).collect();
-        self.read(py, offset, &mut slices).map(|_| ())
-    }
-}
-
-impl NativeReader {
-    /// Fills buffers with plaintext from an offset; returns the number of bytes.
-    fn read(&self, py: Python<'_>, offset: u64, buffers: &mut [&mut [u8]]) -> PyResult<u64> {
-        self.origin.check()?;
-        self.source.check_not_reentrant()?;
-        let len: usize = buffers.iter().map(|buffer| buffer.len()).sum();
-        let mut read = |options: Options<'_>| self.reader.read_scattered(offset, buffers, options);
+        let mut read = |options: Options<'_>| self.reader.read_scattered(offset, &mut slices, options);
         // A file object is read by this thread, which runs signal handlers between the calls of its methods.
         if len <= LONG_READ || self.source.is_serial() {
             return detached(py, || read(Options::new())).map_err(from_library);
@@ -234,18 +215,16 @@ fn ended() -> PyErr {
 fn open_output(
     py: Python<'_>,
     input: File,
-    destination: PathBuf,
+    destination: &Path,
     overwrite: bool,
     sparse: Sparse,
 ) -> PyResult<(File, OutputFile)> {
-    let path = destination.clone();
-    let open = move || {
-        lockstep::file::check_not_same(&input, &destination)?;
+    task::wait_for_fifo(py, destination, move |destination| {
+        lockstep::file::check_not_same(&input, destination)?;
         let mode = FileMode::of_input(&input)?;
         let options = OutputOptions { force: overwrite, mode, sparse, ..OutputOptions::default() };
-        Ok((input, OutputFile::create(&destination, options)?))
-    };
-    task::wait_for_fifos(py, &[&path], open)?.map_err(from_library)
+        Ok((input, OutputFile::create(destination, options)?))
+    })
 }
 
 /// Encrypts the file at the path source to the path destination, on all cores. The destination appears complete or not at all.
@@ -276,8 +255,8 @@ pub(crate) fn encrypt_file(
     let given = Given::new(key, context, recipients, None, passphrase)?;
     let engine = engine::current(py)?;
     let MessageKey { key, context, envelope } = given.for_writing(py)?;
-    let input = open_input(py, source)?;
-    let (input, output) = open_output(py, input, destination, overwrite, Sparse::default())?;
+    let input = task::wait_for_fifo(py, &source, open_input)?;
+    let (input, output) = open_output(py, input, &destination, overwrite, Sparse::default())?;
     let summary = task::run(py, progress, |options| {
         let mut output = output;
         if let Some(envelope) = envelope {
@@ -327,11 +306,11 @@ pub(crate) fn decrypt_file(
     }
     let given = Given::new(key, context, None, identities, passphrase)?;
     let engine = engine::current(py)?;
-    let input = open_input(py, source)?;
+    let input = task::wait_for_fifo(py, &source, open_input)?;
     let envelope = detached(py, || Envelope::read_file(&input)).map_err(from_library)?;
     let MessageKey { key, context, .. } = given.for_reading(py, envelope, &input)?;
     let sparse = if sparse { Sparse::Always } else { Sparse::Never };
-    let (input, output) = open_output(py, input, destination, overwrite, sparse)?;
+    let (input, output) = open_output(py, input, &destination, overwrite, sparse)?;
     let summary = task::run(py, progress, |options| {
         let mut output = output;
         let options = options.partial(partial);

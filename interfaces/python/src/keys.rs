@@ -135,19 +135,12 @@ impl Given {
 
 /// A key: 16 or 32 raw bytes in any buffer, or the path of a key file.
 fn file_key(given: &Bound<'_, PyAny>) -> PyResult<FileKey> {
-    if let Ok(path) = given.extract::<PathBuf>() {
-        return key_of_file(given.py(), path);
-    }
-    FileKey::from_bytes(&Input::new(given.as_borrowed())?).map_err(from_library)
-}
-
-/// The key in a key file.
-fn key_of_file(py: Python<'_>, path: PathBuf) -> PyResult<FileKey> {
-    let (to_open, to_read) = (path.clone(), path.clone());
-    let opened = task::wait_for_fifos(py, &[&path], move || keyfile::open(&to_open))?;
-    let file = opened.map_err(from_library)?;
+    let Ok(path) = given.extract::<PathBuf>() else {
+        return FileKey::from_bytes(&Input::new(given.as_borrowed())?).map_err(from_library);
+    };
+    let file = task::wait_for_fifo(given.py(), &path, keyfile::open)?;
     // A call that was abandoned while it opened a FIFO has not read from it.
-    task::wait_for_fifos(py, &[&path], move || keyfile::read_open(file, &to_read))?.map_err(from_library)
+    task::wait_for_fifo(given.py(), &path, |path| keyfile::read_open(file, path))
 }
 
 fn from_key_error(error: KeyError) -> PyErr {

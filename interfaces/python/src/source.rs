@@ -6,15 +6,15 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use lockstep::file::open_input;
 use lockstep::{OutputFile, OutputOptions, ReadAt};
 use pyo3::exceptions::{PyBlockingIOError, PyOSError, PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::error::from_library;
 use crate::task;
 use crate::turn::Turn;
 
@@ -40,18 +40,11 @@ impl Object {
     }
 }
 
-/// Opens a file for reading.
-pub(crate) fn open_input(py: Python<'_>, path: PathBuf) -> PyResult<File> {
-    let to_open = path.clone();
-    let opened = task::wait_for_fifos(py, &[&path], move || lockstep::file::open_input(&to_open))?;
-    opened.map_err(from_library)
-}
-
 impl Source {
     /// A file object, or the file at a path.
     pub(crate) fn open(file: &Bound<'_, PyAny>) -> PyResult<Source> {
         match file.extract::<PathBuf>() {
-            Ok(path) => Ok(Source::File(open_input(file.py(), path)?)),
+            Ok(path) => task::wait_for_fifo(file.py(), &path, open_input).map(Source::File),
             Err(_) => Ok(Source::Object(Object { file: file.clone().unbind(), turn: Turn::new(()) })),
         }
     }
@@ -187,10 +180,8 @@ impl Sink {
     pub(crate) fn create(file: &Bound<'_, PyAny>, replaces: bool) -> PyResult<Sink> {
         let Ok(path) = file.extract::<PathBuf>() else { return Ok(Sink::Object(file.clone().unbind())) };
         let options = OutputOptions { force: replaces, ..OutputOptions::default() };
-        let to_open = path.clone();
-        let created =
-            task::wait_for_fifos(file.py(), &[&path], move || OutputFile::create(&to_open, options))?;
-        Ok(Sink::File(created.map_err(from_library)?))
+        let create = move |path: &Path| OutputFile::create(path, options);
+        task::wait_for_fifo(file.py(), &path, create).map(Sink::File)
     }
 
     /// Gives a file its name.

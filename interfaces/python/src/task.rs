@@ -18,21 +18,25 @@ use crate::forks::{Call, detached};
 /// The time between two checks for signals, and between two calls of a progress callback.
 const PERIOD: Duration = Duration::from_millis(50);
 
-/// Calls a function that opens or reads files at these paths. If one of them is a FIFO, the function may wait for another process.
-/// Signal handlers then run on the calling thread, and an exception of one of them ends the call. The function is left alone in this
-/// case: its thread ends when the other process has opened the FIFO, and drops the result.
+/// Calls a function that opens or reads the file at a path. If it is a FIFO, the function may wait for another process. Signal handlers
+/// then run on the calling thread, and an exception of one of them ends the call. The function is left alone in this case: its thread
+/// ends when the other process has opened the FIFO, and drops the result.
 ///
 /// # Errors
-/// The exception of a signal handler.
-pub(crate) fn wait_for_fifos<T: Send + 'static>(
+/// The exception of a signal handler, or that for the error of the function.
+pub(crate) fn wait_for_fifo<T: Send + 'static>(
     py: Python<'_>,
-    paths: &[&Path],
-    work: impl FnOnce() -> T + Send + 'static,
+    path: &Path,
+    work: impl FnOnce(&Path) -> lockstep::Result<T> + Send + 'static,
 ) -> PyResult<T> {
-    if !paths.iter().any(|path| is_fifo(path)) {
-        return Ok(detached(py, work));
-    }
-    run_until_signal(py, |_| work())
+    let is_fifo = std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo());
+    let outcome = if is_fifo {
+        let path = path.to_owned();
+        run_until_signal(py, move |_| work(&path))?
+    } else {
+        detached(py, || work(path))
+    };
+    outcome.map_err(from_library)
 }
 
 /// Calls a function on a thread of its own. Signal handlers run on the calling thread, and an exception of one of them ends the call. The
@@ -76,10 +80,6 @@ fn receive<T: Send>(
             }
         }
     }
-}
-
-fn is_fifo(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
 }
 
 /// Runs work on a separate thread. Signal handlers, such as that of Ctrl-C, and the progress callback run on the calling thread.

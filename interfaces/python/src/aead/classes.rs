@@ -24,18 +24,13 @@ fn class_of(mode: Aead) -> (&'static str, usize, usize) {
     }
 }
 
-/// Adds the classes to the module, and the tuple `AEADS` of them.
-pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<AESGCM>()?;
-    module.add_class::<AESGCMSIV>()?;
-    module.add_class::<AESOCB3>()?;
-    module.add_class::<AESSIV>()?;
-    module.add_class::<AESCCM>()?;
-    module.add_class::<XAES256GCM>()?;
-    module.add_class::<AESEAX>()?;
-    // Fails, as the import of the package then does, if a mode has no class.
-    let classes = Aead::ALL.iter().map(|mode| module.getattr(name(*mode))).collect::<PyResult<Vec<_>>>()?;
-    module.add("AEADS", PyTuple::new(module.py(), classes)?)
+/// The classes of all modes, which the module has.
+///
+/// # Errors
+/// `AttributeError` if a class is missing.
+pub(crate) fn all<'py>(module: &Bound<'py, PyModule>) -> PyResult<Bound<'py, PyTuple>> {
+    let classes = Aead::ALL.iter().map(|mode| module.getattr(name(*mode)));
+    PyTuple::new(module.py(), classes.collect::<PyResult<Vec<_>>>()?)
 }
 
 /// The name of the class of a mode.
@@ -95,19 +90,19 @@ fn with_strings<T>(
     call(Header { nonce: &[], aad: &strings, places: &places })
 }
 
-/// The class of a mode: its name; the mode; the function that reads nonce and associated data; the argument for the nonce, if there is
+/// The classes of the modes: the name; the mode; the function that reads nonce and associated data; the argument for the nonce, if there is
 /// one; the type of the associated data; the argument for the length of tags, if there is one, and the length; the default of `bit_length`,
 /// if there is one.
-macro_rules! class {
-    (
+macro_rules! classes {
+    ($(
         $(#[$doc:meta])*
         $name:ident, $mode:ident, $with:ident $([$nonce:ident])?, $Strings:ty,
-        ($($tag_length:ident)?), $tag:expr $(, $bits:literal)?
-    ) => {
+        ($($tag_length:ident)?), $tag:expr $(, $bits:literal)?;
+    )*) => {$(
         $(#[$doc])*
         #[allow(clippy::upper_case_acronyms, reason = "the name in Python")]
         #[pyclass(frozen, module = "lockstep.aead")]
-        struct $name(Cipher);
+        pub(crate) struct $name(Cipher);
 
         #[pymethods]
         impl $name {
@@ -182,57 +177,45 @@ macro_rules! class {
                 $with($($nonce,)? associated_data, |header| self.0.run_into(Direction::Decrypt, header, data, buf))
             }
         }
-    };
+    )*};
 }
 
-class! {
+classes! {
     /// AES-GCM (SP 800-38D) with a key of 16, 24 or 32 bytes, nonces of 8 to 128 bytes (12 are best) and tags of 16 bytes.
     ///
     /// A nonce must never be used twice with one key.
-    AESGCM, Gcm, with_nonce [nonce], Input<'_>, (), TAG
-}
+    AESGCM, Gcm, with_nonce [nonce], Input<'_>, (), TAG;
 
-class! {
     /// AES-GCM-SIV (RFC 8452) with a key of 16 or 32 bytes, nonces of 12 bytes and tags of 16 bytes.
     ///
     /// A nonce that is used twice reveals only whether two messages are equal.
-    AESGCMSIV, GcmSiv, with_nonce [nonce], Input<'_>, (), TAG
-}
+    AESGCMSIV, GcmSiv, with_nonce [nonce], Input<'_>, (), TAG;
 
-class! {
     /// AES-OCB3 (RFC 7253) with a key of 16, 24 or 32 bytes, nonces of 12 to 15 bytes and tags of 16 bytes.
     ///
     /// A nonce must never be used twice with one key.
-    AESOCB3, Ocb, with_nonce [nonce], Input<'_>, (), TAG
-}
+    AESOCB3, Ocb, with_nonce [nonce], Input<'_>, (), TAG;
 
-class! {
     /// AES-CCM (SP 800-38C) with a key of 16, 24 or 32 bytes, nonces of 7 to 13 bytes and tags of 4, 6, 8, 10, 12, 14 or 16
     /// bytes.
     ///
     /// A nonce must never be used twice with one key. With a nonce of n bytes, a message has less than 2 ** (8 * (15 - n)) bytes.
-    AESCCM, Ccm, with_nonce [nonce], Input<'_>, (tag_length), tag_length.unwrap_or(TAG)
-}
+    AESCCM, Ccm, with_nonce [nonce], Input<'_>, (tag_length), tag_length.unwrap_or(TAG);
 
-class! {
     /// XAES-256-GCM (C2SP) with a key of 32 bytes, nonces of 24 bytes, which may be random, and tags of 16 bytes.
     ///
     /// A nonce must never be used twice with one key.
-    XAES256GCM, Xaes, with_nonce [nonce], Input<'_>, (), TAG, 256
-}
+    XAES256GCM, Xaes, with_nonce [nonce], Input<'_>, (), TAG, 256;
 
-class! {
     /// AES-EAX (Bellare, Rogaway and Wagner, 2004) with a key of 16, 24 or 32 bytes, nonces of 8 to 128 bytes, which may be random if
     /// they have 16 bytes, and tags of 16 bytes.
     ///
     /// A nonce must never be used twice with one key.
-    AESEAX, Eax, with_nonce [nonce], Input<'_>, (), TAG
-}
+    AESEAX, Eax, with_nonce [nonce], Input<'_>, (), TAG;
 
-class! {
     /// AES-SIV (RFC 5297) with a key of 32, 48 or 64 bytes and tags of 16 bytes, which precede the ciphertext. The associated data are a
     /// list of at most 126 buffers.
     ///
     /// There is no nonce: the same message is encrypted to the same bytes, unless the associated data differ.
-    AESSIV, Siv, with_strings, &Bound<'_, PyList>, (), TAG
+    AESSIV, Siv, with_strings, &Bound<'_, PyList>, (), TAG;
 }
