@@ -254,11 +254,14 @@ impl Export {
     }
 }
 
+// SAFETY: every thread that is attached to the interpreter can release a buffer.
+unsafe impl Send for Export {}
+
 impl Drop for Export {
     fn drop(&mut self) {
         if self.is_exported {
-            // SAFETY: the buffer is exported. Values of this type are local variables of functions that Python calls. The thread is
-            // attached to the interpreter when such a function returns.
+            // SAFETY: the buffer is exported. Values of this type are dropped by functions that Python calls, which return attached to the
+            // interpreter, and with the arrays of background work, by an attached thread.
             unsafe { ffi::PyBuffer_Release(self.view.as_mut_ptr()) };
         }
     }

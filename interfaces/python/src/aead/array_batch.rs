@@ -135,24 +135,22 @@ fn nonces_of(nonces: &Imported, len: usize) -> PyResult<(usize, usize)> {
 
 /// The messages: equal parts, or the parts between offsets.
 fn ranges(count: usize, len: usize, offsets: Option<Vec<usize>>) -> PyResult<Vec<Range<usize>>> {
-    match offsets {
-        None if count == 0 || !len.is_multiple_of(count) => Err(PyValueError::new_err(format!(
-            "{len} bytes are not {count} messages of equal lengths: pass offsets"
-        ))),
-        None => Ok((0..count).map(|index| index * (len / count)..(index + 1) * (len / count)).collect()),
-        Some(offsets) => {
-            let is_good = offsets.len() == count + 1
-                && offsets.is_sorted()
-                && offsets.last().is_some_and(|&last| last <= len);
-            if !is_good {
-                return Err(PyValueError::new_err(format!(
-                    "offsets must be {} numbers in ascending order, at most the {len} bytes of the data",
-                    count + 1
-                )));
-            }
-            Ok(offsets.windows(2).map(|pair| pair[0]..pair[1]).collect())
+    let Some(offsets) = offsets else {
+        if count == 0 || !len.is_multiple_of(count) {
+            return Err(PyValueError::new_err(format!(
+                "{len} bytes are not {count} messages of equal lengths: pass offsets"
+            )));
         }
+        let size = len / count;
+        return Ok((0..count).map(|index| index * size..(index + 1) * size).collect());
+    };
+    if offsets.len() != count + 1 || !offsets.is_sorted() || offsets[count] > len {
+        return Err(PyValueError::new_err(format!(
+            "offsets must be {} numbers in ascending order, at most the {len} bytes of the data",
+            count + 1
+        )));
     }
+    Ok(offsets.windows(2).map(|pair| pair[0]..pair[1]).collect())
 }
 
 impl Call {
@@ -288,7 +286,8 @@ impl Call {
         });
         let (stream, shape) = (self.from.stream, Shape::of(self.ranges.iter().map(|range| range.len())));
         let arrays = [self.key, self.nonces, self.from, self.to, self.tags, self.status];
-        let keep: Vec<Keep> = arrays.into_iter().filter_map(Imported::into_keep).collect();
+        let on_device = arrays.into_iter().filter(|array| array.device().is_some());
+        let keep: Vec<Keep> = on_device.map(Imported::into_keep).collect();
         start_in_background(py, keep, move |submitted| {
             let plan = engine.planner().plan(operation, table.key_size, shape, Some(device))?;
             let work = Work { stream, task: Task::Table(operation, Box::new(table)) };

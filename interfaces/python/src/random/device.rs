@@ -64,7 +64,7 @@ pub(super) fn random_bytes(
     }
     let engine = engine::current(py)?;
     let stream = array.stream;
-    start_in_background(py, array.into_keep().into_iter().collect(), move |submitted| {
+    start_in_background(py, vec![array.into_keep()], move |submitted| {
         let zeros = Zeros::of(&engine, to.device())?;
         let starts: Vec<usize> = (0..to.len()).step_by(ZEROS).collect();
         let state = |&start: &usize| block.wrapping_add(blocks(start)).to_be_bytes();

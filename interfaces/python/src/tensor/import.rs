@@ -1,7 +1,6 @@
 //! The memory of an array, and the stream of the caller.
 
 use std::ffi::c_void;
-use std::ops::Range;
 
 use dlpark::DlpackFlags;
 use dlpark::ffi::{DLDevice, DLDeviceType};
@@ -13,7 +12,6 @@ use lockstep::hazmat::mode::Executor;
 use lockstep::hazmat::work::Stream;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyBytes, PyString};
 use pyo3::{ffi, intern};
 
@@ -47,18 +45,13 @@ pub(crate) struct Imported {
     pub(crate) item: usize,
     /// The stream of the caller, for memory of a device.
     pub(crate) stream: Stream,
-    owner: Owner,
+    keep: Keep,
 }
 
-/// The owner that keeps the memory of an array valid.
-enum Owner {
-    Buffer(#[allow(dead_code, reason = "released when it is dropped")] Box<Export>),
-    Shared(Keep),
-}
-
-/// A reference to device memory, dropped while attached to the interpreter.
+/// What keeps the memory of an array valid. It is dropped while the thread is attached to the interpreter.
 #[allow(dead_code, reason = "held until it is dropped")]
 pub(crate) enum Keep {
+    Buffer(Box<Export>),
     Dlpack(ImportedDlpack),
     Object(Py<PyAny>),
 }
@@ -106,14 +99,19 @@ pub(crate) fn result_like<'py>(
     array: &Bound<'py, PyAny>,
     like: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let arrays = array.py().import(intern!(array.py(), "lockstep._arrays"))?;
-    arrays.call_method1(intern!(array.py(), "result_like"), (array, like))
+    let py = array.py();
+    arrays(py)?.call_method1(intern!(py, "result_like"), (array, like))
 }
 
 /// A new array of `size` bytes, of the library and on the device of an array; an array of JAX is made of it by [`result_like`].
 pub(crate) fn empty_like<'py>(array: &Bound<'py, PyAny>, size: usize) -> PyResult<Bound<'py, PyAny>> {
-    let arrays = array.py().import(intern!(array.py(), "lockstep._arrays"))?;
-    arrays.call_method1(intern!(array.py(), "empty_like"), (array, size))
+    let py = array.py();
+    arrays(py)?.call_method1(intern!(py, "empty_like"), (array, size))
+}
+
+/// The module with the functions for the arrays of each library.
+fn arrays(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import(intern!(py, "lockstep._arrays"))
 }
 
 /// The bytes of an array, and its shape.
@@ -147,25 +145,20 @@ impl Imported {
 
     /// Bytes of the data.
     pub(crate) fn len(&self) -> usize {
-        match &self.place {
-            Place::Host(memory) => memory.len,
-            Place::Device(slice) => slice.len(),
-        }
+        self.addresses().len
     }
 
     /// True if two arrays share bytes.
     pub(crate) fn overlaps(&self, other: &Imported) -> bool {
-        let (a, b) = (self.addresses(), other.addresses());
-        self.device() == other.device() && a.start.max(b.start) < a.end.min(b.end)
+        self.device() == other.device() && self.addresses().overlaps(other.addresses())
     }
 
-    /// The addresses of the data.
-    pub(crate) fn addresses(&self) -> Range<u64> {
-        let start = match &self.place {
-            Place::Host(memory) => memory.start as u64,
-            Place::Device(slice) => slice.offset(),
-        };
-        start..start + self.len() as u64
+    /// The addresses of the data: those of the device for data on a device.
+    pub(crate) fn addresses(&self) -> Memory {
+        match &self.place {
+            Place::Host(memory) => *memory,
+            Place::Device(slice) => Memory { start: slice.offset() as *mut u8, len: slice.len() },
+        }
     }
 
     /// The device of the data; None for the host.
@@ -194,12 +187,9 @@ impl Imported {
         }
     }
 
-    /// The reference that work on device memory holds.
-    pub(crate) fn into_keep(self) -> Option<Keep> {
-        match self.owner {
-            Owner::Shared(keep) => Some(keep),
-            Owner::Buffer(_) => None,
-        }
+    /// What work on the memory holds.
+    pub(crate) fn into_keep(self) -> Keep {
+        self.keep
     }
 
     fn new(array: &Bound<'_, PyAny>, stream: Option<&Bound<'_, PyAny>>, writes: bool) -> PyResult<Imported> {
@@ -244,8 +234,8 @@ impl Imported {
             false => unsafe { std::slice::from_raw_parts(view.shape.cast(), view.ndim as usize) }.to_vec(),
         };
         let (item, is_read_only) = (view.itemsize as usize, view.readonly != 0);
-        let (place, owner) = (Place::Host(memory), Owner::Buffer(export));
-        Ok((Imported { place, shape, item, stream: Stream::default(), owner }, is_read_only))
+        let (place, keep) = (Place::Host(memory), Keep::Buffer(export));
+        Ok((Imported { place, shape, item, stream: Stream::default(), keep }, is_read_only))
     }
 
     /// The memory of an array with `__dlpack__`, and whether it is read-only.
@@ -255,8 +245,7 @@ impl Imported {
         writes: bool,
     ) -> PyResult<(Imported, bool)> {
         let py = array.py();
-        static CHECK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        CHECK.import(py, "lockstep._arrays", "check")?.call1((array, writes))?;
+        arrays(py)?.call_method1(intern!(py, "check"), (array, writes))?;
         let request = ImportRequest::new(array.as_borrowed())?;
         let device = request.device()?;
         let id = device_of(py, device)?;
@@ -296,8 +285,8 @@ impl Imported {
                 "the library of the array exports a copy, so that the array cannot be written to: give another array",
             ));
         }
-        let owner = Owner::Shared(Keep::Dlpack(tensor));
-        Ok((Imported { place, shape, item, stream, owner }, is_read_only))
+        let keep = Keep::Dlpack(tensor);
+        Ok((Imported { place, shape, item, stream, keep }, is_read_only))
     }
 
     /// The memory of an array with `__cuda_array_interface__`, and whether it is read-only.
@@ -336,8 +325,8 @@ impl Imported {
         // SAFETY: the object keeps the memory, and a reference to it is held until after all work on it. The user is responsible
         // for the order of the accesses, as the documentation states.
         let slice = unsafe { DeviceSlice::from_raw(id, address.unwrap_or(0), len) };
-        let owner = Owner::Shared(Keep::Object(array.clone().unbind()));
-        Ok((Imported { place: Place::Device(slice), shape, item, stream, owner }, is_read_only))
+        let keep = Keep::Object(array.clone().unbind());
+        Ok((Imported { place: Place::Device(slice), shape, item, stream, keep }, is_read_only))
     }
 }
 
@@ -432,8 +421,8 @@ fn only_cuda_device(py: Python<'_>) -> PyResult<DeviceId> {
 /// The stream of the caller for an array.
 fn stream_of(array: &Bound<'_, PyAny>, ordinal: i32, stream: Option<&Bound<'_, PyAny>>) -> PyResult<Stream> {
     let py = array.py();
-    let arrays = py.import(intern!(py, "lockstep._arrays"))?;
-    checked_stream(arrays.call_method1(intern!(py, "stream_of"), (array, ordinal, stream))?.extract()?)
+    let number = arrays(py)?.call_method1(intern!(py, "stream_of"), (array, ordinal, stream))?;
+    checked_stream(number.extract()?)
 }
 
 fn checked_stream(number: u64) -> PyResult<Stream> {
