@@ -221,14 +221,12 @@ impl Export {
     /// # Errors
     /// `TypeError` for an object without a buffer or with a read-only one, `BufferError` for a buffer that is not contiguous.
     pub(crate) fn write(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Memory> {
-        let refused = match self.export(object, ffi::PyBUF_WRITABLE) {
-            Ok(memory) => return Ok(memory),
-            Err(refused) => refused,
-        };
-        match Export::new().export(object, ffi::PyBUF_SIMPLE) {
-            Ok(_) => Err(PyTypeError::new_err("the buffer is read-only: give one that is writable")),
-            Err(_) => Err(refused),
-        }
+        self.export(object, ffi::PyBUF_WRITABLE).map_err(|refused| {
+            match Export::new().export(object, ffi::PyBUF_SIMPLE) {
+                Ok(_) => PyTypeError::new_err("the buffer is read-only: give one that is writable"),
+                Err(_) => refused,
+            }
+        })
     }
 
     /// The memory of an object with a contiguous buffer, and its description without format and strides.

@@ -1,6 +1,6 @@
 //! The engine of the process: selection of devices, and forks.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lockstep::Engine;
@@ -52,42 +52,35 @@ pub(crate) fn current(_attached: Python<'_>) -> PyResult<Engine> {
     lock().engine()
 }
 
-const UNKNOWN: u8 = 0;
-const INLINE: u8 = 1;
-const BY_PLANNER: u8 = 2;
-static SMALL_CALLS: AtomicU8 = AtomicU8::new(UNKNOWN);
+/// True if it is known that the inline kernel can be used.
+static IS_INLINE: AtomicBool = AtomicBool::new(false);
 
 /// The kernel for small calls, which run on the calling thread without the planner. None if the user has named a device or a
 /// kernel, or if the kernel has failed its self-test.
 #[inline]
 pub(crate) fn inline_kernel() -> Option<InlineKernel> {
-    match SMALL_CALLS.load(Ordering::Relaxed) {
-        INLINE => Some(InlineKernel::best()),
-        BY_PLANNER => None,
-        _ => {
-            // Locked until the store, so that the answer for an earlier selection cannot replace that for a new one.
-            let mut current = lock();
-            // The caller reports why there is no engine.
-            let kernel = current.engine().ok().and_then(|engine| engine.inline_kernel());
-            SMALL_CALLS.store(if kernel.is_some() { INLINE } else { BY_PLANNER }, Ordering::Relaxed);
-            kernel
-        }
+    if IS_INLINE.load(Ordering::Relaxed) {
+        return Some(InlineKernel::best());
     }
+    // Locked until the store, so that the answer for an earlier selection cannot replace that for a new one.
+    let mut current = lock();
+    // The caller reports why there is no engine.
+    let kernel = current.engine().ok()?.inline_kernel();
+    IS_INLINE.store(kernel.is_some(), Ordering::Relaxed);
+    kernel
 }
 
 /// Makes a selection current; returns the earlier one.
 fn replace(new: Current) -> Current {
     let mut current = lock();
-    SMALL_CALLS.store(UNKNOWN, Ordering::Relaxed);
+    IS_INLINE.store(false, Ordering::Relaxed);
     std::mem::replace(&mut *current, new)
 }
 
 /// A selection of devices, kernel and threads for the process. As a context manager it restores the earlier selection at the
 /// end of the block.
 #[pyclass(frozen, module = "lockstep")]
-pub(crate) struct Selection {
-    before: Mutex<Option<Current>>,
-}
+pub(crate) struct Selection(Mutex<Option<Current>>);
 
 #[pymethods]
 impl Selection {
@@ -97,7 +90,7 @@ impl Selection {
 
     #[pyo3(signature = (*_exception))]
     fn __exit__(&self, _exception: &Bound<'_, pyo3::types::PyTuple>) {
-        let before = self.before.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let before = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(before.map(replace));
     }
 }
@@ -141,14 +134,14 @@ pub(crate) fn select(
     let engine = detached(py, || builder.clone().build()).map_err(from_library)?;
     let device = device.map(|name| name.to_string());
     let before = replace(Current { engine: Some(engine), builder: Some(builder), device });
-    Ok(Selection { before: Mutex::new(Some(before)) })
+    Ok(Selection(Mutex::new(Some(before))))
 }
 
 /// Runs in the child of a fork: the engine is made again at the next use. If the parent has started a driver, which a child
 /// cannot use, the child's engine has only the CPU.
 pub(crate) fn after_fork_in_child() {
     let mut current = lock();
-    SMALL_CALLS.store(UNKNOWN, Ordering::Relaxed);
+    IS_INLINE.store(false, Ordering::Relaxed);
     let Some(engine) = current.engine.take() else { return };
     // A lock of the parent's engine may be held by a thread that does not exist here, and drivers do not survive a fork: the
     // engine is neither used nor dropped.
@@ -249,10 +242,7 @@ pub(crate) fn selftest(py: Python<'_>) -> PyResult<Vec<SelfTest>> {
         if device.properties().by_name_only && !is_named {
             continue;
         }
-        for (number, kernel) in device.kernels().iter().enumerate() {
-            if kernel.missing.is_some() {
-                continue;
-            }
+        for (number, kernel) in device.kernels().iter().enumerate().filter(|(_, it)| it.missing.is_none()) {
             let (mut operations, mut failures) = (0, Vec::new());
             for operation in Operation::all() {
                 let id = KernelId(number as u16);

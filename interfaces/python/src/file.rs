@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lockstep::cobblestone::Tail;
-use lockstep::envelope::Start;
 use lockstep::file::open_input;
 use lockstep::{
     EncryptWriter, Envelope, Error, FileKey, FileMode, Options, OutputFile, OutputOptions, ReadAt, Reader,
@@ -22,7 +21,7 @@ use crate::buffer::{Export, Input, Memory, read_shared, slice_mut};
 use crate::engine;
 use crate::error::from_library;
 use crate::forks::{Origin, detached};
-use crate::keys::{FromStart, Given, MessageKey};
+use crate::keys::{FromStart, Given, MessageKey, file_key};
 use crate::source::{Sink, Source};
 use crate::task;
 use crate::text::Text;
@@ -57,13 +56,10 @@ impl NativeReader {
         let engine = engine::current(py)?;
         let source = Arc::new(Source::open(file)?);
         let envelope = detached(py, || {
-            let mut start = FromStart::new(&*source).map_err(Error::read)?;
-            Envelope::read(&mut start)
+            let mut source = FromStart::new(&*source).map_err(Error::read)?;
+            Ok(Envelope::read(&mut source)?.split(source).0)
         });
-        let envelope = match envelope.map_err(from_library)? {
-            Start::Envelope(envelope) => Some(envelope),
-            Start::Bare(_) => None,
-        };
+        let envelope: Option<Envelope> = envelope.map_err(from_library)?;
         let start = envelope.as_ref().map_or(0, |envelope| envelope.as_bytes().len() as u64);
         let MessageKey { key, context, .. } = given.for_reading(py, envelope, &source)?;
         let message = Tail::new(Arc::clone(&source), start);
@@ -123,10 +119,10 @@ impl NativeWriter {
     fn with<T: Send>(
         &self,
         py: Python<'_>,
-        action: impl FnOnce(&mut Option<EncryptWriter<Sink>>) -> T + Send,
+        action: impl FnOnce(&mut Option<EncryptWriter<Sink>>) -> PyResult<T> + Send,
     ) -> PyResult<T> {
         self.origin.check()?;
-        detached(py, || self.writer.with(action))
+        detached(py, || self.writer.with(action))?
     }
 }
 
@@ -161,34 +157,35 @@ impl NativeWriter {
 
     /// Encrypts and writes the bytes of a buffer; returns their number.
     fn write(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<usize> {
-        if let Ok(bytes) = data.cast_exact::<PyBytes>() {
-            // They do not change.
-            let bytes = bytes.as_bytes();
-            let written = self.with(py, |writer| Some(writer.as_mut()?.write_all(bytes)))?;
-            return wrote(written, bytes.len());
-        }
         let mut export = Export::new();
         let memory = export.locate(data)?;
-        // SAFETY: the buffer is exported until the end of this function.
-        let mut bytes = unsafe { Shared::new([memory]) };
-        let written = self.with(py, |writer| {
-            let writer = writer.as_mut()?;
-            let mut piece = Zeroizing::new(vec![0; memory.len.min(PIECE)]);
-            let mut copy = || {
-                while let count @ 1.. = bytes.read(&mut piece)? {
-                    writer.write_all(&piece[..count])?;
-                }
-                Ok(())
-            };
-            Some(copy())
+        let fixed = data.cast_exact::<PyBytes>().ok().map(|bytes| bytes.as_bytes());
+        // The buffer is exported until the end of this function.
+        let mut shared = Shared([memory].into());
+        let len = memory.len;
+        let mut write = |writer: &mut EncryptWriter<Sink>| {
+            if let Some(bytes) = fixed {
+                return writer.write_all(bytes);
+            }
+            let mut piece = Zeroizing::new(vec![0; len.min(PIECE)]);
+            while let count @ 1.. = shared.read(&mut piece)? {
+                writer.write_all(&piece[..count])?;
+            }
+            Ok(())
+        };
+        self.with(py, |writer| {
+            let written = write(writer.as_mut().ok_or_else(ended)?);
+            written.map_err(|error| from_library(Error::read(error)))
         })?;
-        wrote(written, memory.len)
+        Ok(len)
     }
 
     /// Writes the end of the message, and gives the file of a path its name.
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
-        let finished = self.with(py, |writer| Some(writer.take()?.finish().and_then(Sink::commit)))?;
-        finished.ok_or_else(ended)?.map_err(from_library)
+        self.with(py, |writer| {
+            let writer = writer.take().ok_or_else(ended)?;
+            writer.finish().and_then(Sink::commit).map_err(from_library)
+        })
     }
 
     /// Ends the work without a file. What a file object has received remains there; it is not a complete message.
@@ -197,14 +194,8 @@ impl NativeWriter {
             // The file belongs to the parent.
             return Ok(());
         }
-        self.with(py, |writer| drop(writer.take()))
+        self.with(py, |writer| Ok(drop(writer.take())))
     }
-}
-
-/// The result of `write`: the number of bytes. `written` is None after the end.
-fn wrote(written: Option<io::Result<()>>, len: usize) -> PyResult<usize> {
-    written.ok_or_else(ended)?.map_err(|error| from_library(Error::read(error)))?;
-    Ok(len)
 }
 
 fn ended() -> PyErr {
@@ -257,7 +248,7 @@ pub(crate) fn encrypt_file(
     let MessageKey { key, context, envelope } = given.for_writing(py)?;
     let input = task::wait_for_fifo(py, &source, open_input)?;
     let (input, output) = open_output(py, input, &destination, overwrite, Sparse::default())?;
-    let summary = task::run(py, progress, |options| {
+    task::run(py, progress, |options| {
         let mut output = output;
         if let Some(envelope) = envelope {
             envelope.write(&mut output)?;
@@ -265,9 +256,8 @@ pub(crate) fn encrypt_file(
         let summary =
             lockstep::file::encrypt_open_file(&engine, &key, &context, &input, &mut output, options)?;
         output.commit()?;
-        Ok(summary)
-    })?;
-    Ok(summary.plaintext_len)
+        Ok(summary.plaintext_len)
+    })
 }
 
 /// Decrypts the file at the path source to the path destination, on all cores. The destination appears complete and verified, or
@@ -311,7 +301,7 @@ pub(crate) fn decrypt_file(
     let MessageKey { key, context, .. } = given.for_reading(py, envelope, &input)?;
     let sparse = if sparse { Sparse::Always } else { Sparse::Never };
     let (input, output) = open_output(py, input, &destination, overwrite, sparse)?;
-    let summary = task::run(py, progress, |options| {
+    task::run(py, progress, |options| {
         let mut output = output;
         let options = options.partial(partial);
         let decrypted =
@@ -319,9 +309,8 @@ pub(crate) fn decrypt_file(
         if decrypted.as_ref().err().is_none_or(Error::keeps_output) {
             output.commit()?;
         }
-        decrypted
-    })?;
-    Ok(summary.plaintext_len)
+        Ok(decrypted?.plaintext_len)
+    })
 }
 
 /// Encrypts the bytes of buffers, one after the other, to a file: a path, or a binary file object. Uses all cores. The file of a
@@ -335,13 +324,11 @@ pub(crate) fn encrypt_buffers(
     context: Input<'_>,
     buffers: Vec<Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    let given = Given::new(Some(key), Some(context), None, None, None)?;
-    let MessageKey { key, context, .. } = given.for_writing(py)?;
-    let engine = engine::current(py)?;
+    let (key, engine) = (file_key(key)?, engine::current(py)?);
     let mut exports: Vec<Export> = buffers.iter().map(|_| Export::new()).collect();
     let memories = exports.iter_mut().zip(&buffers).map(|(export, buffer)| export.locate(buffer));
-    // SAFETY: the buffers are exported until the end of this function.
-    let mut bytes = unsafe { Shared::new(memories.collect::<PyResult<Vec<_>>>()?) };
+    // The buffers are exported until the end of this function.
+    let mut bytes = Shared(memories.collect::<PyResult<_>>()?);
     let sink = Sink::create(file, replaces)?;
     let is_object = matches!(sink, Sink::Object(_));
     let work = |options: Options<'_>| {
@@ -356,19 +343,11 @@ pub(crate) fn encrypt_buffers(
     task::run(py, None, work)
 }
 
-/// Buffers of the program, which other threads can change, read one after the other.
+/// Buffers of the program, which other threads can change, read one after the other. The memory is valid as long as the value exists.
 struct Shared(VecDeque<Memory>);
 
-// SAFETY: the memory is valid as long as the value exists (see `new`), and is read atomically.
+// SAFETY: the memory is valid as long as the value exists, and is read atomically.
 unsafe impl Send for Shared {}
-
-impl Shared {
-    /// # Safety
-    /// The memory is valid for reads as long as the value exists.
-    unsafe fn new(memories: impl IntoIterator<Item = Memory>) -> Shared {
-        Shared(memories.into_iter().collect())
-    }
-}
 
 impl Read for Shared {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -377,7 +356,7 @@ impl Read for Shared {
         }
         let Some(first) = self.0.front_mut() else { return Ok(0) };
         let count = first.len.min(buffer.len());
-        // SAFETY: the caller of `new` guarantees that the memory is valid.
+        // SAFETY: the memory is valid as long as the value exists.
         unsafe { read_shared(first.part(0..count), &mut buffer[..count]) };
         *first = first.part(count..first.len);
         Ok(count)

@@ -14,7 +14,7 @@ use crate::buffer::Input;
 use crate::engine;
 use crate::error::InvalidTag;
 use crate::forks::{Origin, detached};
-use crate::keys::{Given, MessageKey};
+use crate::keys::file_key;
 use crate::task;
 
 /// A file of a plan in Python: root, input, output, length, and None.
@@ -126,9 +126,7 @@ impl NativeGroups {
         replaces: bool,
         syncs: bool,
     ) -> PyResult<NativeGroups> {
-        let given = Given::new(Some(key), Some(context), None, None, None)?;
-        let MessageKey { key, context, .. } = given.for_writing(py)?;
-        let engine = engine::current(py)?;
+        let (engine, key, context) = (engine::current(py)?, file_key(key)?, context.to_vec());
         let (direction, origin) = (direction(encrypts), Origin::new());
         Ok(NativeGroups { engine, direction, key, context, output, replaces, syncs, origin })
     }
@@ -157,18 +155,14 @@ impl NativeGroups {
         let results = task::run(py, None, |options| Ok(group.process(&planned, options)))?;
         let outcomes = results.into_iter().map(|result| match result {
             Ok(done) => {
-                let state = match done.is_up_to_date {
-                    true => intern!(py, "up to date"),
-                    false => intern!(py, "written"),
-                };
+                let state =
+                    if done.is_up_to_date { intern!(py, "up to date") } else { intern!(py, "written") };
                 let commitment = PyBytes::new(py, &done.commitment);
                 (state.clone(), done.plaintext_len, done.ciphertext_len, Some(commitment), None)
             }
             Err(error) => {
-                let state = match error.is_not_authentic() {
-                    true => intern!(py, "not authentic"),
-                    false => intern!(py, "failed"),
-                };
+                let is_changed = error.is_not_authentic();
+                let state = if is_changed { intern!(py, "not authentic") } else { intern!(py, "failed") };
                 (state.clone(), 0, 0, None, Some(error.to_string()))
             }
         });

@@ -20,26 +20,20 @@ use crate::forks::detached;
 use crate::tensor::{Imported, Place, empty_like, is_tensor, result_like};
 use crate::text;
 
-/// A raw mode by its name in Python.
-#[derive(Clone, Copy)]
-enum Mode {
-    Cipher(Cipher),
-    CbcCts(Variant),
-}
-
-const MODES: [(&str, Mode); 12] = [
-    ("ECB", Mode::Cipher(Cipher::Ecb)),
-    ("CBC", Mode::Cipher(Cipher::Cbc)),
-    ("PCBC", Mode::Cipher(Cipher::Pcbc)),
-    ("CFB", Mode::Cipher(Cipher::Cfb128)),
-    ("CFB8", Mode::Cipher(Cipher::Cfb8)),
-    ("CFB1", Mode::Cipher(Cipher::Cfb1)),
-    ("OFB", Mode::Cipher(Cipher::Ofb)),
-    ("CTR", Mode::Cipher(Cipher::Ctr)),
-    ("XTS", Mode::Cipher(Cipher::Xts)),
-    ("CBC-CS1", Mode::CbcCts(Variant::Cs1)),
-    ("CBC-CS2", Mode::CbcCts(Variant::Cs2)),
-    ("CBC-CS3", Mode::CbcCts(Variant::Cs3)),
+/// The raw modes by their names in Python. CBC can have ciphertext stealing.
+const MODES: [(&str, Cipher, Option<Variant>); 12] = [
+    ("ECB", Cipher::Ecb, None),
+    ("CBC", Cipher::Cbc, None),
+    ("PCBC", Cipher::Pcbc, None),
+    ("CFB", Cipher::Cfb128, None),
+    ("CFB8", Cipher::Cfb8, None),
+    ("CFB1", Cipher::Cfb1, None),
+    ("OFB", Cipher::Ofb, None),
+    ("CTR", Cipher::Ctr, None),
+    ("XTS", Cipher::Xts, None),
+    ("CBC-CS1", Cipher::Cbc, Some(Variant::Cs1)),
+    ("CBC-CS2", Cipher::Cbc, Some(Variant::Cs2)),
+    ("CBC-CS3", Cipher::Cbc, Some(Variant::Cs3)),
 ];
 
 /// Calls a function that processes `len` bytes with the planner, detached from the interpreter unless it is short.
@@ -60,7 +54,8 @@ fn direction(encrypts: bool) -> Direction {
 
 /// A message of a raw mode, whose arguments are checked.
 struct Call<'a> {
-    mode: Mode,
+    cipher: Cipher,
+    stealing: Option<Variant>,
     direction: Direction,
     key: Input<'a>,
     iv: Block,
@@ -74,34 +69,30 @@ impl<'a> Call<'a> {
         iv: Option<Input<'_>>,
     ) -> PyResult<Call<'a>> {
         let mode = text::utf8(mode)?;
-        let found = MODES.iter().find(|(name, _)| *name == mode);
-        let Some((_, found)) = found else {
-            let known: Vec<_> = MODES.iter().map(|(name, _)| *name).collect();
+        let Some((_, cipher, stealing)) = MODES.into_iter().find(|(name, ..)| *name == mode) else {
+            let known: Vec<_> = MODES.iter().map(|(name, ..)| *name).collect();
             return Err(PyValueError::new_err(format!(
                 "no mode '{}': the modes are {}",
                 shown::name(mode),
                 known.join(", ")
             )));
         };
-        let iv = match (found, iv.as_deref()) {
-            (Mode::Cipher(Cipher::Ecb), None) => Block::default(),
-            (Mode::Cipher(Cipher::Ecb), Some(_)) => return Err(PyValueError::new_err("ECB has no iv")),
+        let iv = match (cipher, iv.as_deref()) {
+            (Cipher::Ecb, None) => Block::default(),
+            (Cipher::Ecb, Some(_)) => return Err(PyValueError::new_err("ECB has no iv")),
             (_, Some(iv)) if iv.len() == 16 => iv.try_into().unwrap_or_default(),
             _ => return Err(PyValueError::new_err(format!("{mode} needs an iv of 16 bytes"))),
         };
-        Ok(Call { mode: *found, direction: direction(encrypts), key, iv })
+        Ok(Call { cipher, stealing, direction: direction(encrypts), key, iv })
     }
 
     /// Processes data on the host.
     fn run(self, py: Python<'_>, data: HostData<'_>) -> PyResult<()> {
-        let Call { mode, direction, key, mut iv } = self;
+        let Call { cipher, stealing, direction, key, mut iv } = self;
         run(py, data.len(), |planner| {
-            let variant = match mode {
-                Mode::Cipher(cipher) => {
-                    let key = CipherKey::new(cipher, &key)?;
-                    return cipher.one(planner, direction, &key, &mut iv, Data::Host(data));
-                }
-                Mode::CbcCts(variant) => variant,
+            let Some(variant) = stealing else {
+                let key = CipherKey::new(cipher, &key)?;
+                return cipher.one(planner, direction, &key, &mut iv, Data::Host(data));
             };
             let key = Key::new(&key)?;
             let mut data = data;
@@ -137,7 +128,7 @@ impl<'a> Call<'a> {
             _ => return Err(PyValueError::new_err("data and buf must be on the same device")),
         };
         check_output(from.len(), to.len())?;
-        let Call { mode: Mode::Cipher(cipher), direction, key, mut iv } = self else {
+        let Call { cipher, stealing: None, direction, key, mut iv } = self else {
             return Err(PyValueError::new_err(
                 "CBC with ciphertext stealing does not process data on a device: copy the array to the host",
             ));

@@ -48,31 +48,22 @@ impl Given {
         passphrase: Option<Text>,
     ) -> PyResult<Given> {
         let context = context.as_deref().unwrap_or_default().to_vec();
-        let has_age = recipients.is_some() || identities.is_some() || passphrase.is_some();
-        if let Some(key) = key {
-            if has_age {
-                return Err(PyTypeError::new_err(
-                    "give a key, or recipients, identities or a passphrase, not both",
-                ));
+        let has_others = identities.is_some() || passphrase.is_some();
+        let refuse = |text| Err(PyTypeError::new_err(text));
+        match (key, recipients) {
+            (Some(_), others) if others.is_some() || has_others => {
+                refuse("give a key, or recipients, identities or a passphrase, not both")
             }
-            return Ok(Given::Key { key: file_key(key)?, context });
-        }
-        if !has_age {
-            return Err(PyTypeError::new_err(
-                "a key is missing: give key, recipients, identities or passphrase",
-            ));
-        }
-        if !context.is_empty() {
-            return Err(PyTypeError::new_err(
-                "a context is for files with a key: others have their envelope as context",
-            ));
-        }
-        match recipients {
-            Some(_) if identities.is_some() || passphrase.is_some() => {
-                Err(PyTypeError::new_err("give recipients, or a passphrase, not both"))
+            (Some(key), _) => Ok(Given::Key { key: file_key(key)?, context }),
+            (None, None) if !has_others => {
+                refuse("a key is missing: give key, recipients, identities or passphrase")
             }
-            Some(recipients) => Ok(Given::Recipients(recipients)),
-            None => Ok(Given::Age { identities: identities.unwrap_or_default(), passphrase }),
+            _ if !context.is_empty() => {
+                refuse("a context is for files with a key: others have their envelope as context")
+            }
+            (None, Some(_)) if has_others => refuse("give recipients, or a passphrase, not both"),
+            (None, Some(recipients)) => Ok(Given::Recipients(recipients)),
+            (None, None) => Ok(Given::Age { identities: identities.unwrap_or_default(), passphrase }),
         }
     }
 
@@ -134,7 +125,7 @@ impl Given {
 }
 
 /// A key: 16 or 32 raw bytes in any buffer, or the path of a key file.
-fn file_key(given: &Bound<'_, PyAny>) -> PyResult<FileKey> {
+pub(crate) fn file_key(given: &Bound<'_, PyAny>) -> PyResult<FileKey> {
     let Ok(path) = given.extract::<PathBuf>() else {
         return FileKey::from_bytes(&Input::new(given.as_borrowed())?).map_err(from_library);
     };
@@ -143,12 +134,8 @@ fn file_key(given: &Bound<'_, PyAny>) -> PyResult<FileKey> {
     task::wait_for_fifo(given.py(), &path, |path| keyfile::read_open(file, path))
 }
 
-fn from_key_error(error: KeyError) -> PyErr {
-    if error.is_not_authentic {
-        InvalidTag::new_err(error.message)
-    } else {
-        PyValueError::new_err(error.message)
-    }
+fn from_key_error(KeyError { message, is_not_authentic }: KeyError) -> PyErr {
+    if is_not_authentic { InvalidTag::new_err(message) } else { PyValueError::new_err(message) }
 }
 
 /// The format of a source that Lockstep has not encrypted, if it is known.

@@ -74,7 +74,6 @@ mod native {
     #[pyfunction]
     fn after_fork_in_child() {
         forks::after_fork_in_child();
-        random::after_fork_in_child();
         tensor::after_fork_in_child();
         engine::after_fork_in_child();
     }

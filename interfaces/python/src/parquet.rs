@@ -14,8 +14,11 @@ use crate::buffer::{Export, Input, new_bytes, slice_mut};
 use crate::engine;
 use crate::error::from_parquet;
 use crate::forks::{Origin, detached};
-use crate::source::Source;
+use crate::source::{Source, attached};
 use crate::text::Text;
+
+/// The result of a search for a key.
+type Found = lockstep_parquet::Result<Option<Zeroizing<Vec<u8>>>>;
 
 /// A function of Python that finds keys: it is called with a name (see [`KeySource::column_key`]), or None for the footer, and with
 /// the key metadata or None, and returns bytes, or None if there is no key.
@@ -25,12 +28,8 @@ struct Resolver {
 }
 
 impl Resolver {
-    fn call(
-        &self,
-        column: Option<&str>,
-        metadata: Option<&[u8]>,
-    ) -> lockstep_parquet::Result<Option<Zeroizing<Vec<u8>>>> {
-        let found = Python::try_attach(|py| {
+    fn call(&self, column: Option<&str>, metadata: Option<&[u8]>) -> Found {
+        let found = attached(|py| {
             let metadata = metadata.map(|metadata| PyBytes::new(py, metadata));
             let found = self.function.bind(py).call1((column, metadata))?;
             if found.is_none() {
@@ -38,25 +37,16 @@ impl Resolver {
             }
             Ok(Some(Zeroizing::new(Input::owned(found)?.to_vec())))
         });
-        let closing = || std::io::Error::other("the interpreter is shutting down");
-        let found: PyResult<_> = found.ok_or_else(|| Error::KeySource(closing()))?;
-        found.map_err(|error| Error::KeySource(error.into()))
+        found.map_err(Error::KeySource)
     }
 }
 
 impl KeySource for Resolver {
-    fn footer_key(
-        &self,
-        key_metadata: Option<&[u8]>,
-    ) -> lockstep_parquet::Result<Option<Zeroizing<Vec<u8>>>> {
+    fn footer_key(&self, key_metadata: Option<&[u8]>) -> Found {
         self.call(None, key_metadata)
     }
 
-    fn column_key(
-        &self,
-        name: &str,
-        key_metadata: Option<&[u8]>,
-    ) -> lockstep_parquet::Result<Option<Zeroizing<Vec<u8>>>> {
+    fn column_key(&self, name: &str, key_metadata: Option<&[u8]>) -> Found {
         self.call(Some(name), key_metadata)
     }
 

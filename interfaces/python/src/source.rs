@@ -218,7 +218,7 @@ impl Write for Sink {
 }
 
 /// Calls a function with the interpreter. The exception is in the error.
-fn attached<T>(action: impl FnOnce(Python<'_>) -> PyResult<T>) -> io::Result<T> {
+pub(crate) fn attached<T>(action: impl FnOnce(Python<'_>) -> PyResult<T>) -> io::Result<T> {
     match Python::try_attach(action) {
         Some(outcome) => Ok(outcome?),
         None => Err(io::Error::other("the interpreter is shutting down")),

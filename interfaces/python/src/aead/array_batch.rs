@@ -99,10 +99,9 @@ pub(crate) fn tensor_batch(
     if count == 0 {
         return Ok(());
     }
-    let direction = if seals { Direction::Encrypt } else { Direction::Decrypt };
     match call.from.device() {
-        Some(device) if mode == Aead::Gcm => call.run_table(py, direction, device),
-        device => call.run_messages(py, direction, device),
+        Some(device) if mode == Aead::Gcm => call.run_table(py, seals, device),
+        device => call.run_messages(py, seals, device),
     }
 }
 
@@ -194,7 +193,7 @@ impl Call {
     }
 
     /// Runs the messages, and returns when the work has ended.
-    fn run_messages(&self, py: Python<'_>, direction: Direction, device: Option<DeviceId>) -> PyResult<()> {
+    fn run_messages(&self, py: Python<'_>, seals: bool, device: Option<DeviceId>) -> PyResult<()> {
         let (engine, mode, stream) = (engine::current(py)?, self.mode, self.from.stream);
         let on_stream = |device| detached(py, || OnStream::new(engine.planner(), device, stream));
         let executor = device.map(on_stream).transpose().map_err(from_core)?;
@@ -232,21 +231,16 @@ impl Call {
         let (key, nonces) = (read(&self.key)?, read(&self.nonces)?);
         let keys = key.chunks_exact(self.key_len).map(|key| AeadKey::new(mode, key));
         let keys = keys.collect::<Result<Vec<_>, _>>().map_err(from_core)?;
-        let mut tags = match direction {
-            Direction::Encrypt => vec![0; self.tags.len()],
-            Direction::Decrypt => read(&self.tags)?.to_vec(),
-        };
+        let mut tags = if seals { vec![0; self.tags.len()] } else { read(&self.tags)?.to_vec() };
         let parts = self.ranges.iter().zip(tags.chunks_exact_mut(TAG)).enumerate();
         let messages = parts.map(|(index, (range, tag))| {
-            let tag = match direction {
-                Direction::Encrypt => Tag::Write(tag),
-                Direction::Decrypt => Tag::Expect(tag),
-            };
+            let tag = if seals { Tag::Write(tag) } else { Tag::Expect(tag) };
             let key = &keys[if keys.len() == 1 { 0 } else { index }];
             let nonce = &nonces[index * self.nonce_stride..][..self.nonce_len];
             Ok(Message { key, nonce, aad: &[], data: data(range)?, tag, status: Status::Pending })
         });
         let mut messages = messages.collect::<PyResult<Vec<_>>>()?;
+        let direction = if seals { Direction::Encrypt } else { Direction::Decrypt };
         let outcome = match &executor {
             Some(executor) => detached(py, || mode.run(executor, direction, &mut messages)),
             None => aead::run(&Attached(py), direction, &mut messages),
@@ -258,14 +252,14 @@ impl Call {
         }
         let statuses: Vec<u8> = messages.iter().map(|message| message.status as u8).collect();
         drop(messages);
-        if direction == Direction::Encrypt {
+        if seals {
             write(&self.tags, &tags)?;
         }
         write(&self.status, &statuses)
     }
 
     /// Starts the work on a device that reads a table of messages.
-    fn run_table(self, py: Python<'_>, direction: Direction, device: DeviceId) -> PyResult<()> {
+    fn run_table(self, py: Python<'_>, seals: bool, device: DeviceId) -> PyResult<()> {
         let engine = engine::current(py)?;
         for (name, array) in [("key", &self.key), ("nonces", &self.nonces), ("tags", &self.tags)] {
             if array.slice().is_some_and(|slice| !slice.offset().is_multiple_of(ALIGNMENT)) {
@@ -280,14 +274,11 @@ impl Call {
             ));
         }
         let (table, pinned) = self.table(&engine, device)?;
-        let operation = Operation::Fused(match direction {
-            Direction::Encrypt => FusedAead::GcmSeal,
-            Direction::Decrypt => FusedAead::GcmOpen,
-        });
+        let operation = Operation::Fused(if seals { FusedAead::GcmSeal } else { FusedAead::GcmOpen });
         let (stream, shape) = (self.from.stream, Shape::of(self.ranges.iter().map(|range| range.len())));
         let arrays = [self.key, self.nonces, self.from, self.to, self.tags, self.status];
         let on_device = arrays.into_iter().filter(|array| array.device().is_some());
-        let keep: Vec<Keep> = on_device.map(Imported::into_keep).collect();
+        let keep: Vec<Keep> = on_device.map(|array| array.keep).collect();
         start_in_background(py, keep, move |submitted| {
             let plan = engine.planner().plan(operation, table.key_size, shape, Some(device))?;
             let work = Work { stream, task: Task::Table(operation, Box::new(table)) };

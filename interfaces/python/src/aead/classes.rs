@@ -57,15 +57,13 @@ pub(super) fn has_tag(mode: Aead, len: usize) -> bool {
 #[inline]
 pub(super) fn check_nonce(mode: Aead, nonce: &[u8]) -> PyResult<()> {
     let (_, first, last) = class_of(mode);
-    if (first..=last).contains(&nonce.len()) { Ok(()) } else { Err(bad_nonce(first, last)) }
-}
-
-#[cold]
-fn bad_nonce(first: usize, last: usize) -> PyErr {
-    PyValueError::new_err(match first == last {
+    if (first..=last).contains(&nonce.len()) {
+        return Ok(());
+    }
+    Err(PyValueError::new_err(match first == last {
         true => format!("Nonce must be {first} bytes long"),
         false => format!("Nonce must be between {first} and {last} bytes"),
-    })
+    }))
 }
 
 /// Calls a function with a nonce and a string of associated data.

@@ -149,11 +149,11 @@ impl<'a> Batch<'a> {
     fn run(&self, py: Python<'_>, mut messages: &mut [Message<'_>]) -> PyResult<()> {
         while !messages.is_empty() {
             let mut size = 0;
-            let mut fits = |message: &Message<'_>| {
+            let fitting = messages.iter().take_while(|message| {
                 size += message.data.len() + PREPARATION;
                 size <= PIECE
-            };
-            let count = messages.iter().take_while(|message| fits(message)).count().max(1);
+            });
+            let count = fitting.count().max(1);
             let (piece, rest) = messages.split_at_mut(count);
             messages = rest;
             match aead::run(&Attached(py), self.direction, piece) {

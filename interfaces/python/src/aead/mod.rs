@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use lockstep::Engine;
 use lockstep::aead::{Aead, AeadKey, Caller, Error, Key, Result};
 use lockstep::hazmat::inline::InlineKernel;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -108,8 +108,7 @@ fn generate_key(py: Python<'_>, mode: Aead, bit_length: usize) -> PyResult<Bound
     }
     new_bytes(py, bit_length / 8, |key| {
         getrandom::fill(key).map_err(|error| {
-            let message = format!("the operating system returned no random bytes: {error}");
-            pyo3::exceptions::PyOSError::new_err(message)
+            PyOSError::new_err(format!("the operating system returned no random bytes: {error}"))
         })
     })
 }

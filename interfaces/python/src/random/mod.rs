@@ -8,7 +8,6 @@ mod device;
 mod words;
 
 pub(crate) use bits::NumpyBits;
-pub(crate) use device::after_fork_in_child;
 
 use std::panic::resume_unwind;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -267,7 +266,7 @@ impl Keystream {
         };
         // SAFETY: the array was imported for writing by this function.
         let to = unsafe { host(&array)? };
-        let whole = to.len() - to.len() % float.bytes();
+        let whole = to.len() - to.len() % array.item;
         self.run(py, blocks(to.len()), |key, engine, start| {
             key.write_floats(engine, start, float, &mut to[..whole])
         })

@@ -19,14 +19,6 @@ pub(super) enum Float {
 }
 
 impl Float {
-    /// The bytes of a number, and of the word that it is made of.
-    pub(super) fn bytes(self) -> usize {
-        match self {
-            Float::Uniform32 | Float::Normal32 => 4,
-            Float::Uniform64 | Float::Normal64 => 8,
-        }
-    }
-
     /// Replaces the words in `bytes` by numbers.
     pub(super) fn convert(self, bytes: &mut [u8]) {
         match self {

@@ -49,10 +49,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn pool() -> Arc<Pool> {
-    Arc::clone(lock(&POOL).get_or_insert_default())
-}
-
 impl Pool {
     fn add(self: &Arc<Self>, job: Job) -> PyResult<()> {
         let mut state = lock(&self.state);
@@ -101,7 +97,7 @@ pub(crate) fn start(
     keep: Vec<Keep>,
     work: impl FnOnce(&dyn Fn()) -> CoreResult<()> + Send + 'static,
 ) -> PyResult<()> {
-    let pool = pool();
+    let pool = Arc::clone(lock(&POOL).get_or_insert_default());
     if let Some(failure) = lock(&pool.state).failure.take() {
         return Err(earlier(failure));
     }

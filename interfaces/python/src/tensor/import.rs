@@ -45,7 +45,8 @@ pub(crate) struct Imported {
     pub(crate) item: usize,
     /// The stream of the caller, for memory of a device.
     pub(crate) stream: Stream,
-    keep: Keep,
+    /// What work on the memory holds.
+    pub(crate) keep: Keep,
 }
 
 /// What keeps the memory of an array valid. It is dropped while the thread is attached to the interpreter.
@@ -185,11 +186,6 @@ impl Imported {
             Place::Host(_) => Ok(given.cloned()),
             Place::Device(_) => Ok(Some(self.stream.number().into_pyobject(py)?.into_any())),
         }
-    }
-
-    /// What work on the memory holds.
-    pub(crate) fn into_keep(self) -> Keep {
-        self.keep
     }
 
     fn new(array: &Bound<'_, PyAny>, stream: Option<&Bound<'_, PyAny>>, writes: bool) -> PyResult<Imported> {
@@ -401,21 +397,17 @@ fn only_cuda_device(py: Python<'_>) -> PyResult<DeviceId> {
         let devices = engine.devices().iter().map(|device| device.id());
         devices.filter(|id| id.backend == "cuda").collect()
     });
-    match ids[..] {
-        [id] => Ok(id),
-        [] => Err(PyValueError::new_err(format!(
-            "there is no device with CUDA for this array{}",
-            engine
-                .missing()
-                .iter()
-                .find(|(name, _)| *name == "cuda")
-                .map_or(String::new(), |(_, why)| format!(": {why}"))
-        ))),
-        _ => Err(PyValueError::new_err(
-            "there are several devices with CUDA, and __cuda_array_interface__ does not name the device of an array: select one by \
-             lockstep.use, or give an array with __dlpack__",
-        )),
-    }
+    let [id] = ids[..] else {
+        let missing = engine.missing().iter().find(|(name, _)| *name == "cuda");
+        let why = missing.map(|(_, why)| format!(": {why}")).unwrap_or_default();
+        return Err(PyValueError::new_err(match ids.is_empty() {
+            true => format!("there is no device with CUDA for this array{why}"),
+            false => "there are several devices with CUDA, and __cuda_array_interface__ does not name the device of an array: select \
+                      one by lockstep.use, or give an array with __dlpack__"
+                .into(),
+        }));
+    };
+    Ok(id)
 }
 
 /// The stream of the caller for an array.

@@ -3,9 +3,9 @@
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use dlpark::ffi::{DLDataType, DLDevice, DLDeviceType, DLManagedTensor, DLManagedTensorVersioned};
+use dlpark::ffi::{DLDataType, DLDevice, DLDeviceType};
 use dlpark::metadata::Dynamic;
-use dlpark::python::producer::{DlpackExporter, ExportRequest, export_dlpack};
+use dlpark::python::producer::ExportRequest;
 use dlpark::{DlpackFlags, Managed, ManagedTensorBase};
 use lockstep::Engine;
 use lockstep::hazmat::backend::{DeviceBuffer, DeviceId, DeviceMemory, Unit};
@@ -27,23 +27,46 @@ use crate::text::Text;
 ///
 /// The memory is zeroed at first, and wiped when the last reference to it is dropped.
 #[pyclass(frozen, module = "lockstep.tensor")]
-pub(crate) struct DeviceArray(Arc<Allocation>);
+pub(crate) struct DeviceArray {
+    memory: Arc<Allocation>,
+    shape: Vec<usize>,
+}
 
-struct Allocation {
+/// Memory of a device.
+pub(crate) struct Allocation {
     engine: Engine,
     slice: DeviceSlice,
-    shape: Vec<usize>,
-    /// The process that has allocated the memory. The child of a fork cannot use the driver, so it does not free the memory.
+    /// The process that has allocated the memory. The child of a fork cannot use the driver, so it frees
+    /// neither the memory nor the engine.
     process: u32,
     /// Some until it is dropped.
     owner: Mutex<Option<Box<dyn DeviceBuffer>>>,
+}
+
+impl Allocation {
+    /// Allocates zeroed memory.
+    pub(crate) fn new(engine: Engine, device: DeviceId, size: usize) -> CoreResult<Allocation> {
+        let owner = engine.planner().memory(device)?.allocate(size)?;
+        let (slice, process) = (owner.slice(), std::process::id());
+        Ok(Allocation { engine, slice, process, owner: Mutex::new(Some(owner)) })
+    }
+
+    /// The whole memory.
+    pub(crate) fn slice(&self) -> &DeviceSlice {
+        &self.slice
+    }
+
+    /// True if it is memory of this device of the engine.
+    pub(crate) fn is_of(&self, engine: &Engine, device: DeviceId) -> bool {
+        self.slice.device() == device && Arc::ptr_eq(self.engine.planner(), engine.planner())
+    }
 }
 
 impl Drop for Allocation {
     fn drop(&mut self) {
         let owner = self.owner.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if std::process::id() != self.process {
-            std::mem::forget(owner);
+            std::mem::forget((owner, self.engine.clone()));
         }
     }
 }
@@ -55,8 +78,20 @@ impl DeviceArray {
         py: Python<'_>,
         work: impl FnOnce(&dyn DeviceMemory, &DeviceSlice) -> CoreResult<()> + Send,
     ) -> PyResult<()> {
-        let Allocation { engine, slice, .. } = &*self.0;
+        let Allocation { engine, slice, .. } = &*self.memory;
         detached(py, || work(engine.planner().memory(slice.device())?, slice)).map_err(from_core)
+    }
+
+    fn export<M: ManagedTensorBase>(&self) -> PyResult<Managed<M>> {
+        let shape: Vec<i64> = self.shape.iter().map(|&size| size as i64).collect();
+        let tensor = Dynamic::compact(shape).initialize_as::<M>(Arc::clone(&self.memory));
+        let mut tensor = tensor.map_err(|error| PyBufferError::new_err(error.to_string()))?;
+        tensor
+            .set_data(self.memory.slice.offset() as *mut c_void)
+            .set_device(device_of(self.memory.slice.device()))
+            .set_dtype(DLDataType::U8);
+        // SAFETY: all fields are set, and the context keeps the memory.
+        Ok(unsafe { tensor.finish() })
     }
 }
 
@@ -83,39 +118,37 @@ impl DeviceArray {
                 shown::name(&device)
             ))
         })?;
-        let owner = detached(py, || engine.planner().memory(id)?.allocate(size)).map_err(from_core)?;
-        let slice = owner.slice();
-        if slice.buffer() != BufferHandle::ADDRESS_SPACE {
+        let memory = detached(py, || Allocation::new(engine, id, size)).map_err(from_core)?;
+        if memory.slice.buffer() != BufferHandle::ADDRESS_SPACE {
             return Err(PyValueError::new_err(format!(
                 "the memory of {id} has no addresses: use a device with CUDA"
             )));
         }
-        let (process, owner) = (std::process::id(), Mutex::new(Some(owner)));
-        Ok(DeviceArray(Arc::new(Allocation { engine, slice, shape, process, owner })))
+        Ok(DeviceArray { memory: Arc::new(memory), shape })
     }
 
     /// The name of the device.
     #[getter]
     fn device(&self) -> String {
-        self.0.slice.device().to_string()
+        self.memory.slice.device().to_string()
     }
 
     /// The shape.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, &self.0.shape)
+        PyTuple::new(py, &self.shape)
     }
 
     /// The number of bytes.
     #[getter]
     fn nbytes(&self) -> usize {
-        self.0.slice.len()
+        self.memory.slice.len()
     }
 
     /// The bytes, after all earlier work on the stream (a number; 0 is the default stream).
     #[pyo3(signature = (stream=0))]
     fn tobytes<'py>(&self, py: Python<'py>, stream: u64) -> PyResult<Bound<'py, PyBytes>> {
-        new_bytes(py, self.0.slice.len(), |bytes| {
+        new_bytes(py, self.memory.slice.len(), |bytes| {
             self.with_memory(py, |memory, slice| memory.download(slice, bytes, raw_stream(stream)))
         })
     }
@@ -137,11 +170,12 @@ impl DeviceArray {
     ) -> PyResult<Py<PyAny>> {
         // The memory is ready on every stream: all calls that write to it and return early run on the stream that they were given.
         let request = ExportRequest::parse(stream, max_version, dl_device, copy)?;
-        export_dlpack(self, py, request)
+        let (device, flags) = (device_of(self.memory.slice.device()), DlpackFlags::empty());
+        request.export_zero_copy(py, device, flags, || self.export(), || self.export())
     }
 
     fn __dlpack_device__(&self) -> (u32, i32) {
-        let device = device_of(self.0.slice.device());
+        let device = device_of(self.memory.slice.device());
         (device.device_type.0, device.device_id)
     }
 
@@ -150,14 +184,18 @@ impl DeviceArray {
         let interface = PyDict::new(py);
         interface.set_item("shape", self.shape(py)?)?;
         interface.set_item("typestr", "|u1")?;
-        interface.set_item("data", (self.0.slice.offset(), false))?;
+        interface.set_item("data", (self.memory.slice.offset(), false))?;
         interface.set_item("strides", py.None())?;
         interface.set_item("version", 3)?;
         Ok(interface)
     }
 
     fn __repr__(&self) -> String {
-        format!("<lockstep.tensor.DeviceArray of {} bytes on {}>", self.0.slice.len(), self.0.slice.device())
+        format!(
+            "<lockstep.tensor.DeviceArray of {} bytes on {}>",
+            self.memory.slice.len(),
+            self.memory.slice.device()
+        )
     }
 }
 
@@ -167,38 +205,4 @@ fn device_of(id: DeviceId) -> DLDevice {
         Unit::Number(number) => DLDevice { device_type: DLDeviceType::CUDA, device_id: number.into() },
         Unit::Only | Unit::Named(_) => DLDevice { device_type: DLDeviceType::EXTDEV, device_id: 0 },
     }
-}
-
-impl DlpackExporter for DeviceArray {
-    fn device(&self) -> DLDevice {
-        device_of(self.0.slice.device())
-    }
-
-    fn flags(&self) -> DlpackFlags {
-        DlpackFlags::empty()
-    }
-
-    fn prepare_export(&self, _: Python<'_>, _: &ExportRequest<'_>) -> PyResult<()> {
-        Ok(())
-    }
-
-    fn export_legacy(&self, _: Python<'_>) -> PyResult<Managed<DLManagedTensor>> {
-        export(&self.0)
-    }
-
-    fn export_versioned(&self, _: Python<'_>) -> PyResult<Managed<DLManagedTensorVersioned>> {
-        export(&self.0)
-    }
-}
-
-fn export<M: ManagedTensorBase>(allocation: &Arc<Allocation>) -> PyResult<Managed<M>> {
-    let shape: Vec<i64> = allocation.shape.iter().map(|&size| size as i64).collect();
-    let tensor = Dynamic::compact(shape).initialize_as::<M>(Arc::clone(allocation));
-    let mut tensor = tensor.map_err(|error| PyBufferError::new_err(error.to_string()))?;
-    tensor
-        .set_data(allocation.slice.offset() as *mut c_void)
-        .set_device(device_of(allocation.slice.device()))
-        .set_dtype(DLDataType::U8);
-    // SAFETY: all fields are set, and the context keeps the memory.
-    Ok(unsafe { tensor.finish() })
 }

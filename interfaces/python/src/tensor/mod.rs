@@ -16,4 +16,4 @@ mod memory;
 
 pub(crate) use background::{after_fork_in_child, start as start_in_background, synchronize};
 pub(crate) use import::{Imported, Keep, Place, array_size, empty_like, is_tensor, result_like};
-pub(crate) use memory::DeviceArray;
+pub(crate) use memory::{Allocation, DeviceArray};
