@@ -55,7 +55,6 @@ mod native {
 
     #[pymodule_export]
     use {
-        aead::{AESCCM, AESEAX, AESGCM, AESGCMSIV, AESOCB3, AESSIV, XAES256GCM},
         aead::{many_in_buffer, many_in_list, tensor_batch},
         command::run_command,
         engine::{Device, Selection, SelfTest, devices, missing_devices, select, selftest},
@@ -80,7 +79,7 @@ mod native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.add("AEADS", aead::all(module)?)?;
+        aead::add(module)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         let invalid_tag = module.py().get_type::<error::InvalidTag>();
         invalid_tag.setattr("verified", module.py().None())?;

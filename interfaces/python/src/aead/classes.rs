@@ -24,15 +24,6 @@ fn class_of(mode: Aead) -> (&'static str, usize, usize) {
     }
 }
 
-/// The classes of all modes, which the module has.
-///
-/// # Errors
-/// `AttributeError` if a class is missing.
-pub(crate) fn all<'py>(module: &Bound<'py, PyModule>) -> PyResult<Bound<'py, PyTuple>> {
-    let classes = Aead::ALL.iter().map(|mode| module.getattr(name(*mode)));
-    PyTuple::new(module.py(), classes.collect::<PyResult<Vec<_>>>()?)
-}
-
 /// The name of the class of a mode.
 pub(super) fn name(mode: Aead) -> &'static str {
     class_of(mode).0
@@ -100,7 +91,7 @@ macro_rules! classes {
         $(#[$doc])*
         #[allow(clippy::upper_case_acronyms, reason = "the name in Python")]
         #[pyclass(frozen, module = "lockstep.aead")]
-        pub(crate) struct $name(Cipher);
+        struct $name(Cipher);
 
         #[pymethods]
         impl $name {
@@ -122,7 +113,7 @@ macro_rules! classes {
             /// Encrypts and authenticates data; authenticates associated_data (None for no data).
             ///
             /// Returns ciphertext and tag: len(data) bytes and the tag, which AESSIV puts before the ciphertext.
-            /// Raises ValueError for a nonce of a wrong length, or for data that are too long or too many.
+            /// Raises ValueError for a nonce of a wrong length, for data that are too long, and for more than 126 buffers (AESSIV).
             fn encrypt<'py>(
                 &self,
                 $($nonce: Input<'_>,)?
@@ -175,7 +166,17 @@ macro_rules! classes {
                 $with($($nonce,)? associated_data, |header| self.0.run_into(Direction::Decrypt, header, data, buf))
             }
         }
-    )*};
+    )*
+
+    /// Adds the classes to the module, and the tuple `AEADS` of them.
+    ///
+    /// # Errors
+    /// `AttributeError` if a mode has no class.
+    pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        $(module.add_class::<$name>()?;)*
+        let classes = Aead::ALL.iter().map(|mode| module.getattr(name(*mode)));
+        module.add("AEADS", PyTuple::new(module.py(), classes.collect::<PyResult<Vec<_>>>()?)?)
+    }};
 }
 
 classes! {

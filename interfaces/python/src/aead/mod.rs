@@ -7,7 +7,7 @@ mod many;
 mod tensor;
 
 pub(crate) use array_batch::tensor_batch;
-pub(crate) use classes::{AESCCM, AESEAX, AESGCM, AESGCMSIV, AESOCB3, AESSIV, XAES256GCM, all};
+pub(crate) use classes::add;
 pub(crate) use many::{many_in_buffer, many_in_list};
 
 use std::borrow::Cow;
