@@ -51,8 +51,8 @@ struct Call {
 }
 
 /// Encrypts or decrypts messages by the mode of a class of `lockstep.aead`. `key` has one key, or one for each message; `nonces` one
-/// nonce, or rows of nonces; of rows of 16 bytes the first 12 are used. Without offsets the messages have equal lengths. `to` has the size of `from` and may be the
-/// same array; `tags` has 16 bytes for each message and `status` one.
+/// nonce, or rows of nonces; of rows of 16 bytes the first 12 are used. Without offsets the messages have equal lengths. `out` has the
+/// size of `data` and may be the same array; `tags` has 16 bytes for each message and `status` one.
 #[pyfunction]
 #[pyo3(signature = (mode, seals, key, nonces, data, out, tags, status, offsets, stream))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of lockstep.tensor.seal and open")]

@@ -123,26 +123,27 @@ impl<'a> Batch<'a> {
     }
 
     /// The message of an index. The length of the output is that of [`Batch::output_len`].
-    fn message<'b>(&'b self, index: usize, from: &'b [u8], to: &'b mut [u8]) -> PyResult<Message<'b>> {
-        let short = || PyValueError::new_err("a message is shorter than its tag");
+    #[inline]
+    fn message<'b>(&'b self, index: usize, from: &'b [u8], to: &'b mut [u8]) -> Message<'b> {
+        const CHECKED: &str = "the length of the output is that for the input";
         let (data, tag) = match self.direction {
             Direction::Encrypt => {
-                let (body, tag) = self.mode.split_mut(to, self.tag).ok_or_else(short)?;
+                let (body, tag) = self.mode.split_mut(to, self.tag).expect(CHECKED);
                 (Data::copy(from, body), Tag::Write(tag))
             }
             Direction::Decrypt => {
-                let (body, tag) = self.mode.split(from, self.tag).ok_or_else(short)?;
+                let (body, tag) = self.mode.split(from, self.tag).expect(CHECKED);
                 (Data::copy(body, to), Tag::Expect(tag))
             }
         };
-        Ok(Message {
+        Message {
             key: &self.keys[self.numbers[index]],
             nonce: self.nonces.get(index),
             aad: &self.aads[index],
-            data: data.map_err(from_core)?,
+            data: data.expect(CHECKED),
             tag,
             status: Status::Pending,
-        })
+        }
     }
 
     /// Runs all messages. Their statuses show which are authentic.
@@ -194,7 +195,7 @@ pub(crate) fn many_in_list<'py>(
         outputs.push(Some(bytes));
         // SAFETY: the memory is initialised, and belongs to an object of this function, which nothing else has access to yet.
         let to = unsafe { slice_mut(memory) };
-        messages.push(batch.message(index, from, to)?);
+        messages.push(batch.message(index, from, to));
     }
     batch.run(py, &mut messages)?;
     let processed = outputs.iter_mut().filter(|output| output.is_some());
@@ -250,7 +251,7 @@ pub(crate) fn many_in_buffer(
         let Some(len) = batch.output_len(from.len()) else { continue };
         let (to, rest) = std::mem::take(&mut output).split_at_mut_checked(len).ok_or_else(bad)?;
         output = rest;
-        messages.push(batch.message(index, from, to)?);
+        messages.push(batch.message(index, from, to));
     }
     batch.run(py, &mut messages)?;
     let mut done = messages.iter().map(|message| message.status == Status::Done);
