@@ -77,12 +77,22 @@ impl Memory {
 /// Its conversion from an object raises `TypeError` for an object without a buffer, and `BufferError` for a buffer that is not
 /// contiguous.
 pub(crate) struct Input<'a> {
+    /// The memory of the object.
     memory: Memory,
+    /// The bytes: in this memory or in the copy.
+    start: *const u8,
+    _keep: Keep<'a>,
+}
+
+/// What keeps the bytes of an input valid.
+#[allow(dead_code, reason = "held until it is dropped")]
+enum Keep<'a> {
+    /// The object, which the caller has borrowed.
+    Nothing,
+    Object(Bound<'a, PyAny>),
+    Export(Box<Export>),
     /// Words, since they are wiped faster than bytes.
-    copy: Option<Zeroizing<Vec<u64>>>,
-    _export: Option<Box<Export>>,
-    /// The object, if it is not borrowed.
-    _object: Option<Bound<'a, PyAny>>,
+    Copy(Zeroizing<Vec<u64>>),
 }
 
 // SAFETY: a shared reference gives access to the bytes only.
@@ -91,7 +101,7 @@ unsafe impl Sync for Input<'_> {}
 impl<'a> Input<'a> {
     /// No bytes.
     pub(crate) const EMPTY: Input<'a> =
-        Input { memory: Memory::EMPTY, copy: None, _export: None, _object: None };
+        Input { memory: Memory::EMPTY, start: std::ptr::null(), _keep: Keep::Nothing };
 
     /// The bytes of an object.
     ///
@@ -99,18 +109,10 @@ impl<'a> Input<'a> {
     /// See [`Input`].
     #[inline]
     pub(crate) fn new(object: Borrowed<'a, '_, PyAny>) -> PyResult<Input<'a>> {
-        if let Ok(bytes) = object.cast_exact::<PyBytes>() {
-            return Ok(Input { memory: Memory::of(bytes.as_bytes()), ..Input::EMPTY });
+        match object.cast_exact::<PyBytes>() {
+            Ok(bytes) => Ok(Input::at(Memory::of(bytes.as_bytes()), Keep::Nothing)),
+            Err(_) => Input::of_buffer(&object),
         }
-        let mut place = Export::new();
-        let memory = place.export(&object, ffi::PyBUF_SIMPLE)?;
-        if memory.len <= COPIED {
-            // SAFETY: the memory is valid while the buffer is exported. The result is a copy.
-            return unsafe { Input::of(memory) };
-        }
-        let mut export = Box::new(Export::new());
-        let memory = export.export(&object, ffi::PyBUF_SIMPLE)?;
-        Ok(Input { memory, _export: Some(export), ..Input::EMPTY })
     }
 
     /// The bytes of an object, which is kept.
@@ -118,8 +120,22 @@ impl<'a> Input<'a> {
     /// # Errors
     /// See [`Input`].
     pub(crate) fn owned(object: Bound<'a, PyAny>) -> PyResult<Input<'a>> {
-        let Input { memory, copy, _export, .. } = Input::new(object.as_borrowed())?;
-        Ok(Input { memory, copy, _export, _object: Some(object) })
+        match object.cast_exact::<PyBytes>() {
+            Ok(bytes) => Ok(Input::at(Memory::of(bytes.as_bytes()), Keep::Object(object))),
+            Err(_) => Input::of_buffer(&object),
+        }
+    }
+
+    fn of_buffer(object: &Bound<'_, PyAny>) -> PyResult<Input<'a>> {
+        let mut place = Export::new();
+        let memory = place.export(object, ffi::PyBUF_SIMPLE)?;
+        if memory.len <= COPIED {
+            // SAFETY: the memory is valid while the buffer is exported. The result is a copy.
+            return unsafe { Input::of(memory) };
+        }
+        let mut export = Box::new(Export::new());
+        let memory = export.export(object, ffi::PyBUF_SIMPLE)?;
+        Ok(Input::at(memory, Keep::Export(export)))
     }
 
     /// The bytes of memory that the program can change.
@@ -128,7 +144,7 @@ impl<'a> Input<'a> {
     /// The memory is valid for reads as long as the value exists; if it has at most [`COPIED`] bytes, during the call.
     pub(crate) unsafe fn of(memory: Memory) -> PyResult<Input<'a>> {
         if memory.len > COPIED {
-            return Ok(Input { memory, ..Input::EMPTY });
+            return Ok(Input::at(memory, Keep::Nothing));
         }
         let copied = Input::filled(memory.len, |to| {
             // SAFETY: guaranteed by the caller.
@@ -143,13 +159,20 @@ impl<'a> Input<'a> {
     /// # Errors
     /// Those of `fill`.
     pub(crate) fn filled(len: usize, fill: impl FnOnce(&mut [u8]) -> PyResult<()>) -> PyResult<Input<'a>> {
-        let mut words = Zeroizing::new(vec![0; len.div_ceil(8)]);
+        let mut words = Zeroizing::new(vec![0u64; len.div_ceil(8)]);
+        let memory = Memory { start: words.as_mut_ptr().cast(), len };
         // SAFETY: the words are initialised memory of at least this length, which is not shared.
-        fill(unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), len) })?;
-        Ok(Input { memory: Memory { len, ..Memory::EMPTY }, copy: Some(words), ..Input::EMPTY })
+        fill(unsafe { slice_mut(memory) })?;
+        Ok(Input::at(memory, Keep::Copy(words)))
+    }
+
+    #[inline]
+    fn at(memory: Memory, keep: Keep<'a>) -> Input<'a> {
+        Input { memory, start: memory.start, _keep: keep }
     }
 
     /// The memory of the object.
+    #[inline]
     pub(crate) fn memory(&self) -> Memory {
         self.memory
     }
@@ -160,9 +183,8 @@ impl Deref for Input<'_> {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        let start = self.copy.as_ref().map_or(self.memory.start, |words| words.as_ptr().cast_mut().cast());
-        // SAFETY: the copy has as many bytes as the memory. Without a copy the memory is valid as long as the value.
-        unsafe { slice(Memory { start, ..self.memory }) }
+        // SAFETY: what is kept, or the caller of `of`, keeps the bytes valid as long as the value.
+        unsafe { slice(Memory { start: self.start.cast_mut(), len: self.memory.len }) }
     }
 }
 

@@ -60,11 +60,12 @@ pub(super) fn check_nonce(mode: Aead, nonce: &[u8]) -> PyResult<()> {
 /// Calls a function with a nonce and a string of associated data.
 #[inline]
 fn with_nonce<T>(
-    nonce: Input<'_>,
-    aad: Option<Input<'_>>,
+    nonce: &Bound<'_, PyAny>,
+    aad: Option<&Bound<'_, PyAny>>,
     call: impl FnOnce(Header<'_>) -> PyResult<T>,
 ) -> PyResult<T> {
-    let aad = aad.unwrap_or(Input::EMPTY);
+    let nonce = Input::new(nonce.as_borrowed())?;
+    let aad = aad.map_or(Ok(Input::EMPTY), |aad| Input::new(aad.as_borrowed()))?;
     call(Header { nonce: &nonce, aad: &[&aad], places: &[nonce.memory(), aad.memory()] })
 }
 
@@ -116,7 +117,7 @@ macro_rules! classes {
             /// Raises ValueError for a nonce of a wrong length, for data that are too long, and for more than 126 buffers (AESSIV).
             fn encrypt<'py>(
                 &self,
-                $($nonce: Input<'_>,)?
+                $($nonce: &Bound<'_, PyAny>,)?
                 data: &Bound<'py, PyAny>,
                 associated_data: Option<$Strings>,
             ) -> PyResult<Bound<'py, PyAny>> {
@@ -128,7 +129,7 @@ macro_rules! classes {
             /// Returns the plaintext. Raises InvalidTag if anything is not authentic, ValueError for a nonce of a wrong length.
             fn decrypt<'py>(
                 &self,
-                $($nonce: Input<'_>,)?
+                $($nonce: &Bound<'_, PyAny>,)?
                 data: &Bound<'py, PyAny>,
                 associated_data: Option<$Strings>,
             ) -> PyResult<Bound<'py, PyAny>> {
@@ -142,7 +143,7 @@ macro_rules! classes {
             /// overlaps an argument, TypeError for a read-only buffer.
             fn encrypt_into(
                 &self,
-                $($nonce: Input<'_>,)?
+                $($nonce: &Bound<'_, PyAny>,)?
                 data: &Bound<'_, PyAny>,
                 associated_data: Option<$Strings>,
                 buf: &Bound<'_, PyAny>,
@@ -158,7 +159,7 @@ macro_rules! classes {
             /// overlaps an argument, TypeError for a read-only buffer.
             fn decrypt_into(
                 &self,
-                $($nonce: Input<'_>,)?
+                $($nonce: &Bound<'_, PyAny>,)?
                 data: &Bound<'_, PyAny>,
                 associated_data: Option<$Strings>,
                 buf: &Bound<'_, PyAny>,
@@ -183,34 +184,34 @@ classes! {
     /// AES-GCM (SP 800-38D) with a key of 16, 24 or 32 bytes, nonces of 8 to 128 bytes (12 are best) and tags of 16 bytes.
     ///
     /// A nonce must never be used twice with one key.
-    AESGCM, Gcm, with_nonce [nonce], Input<'_>, (), TAG;
+    AESGCM, Gcm, with_nonce [nonce], &Bound<'_, PyAny>, (), TAG;
 
     /// AES-GCM-SIV (RFC 8452) with a key of 16 or 32 bytes, nonces of 12 bytes and tags of 16 bytes.
     ///
     /// A nonce that is used twice reveals only whether two messages are equal.
-    AESGCMSIV, GcmSiv, with_nonce [nonce], Input<'_>, (), TAG;
+    AESGCMSIV, GcmSiv, with_nonce [nonce], &Bound<'_, PyAny>, (), TAG;
 
     /// AES-OCB3 (RFC 7253) with a key of 16, 24 or 32 bytes, nonces of 12 to 15 bytes and tags of 16 bytes.
     ///
     /// A nonce must never be used twice with one key.
-    AESOCB3, Ocb, with_nonce [nonce], Input<'_>, (), TAG;
+    AESOCB3, Ocb, with_nonce [nonce], &Bound<'_, PyAny>, (), TAG;
 
     /// AES-CCM (SP 800-38C) with a key of 16, 24 or 32 bytes, nonces of 7 to 13 bytes and tags of 4, 6, 8, 10, 12, 14 or 16
     /// bytes.
     ///
     /// A nonce must never be used twice with one key. With a nonce of n bytes, a message has less than 2 ** (8 * (15 - n)) bytes.
-    AESCCM, Ccm, with_nonce [nonce], Input<'_>, (tag_length), tag_length.unwrap_or(TAG);
+    AESCCM, Ccm, with_nonce [nonce], &Bound<'_, PyAny>, (tag_length), tag_length.unwrap_or(TAG);
 
     /// XAES-256-GCM (C2SP) with a key of 32 bytes, nonces of 24 bytes, which may be random, and tags of 16 bytes.
     ///
     /// A nonce must never be used twice with one key.
-    XAES256GCM, Xaes, with_nonce [nonce], Input<'_>, (), TAG, 256;
+    XAES256GCM, Xaes, with_nonce [nonce], &Bound<'_, PyAny>, (), TAG, 256;
 
     /// AES-EAX (Bellare, Rogaway and Wagner, 2004) with a key of 16, 24 or 32 bytes, nonces of 8 to 128 bytes, which may be random if
     /// they have 16 bytes, and tags of 16 bytes.
     ///
     /// A nonce must never be used twice with one key.
-    AESEAX, Eax, with_nonce [nonce], Input<'_>, (), TAG;
+    AESEAX, Eax, with_nonce [nonce], &Bound<'_, PyAny>, (), TAG;
 
     /// AES-SIV (RFC 5297) with a key of 32, 48 or 64 bytes and tags of 16 bytes, which precede the ciphertext. The associated data are a
     /// list of at most 126 buffers.
