@@ -51,6 +51,7 @@ pub(crate) struct Memory {
 
 impl Memory {
     /// True if the two share bytes.
+    #[inline]
     pub(crate) fn overlaps(self, other: Memory) -> bool {
         let (a, b) = (self.start as usize, other.start as usize);
         a.max(b) < (a + self.len).min(b + other.len)
@@ -108,17 +109,16 @@ impl<'a> Input<'a> {
     /// # Errors
     /// See [`Input`].
     #[inline]
-    pub(crate) fn new(object: Borrowed<'a, '_, PyAny>) -> PyResult<Input<'a>> {
-        match object.cast_exact::<PyBytes>() {
-            Ok(bytes) => Ok(Input::at(Memory::of(bytes.as_bytes()), Keep::Nothing)),
-            Err(_) => Input::of_buffer(&object),
-        }
+    pub(crate) fn new(object: &'a Bound<'_, PyAny>) -> PyResult<Input<'a>> {
+        // SAFETY: the object is borrowed as long as the value.
+        unsafe { Input::of_object(object) }
     }
 
     /// The bytes of an object, which is kept.
     ///
     /// # Errors
     /// See [`Input`].
+    #[inline]
     pub(crate) fn owned(object: Bound<'a, PyAny>) -> PyResult<Input<'a>> {
         match object.cast_exact::<PyBytes>() {
             Ok(bytes) => Ok(Input::at(Memory::of(bytes.as_bytes()), Keep::Object(object))),
@@ -126,12 +126,24 @@ impl<'a> Input<'a> {
         }
     }
 
+    /// # Safety
+    /// If the object is `bytes`, it exists as long as the value.
+    #[inline(always)]
+    unsafe fn of_object(object: &Bound<'_, PyAny>) -> PyResult<Input<'a>> {
+        match object.cast_exact::<PyBytes>() {
+            Ok(bytes) => Ok(Input::at(Memory::of(bytes.as_bytes()), Keep::Nothing)),
+            Err(_) => Input::of_buffer(object),
+        }
+    }
+
+    /// A separate function, so that the code for `bytes` stays short.
+    #[inline(never)]
     fn of_buffer(object: &Bound<'_, PyAny>) -> PyResult<Input<'a>> {
         let mut place = Export::new();
         let memory = place.export(object, ffi::PyBUF_SIMPLE)?;
         if memory.len <= COPIED {
             // SAFETY: the memory is valid while the buffer is exported. The result is a copy.
-            return unsafe { Input::of(memory) };
+            return Ok(unsafe { Input::of(memory) });
         }
         let mut export = Box::new(Export::new());
         let memory = export.export(object, ffi::PyBUF_SIMPLE)?;
@@ -142,16 +154,15 @@ impl<'a> Input<'a> {
     ///
     /// # Safety
     /// The memory is valid for reads as long as the value exists; if it has at most [`COPIED`] bytes, during the call.
-    pub(crate) unsafe fn of(memory: Memory) -> PyResult<Input<'a>> {
+    #[inline]
+    pub(crate) unsafe fn of(memory: Memory) -> Input<'a> {
         if memory.len > COPIED {
-            return Ok(Input::at(memory, Keep::Nothing));
+            return Input::at(memory, Keep::Nothing);
         }
-        let copied = Input::filled(memory.len, |to| {
-            // SAFETY: guaranteed by the caller.
-            unsafe { read_shared(memory, to) };
-            Ok(())
-        });
-        Ok(Input { memory, ..copied? })
+        let (words, copy) = words(memory.len);
+        // SAFETY: the copy is not shared; the rest is guaranteed by the caller.
+        unsafe { read_shared(memory, slice_mut(copy)) };
+        Input { memory, ..Input::at(copy, Keep::Copy(words)) }
     }
 
     /// Bytes that `fill` writes, which are wiped.
@@ -159,9 +170,8 @@ impl<'a> Input<'a> {
     /// # Errors
     /// Those of `fill`.
     pub(crate) fn filled(len: usize, fill: impl FnOnce(&mut [u8]) -> PyResult<()>) -> PyResult<Input<'a>> {
-        let mut words = Zeroizing::new(vec![0u64; len.div_ceil(8)]);
-        let memory = Memory { start: words.as_mut_ptr().cast(), len };
-        // SAFETY: the words are initialised memory of at least this length, which is not shared.
+        let (words, memory) = words(len);
+        // SAFETY: the memory is not shared.
         fill(unsafe { slice_mut(memory) })?;
         Ok(Input::at(memory, Keep::Copy(words)))
     }
@@ -176,6 +186,13 @@ impl<'a> Input<'a> {
     pub(crate) fn memory(&self) -> Memory {
         self.memory
     }
+}
+
+/// New words, which are wiped, and the memory of `len` bytes in them.
+fn words(len: usize) -> (Zeroizing<Vec<u64>>, Memory) {
+    let mut words = Zeroizing::new(vec![0u64; len.div_ceil(8)]);
+    let start = words.as_mut_ptr().cast();
+    (words, Memory { start, len })
 }
 
 impl Deref for Input<'_> {
@@ -193,7 +210,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Input<'a> {
 
     #[inline]
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Input<'a>> {
-        Input::new(object)
+        // SAFETY: the object is borrowed as long as the value.
+        unsafe { Input::of_object(&object) }
     }
 }
 
@@ -295,6 +313,7 @@ impl Drop for Export {
 /// # Safety
 /// During `'a`, the input is valid for reads, and the output is initialised and valid for reads and writes. Apart from the input, nothing
 /// else in this crate refers to the output. The documentation of this module states what holds for other threads.
+#[inline]
 pub(crate) unsafe fn host_data<'a>(from: Memory, to: Memory) -> PyResult<HostData<'a>> {
     let is_apart = !from.overlaps(to);
     if !is_apart && from != to {
@@ -308,6 +327,7 @@ pub(crate) unsafe fn host_data<'a>(from: Memory, to: Memory) -> PyResult<HostDat
 }
 
 /// Checks the length of an output.
+#[inline]
 pub(crate) fn check_output(len: usize, got: usize) -> PyResult<()> {
     if got == len { Ok(()) } else { Err(PyValueError::new_err(format!("buffer must be {len} bytes"))) }
 }

@@ -162,7 +162,7 @@ pub(crate) fn raw<'py>(
         call.run_array(py, &from, &output)?;
         return result_like(&output, data);
     }
-    let data = Input::new(data.as_borrowed())?;
+    let data = Input::new(data)?;
     let bytes =
         new_bytes(py, data.len(), |output| call.run(py, HostData::copy(&data, output).map_err(from_core)?));
     Ok(bytes?.into_any())

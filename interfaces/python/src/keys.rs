@@ -127,7 +127,7 @@ impl Given {
 /// A key: 16 or 32 raw bytes in any buffer, or the path of a key file.
 pub(crate) fn file_key(given: &Bound<'_, PyAny>) -> PyResult<FileKey> {
     let Ok(path) = given.extract::<PathBuf>() else {
-        return FileKey::from_bytes(&Input::new(given.as_borrowed())?).map_err(from_library);
+        return FileKey::from_bytes(&Input::new(given)?).map_err(from_library);
     };
     let file = task::wait_for_fifo(given.py(), &path, keyfile::open)?;
     // A call that was abandoned while it opened a FIFO has not read from it.

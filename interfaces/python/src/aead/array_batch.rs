@@ -200,7 +200,7 @@ impl Call {
         let memory = || executor.as_ref().expect("`check` found all arrays on the host").stream_memory();
         let read = |array: &Imported| match &array.place {
             // SAFETY: the memory is valid while the array is imported.
-            Place::Host(bytes) => unsafe { Input::of(*bytes) },
+            Place::Host(bytes) => Ok(unsafe { Input::of(*bytes) }),
             Place::Device(slice) => Input::filled(slice.len(), |bytes| {
                 let memory = memory();
                 detached(py, || memory.download(slice, bytes, stream)).map_err(from_core)

@@ -32,13 +32,13 @@ impl Cipher {
         if is_tensor(data) {
             return self.run_array(direction, header, data);
         }
-        let (py, data) = (data.py(), Input::new(data.as_borrowed())?);
+        let (py, data) = (data.py(), &*Input::new(data)?);
         let output = new_bytes(py, self.output_len(direction, data.len())?, |output| {
             self.check_nonce(header.nonce)?;
             let (key, caller) = (self.key(), Attached(py));
             let done = match direction {
-                Direction::Encrypt => key.seal_into(&caller, header.nonce, header.aad, &data, output),
-                Direction::Decrypt => key.open_into(&caller, header.nonce, header.aad, &data, output),
+                Direction::Encrypt => key.seal_into(&caller, header.nonce, header.aad, data, output),
+                Direction::Decrypt => key.open_into(&caller, header.nonce, header.aad, data, output),
             };
             done.map_err(|error| exception(direction, error))
         });
@@ -99,6 +99,7 @@ impl Cipher {
     }
 
     /// The length of ciphertext and tag for that of the plaintext, or the reverse.
+    #[inline]
     pub(super) fn output_len(&self, direction: Direction, len: usize) -> PyResult<usize> {
         let tag = self.key.tag_len();
         match direction {
@@ -112,6 +113,7 @@ impl Cipher {
 
 /// The two in the same order for encryption, and in the opposite order for decryption: data and output are plaintext and sealed message,
 /// and the reverse.
+#[inline]
 pub(super) fn by_direction<T>(direction: Direction, first: T, second: T) -> (T, T) {
     match direction {
         Direction::Encrypt => (first, second),

@@ -64,8 +64,8 @@ fn with_nonce<T>(
     aad: Option<&Bound<'_, PyAny>>,
     call: impl FnOnce(Header<'_>) -> PyResult<T>,
 ) -> PyResult<T> {
-    let nonce = Input::new(nonce.as_borrowed())?;
-    let aad = aad.map_or(Ok(Input::EMPTY), |aad| Input::new(aad.as_borrowed()))?;
+    let nonce = Input::new(nonce)?;
+    let aad = aad.map_or(Ok(Input::EMPTY), Input::new)?;
     call(Header { nonce: &nonce, aad: &[&aad], places: &[nonce.memory(), aad.memory()] })
 }
 
