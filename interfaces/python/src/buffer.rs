@@ -108,10 +108,12 @@ impl<'a> Input<'a> {
     ///
     /// # Errors
     /// See [`Input`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(object: &'a Bound<'_, PyAny>) -> PyResult<Input<'a>> {
-        // SAFETY: the object is borrowed as long as the value.
-        unsafe { Input::of_object(object) }
+        match object.cast_exact::<PyBytes>() {
+            Ok(bytes) => Ok(Input::at(Memory::of(bytes.as_bytes()), Keep::Nothing)),
+            Err(_) => Input::of_buffer(object),
+        }
     }
 
     /// The bytes of an object, which is kept.
@@ -123,16 +125,6 @@ impl<'a> Input<'a> {
         match object.cast_exact::<PyBytes>() {
             Ok(bytes) => Ok(Input::at(Memory::of(bytes.as_bytes()), Keep::Object(object))),
             Err(_) => Input::of_buffer(&object),
-        }
-    }
-
-    /// # Safety
-    /// If the object is `bytes`, it exists as long as the value.
-    #[inline(always)]
-    unsafe fn of_object(object: &Bound<'_, PyAny>) -> PyResult<Input<'a>> {
-        match object.cast_exact::<PyBytes>() {
-            Ok(bytes) => Ok(Input::at(Memory::of(bytes.as_bytes()), Keep::Nothing)),
-            Err(_) => Input::of_buffer(object),
         }
     }
 
@@ -205,13 +197,12 @@ impl Deref for Input<'_> {
     }
 }
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Input<'a> {
+impl<'py> FromPyObject<'_, 'py> for Input<'py> {
     type Error = PyErr;
 
     #[inline]
-    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Input<'a>> {
-        // SAFETY: the object is borrowed as long as the value.
-        unsafe { Input::of_object(&object) }
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Input<'py>> {
+        Input::owned(object.to_owned())
     }
 }
 
@@ -396,10 +387,9 @@ pub(crate) fn unfilled_bytes(py: Python<'_>, len: usize) -> PyResult<(Bound<'_, 
 /// # Safety
 /// The memory is valid for writes of `len` bytes.
 #[inline]
-unsafe fn set_unspecified(start: *mut u8, len: usize) {
+unsafe fn set_unspecified(start: *mut u8, #[allow(unused, reason = "for other processors")] len: usize) {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     {
-        let _ = len;
         // SAFETY: there is no instruction. Without the option `nomem`, the code may write to the memory, which the caller permits.
         unsafe { std::arch::asm!("/* {0} */", in(reg) start, options(nostack, preserves_flags)) };
     }

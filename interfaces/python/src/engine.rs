@@ -133,8 +133,8 @@ pub(crate) fn select(
     // This may start a driver.
     let engine = detached(py, || builder.clone().build()).map_err(from_library)?;
     let device = device.map(|name| name.to_string());
-    let before = replace(Current { engine: Some(engine), builder: Some(builder), device });
-    Ok(Selection(Mutex::new(Some(before))))
+    let current = Current { engine: Some(engine), builder: Some(builder), device };
+    Ok(Selection(Mutex::new(Some(replace(current)))))
 }
 
 /// Runs in the child of a fork: the engine is made again at the next use. If the parent has started a driver, which a child

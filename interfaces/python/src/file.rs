@@ -175,9 +175,8 @@ impl NativeWriter {
         };
         self.with(py, |writer| {
             let written = write(writer.as_mut().ok_or_else(ended)?);
-            written.map_err(|error| from_library(Error::read(error)))
-        })?;
-        Ok(len)
+            written.map(|()| len).map_err(|error| from_library(Error::read(error)))
+        })
     }
 
     /// Writes the end of the message, and gives the file of a path its name.
@@ -366,8 +365,7 @@ impl Read for Shared {
 /// A random key of 32 bytes for files, from the operating system.
 #[pyfunction]
 pub(crate) fn generate_key(py: Python<'_>) -> PyResult<Bound<'_, PyBytes>> {
-    let key = FileKey::generate().map_err(from_library)?;
-    Ok(PyBytes::new(py, key.as_bytes()))
+    Ok(PyBytes::new(py, FileKey::generate().map_err(from_library)?.as_bytes()))
 }
 
 /// The length of the plaintext of an encrypted file of `size` bytes.

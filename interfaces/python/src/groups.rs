@@ -26,11 +26,6 @@ pub(crate) struct NativePlan {
     plan: Plan,
 }
 
-/// A path as `str`. Bytes that are not UTF-8 are surrogates, as in `os.fsdecode`.
-fn text(path: &Path) -> OsString {
-    path.as_os_str().to_owned()
-}
-
 #[pymethods]
 impl NativePlan {
     /// Lists files and the content of folders, and assigns the outputs. existing: "refuse", "resume" or "replace".
@@ -60,26 +55,26 @@ impl NativePlan {
         let files = self.plan.files.iter().map(|file| {
             let root = match &last {
                 Some((path, root)) if *path == file.root => root,
-                _ => &last.insert((&file.root, text(&file.root).into_pyobject(py)?)).1,
+                _ => &last.insert((&file.root, OsString::from(&file.root).into_pyobject(py)?)).1,
             };
-            Ok((root.clone(), text(&file.input), text(&file.output), file.len, None))
+            Ok((root.clone(), OsString::from(&file.input), OsString::from(&file.output), file.len, None))
         });
         files.collect()
     }
 
     /// The files that are skipped, with the reasons.
     fn skipped(&self) -> Vec<(OsString, &'static str)> {
-        self.plan.skipped.iter().map(|(path, reason)| (text(path), *reason)).collect()
+        self.plan.skipped.iter().map(|(path, reason)| (OsString::from(path), *reason)).collect()
     }
 
     /// The files that cannot be processed, with the reasons.
     fn failed(&self) -> Vec<(OsString, String)> {
-        self.plan.failed.iter().map(|(path, error)| (text(path), error.to_string())).collect()
+        self.plan.failed.iter().map(|(path, error)| (OsString::from(path), error.to_string())).collect()
     }
 
     /// Encrypted files of earlier calls whose inputs do not exist any more, as paths below the output folder.
     fn without_input(&self) -> Vec<OsString> {
-        self.plan.without_input.iter().map(|path| text(path)).collect()
+        self.plan.without_input.iter().map(|path| OsString::from(path)).collect()
     }
 
     /// Creates the output folder, and the folders in it.

@@ -71,11 +71,8 @@ impl<'a> Call<'a> {
         let mode = text::utf8(mode)?;
         let Some((_, cipher, stealing)) = MODES.into_iter().find(|(name, ..)| *name == mode) else {
             let known: Vec<_> = MODES.iter().map(|(name, ..)| *name).collect();
-            return Err(PyValueError::new_err(format!(
-                "no mode '{}': the modes are {}",
-                shown::name(mode),
-                known.join(", ")
-            )));
+            let (name, known) = (shown::name(mode), known.join(", "));
+            return Err(PyValueError::new_err(format!("no mode '{name}': the modes are {known}")));
         };
         let iv = match (cipher, iv.as_deref()) {
             (Cipher::Ecb, None) => Block::default(),
@@ -225,15 +222,15 @@ pub(crate) fn gmac(py: Python<'_>, key: Input<'_>, nonce: Input<'_>, data: Input
 
 /// Wraps a key with KW, or with KWP if `padded`.
 #[pyfunction]
-pub(crate) fn wrap<'py>(
-    py: Python<'py>,
+pub(crate) fn wrap(
+    py: Python<'_>,
     padded: bool,
     wrapping_key: Input<'_>,
     key: Input<'_>,
-) -> PyResult<Bound<'py, PyBytes>> {
+) -> PyResult<Vec<u8>> {
     let kek = Key::new(&wrapping_key).map_err(from_core)?;
     let function = if padded { key_wrap::wrap_padded } else { key_wrap::wrap };
-    Ok(PyBytes::new(py, &run(py, 0, |planner| function(planner, &kek, &key))?))
+    run(py, 0, |planner| function(planner, &kek, &key))
 }
 
 /// Unwraps a key with KW, or with KWP if `padded`. None if the wrapped key is not authentic.

@@ -80,8 +80,8 @@ impl NativeParquet {
     ) -> PyResult<NativeParquet> {
         let engine = engine::current(py)?;
         let source = Arc::new(Source::open(file)?);
-        let expected = expected.iter().map(|name| name.to_string()).collect();
-        let keys = Resolver { function: resolve, expected };
+        let names = expected.iter().map(|name| name.to_string());
+        let keys = Resolver { function: resolve, expected: names.collect() };
         let options = ReadOptions {
             aad_prefix: aad_prefix.as_deref(),
             allows_missing_aad,
@@ -148,7 +148,7 @@ pub(crate) fn parquet_encrypt(
     source: &Bound<'_, PyAny>,
     destination: PathBuf,
     footer_key: Input<'_>,
-    columns: Vec<(Text, Bound<'_, PyAny>, Option<Vec<u8>>)>,
+    columns: Vec<(Text, Input<'_>, Option<Vec<u8>>)>,
     plain_columns: Vec<Text>,
     algorithm: Text,
     plaintext_footer: bool,
@@ -162,15 +162,16 @@ pub(crate) fn parquet_encrypt(
         "AES_GCM_CTR_V1" => Algorithm::GcmCtrV1,
         _ => return Err(PyValueError::new_err("algorithm must be 'AES_GCM_V1' or 'AES_GCM_CTR_V1'")),
     };
-    let columns = columns.into_iter().map(|(path, key, key_metadata)| {
-        let key = Zeroizing::new(Input::owned(key)?.to_vec());
-        Ok(ColumnKey { path: path.to_string(), key, key_metadata })
+    let columns = columns.into_iter().map(|(path, key, key_metadata)| ColumnKey {
+        path: path.to_string(),
+        key: Zeroizing::new(key.to_vec()),
+        key_metadata,
     });
     let policy = Policy {
         algorithm,
         footer_key: Zeroizing::new(footer_key.to_vec()),
         footer_key_metadata,
-        columns: columns.collect::<PyResult<_>>()?,
+        columns: columns.collect(),
         plain_columns: plain_columns.iter().map(|name| name.to_string()).collect(),
         plaintext_footer,
         aad_prefix,

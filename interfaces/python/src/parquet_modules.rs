@@ -36,23 +36,20 @@ struct Page<'py> {
 pub(crate) fn parquet_modules<'py>(
     py: Python<'py>,
     pages: Vec<Bound<'py, PyAny>>,
-    keys: Vec<Bound<'py, PyAny>>,
-    aads: Vec<Bound<'py, PyAny>>,
+    keys: Vec<Input<'py>>,
+    aads: Vec<Input<'py>>,
     is_ctr: bool,
     stream: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyList>> {
     let count = pages.len();
     if aads.len() != count || (keys.len() != count && keys.len() != 1) {
+        let (keys, aads) = (keys.len(), aads.len());
         return Err(PyValueError::new_err(format!(
-            "{} keys and {} strings of associated data for {count} modules: give one for each module",
-            keys.len(),
-            aads.len()
+            "{keys} keys and {aads} strings of associated data for {count} modules: give one for each module"
         )));
     }
     let kind = if is_ctr { Kind::Ctr } else { Kind::Gcm };
-    let keys = keys.into_iter().map(|key| Key::new(&Input::owned(key)?).map_err(from_core));
-    let keys = keys.collect::<PyResult<Vec<Key>>>()?;
-    let aads = aads.into_iter().map(Input::owned).collect::<PyResult<Vec<_>>>()?;
+    let keys = keys.iter().map(|key| Key::new(key).map_err(from_core)).collect::<PyResult<Vec<Key>>>()?;
     let given = pages;
     let pages = given.iter().map(|page| import(page, kind, stream)).collect::<PyResult<Vec<_>>>()?;
     let protections: Vec<Protection<'_>> = aads
@@ -61,8 +58,8 @@ pub(crate) fn parquet_modules<'py>(
         .map(|(index, aad)| Protection { key: &keys[if keys.len() == 1 { 0 } else { index }], kind, aad })
         .collect();
     let Some(first) = pages.first() else { return Ok(PyList::empty(py)) };
-    let device = first.from.device();
-    if pages.iter().any(|page| page.from.device() != device || page.to.device() != device) {
+    let device = first.from.place.device();
+    if pages.iter().any(|page| page.from.place.device() != device || page.to.device() != device) {
         return Err(PyValueError::new_err("the modules must be on the host or on one device"));
     }
     let statuses = match device {

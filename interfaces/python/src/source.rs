@@ -119,11 +119,8 @@ fn read(file: &Bound<'_, PyAny>, buffer: &mut [u8]) -> PyResult<usize> {
         return Err(would_block("read", "it has no data yet"));
     }
     let Ok(bytes) = piece.cast::<PyBytes>() else {
-        let kind = piece.get_type();
-        return Err(PyTypeError::new_err(format!(
-            "read() of the file object must return bytes, not {}",
-            kind.name()?
-        )));
+        let text = format!("read() of the file object must return bytes, not {}", piece.get_type().name()?);
+        return Err(PyTypeError::new_err(text));
     };
     let bytes = bytes.as_bytes();
     let wanted = buffer.len();
@@ -149,12 +146,12 @@ fn number(result: &Bound<'_, PyAny>, method: &str, allowed: RangeInclusive<u64>)
             "{method}() of the file object must return an integer: {}",
             error.value(py)
         ))),
-        _ => Err(PyOSError::new_err(format!(
-            "{method}() of the file object returned invalid length or position {} (should have been between {} and {})",
-            result.str()?,
-            allowed.start(),
-            allowed.end()
-        ))),
+        _ => {
+            let (number, first, last) = (result.str()?, allowed.start(), allowed.end());
+            Err(PyOSError::new_err(format!(
+                "{method}() of the file object returned invalid length or position {number} (should have been between {first} and {last})"
+            )))
+        }
     }
 }
 

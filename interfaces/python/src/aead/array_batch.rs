@@ -85,10 +85,9 @@ pub(crate) fn tensor_batch(
     };
     let is_key = |len: &usize| key.item == 1 && mode.key_lengths().contains(len);
     let key_len = row.filter(is_key).ok_or_else(|| {
-        let lengths: Vec<_> = mode.key_lengths().iter().map(usize::to_string).collect();
+        let lengths = mode.key_lengths().iter().map(usize::to_string).collect::<Vec<_>>().join(" or ");
         PyValueError::new_err(format!(
-            "the key must be {} bytes, or an array of bytes with {count} rows of this length",
-            lengths.join(" or ")
+            "the key must be {lengths} bytes, or an array of bytes with {count} rows of this length"
         ))
     })?;
     let ranges = ranges(count, from.len(), offsets)?;
@@ -99,7 +98,7 @@ pub(crate) fn tensor_batch(
     if count == 0 {
         return Ok(());
     }
-    match call.from.device() {
+    match call.from.place.device() {
         Some(device) if mode == Aead::Gcm => call.run_table(py, seals, device),
         device => call.run_messages(py, seals, device),
     }
@@ -109,9 +108,9 @@ pub(crate) fn tensor_batch(
 fn nonce_len(mode: Aead) -> PyResult<usize> {
     let row = mode.row();
     if row.nonce_is_optional {
+        let class = name(mode);
         return Err(PyValueError::new_err(format!(
-            "messages in one array cannot be encrypted by {}: call its encrypt for each message",
-            name(mode)
+            "messages in one array cannot be encrypted by {class}: call its encrypt for each message"
         )));
     }
     Ok(if row.nonces.contains(NONCE) { NONCE } else { *row.nonces.ranges[0].start() })
@@ -165,11 +164,14 @@ impl Call {
                 return Err(PyValueError::new_err(format!("{name} must have {needed} bytes, not {got}")));
             }
         }
-        let device = self.from.device();
-        if [&self.to, &self.tags, &self.status].iter().any(|array| array.device() != device) {
+        let device = self.from.place.device();
+        if [&self.to, &self.tags, &self.status].iter().any(|array| array.place.device() != device) {
             return Err(PyValueError::new_err("data, out, tags and status must be on the same device"));
         }
-        if [&self.key, &self.nonces].iter().any(|array| array.device().is_some_and(|of| Some(of) != device)) {
+        if [&self.key, &self.nonces]
+            .iter()
+            .any(|array| array.place.device().is_some_and(|of| Some(of) != device))
+        {
             return Err(PyValueError::new_err(
                 "key and nonces must be on the host or on the device of the data",
             ));
@@ -268,7 +270,7 @@ impl Call {
                 )));
             }
         }
-        if self.nonces.device().is_some() && self.nonce_stride != 16 && self.ranges.len() > 1 {
+        if self.nonces.place.device().is_some() && self.nonce_stride != 16 && self.ranges.len() > 1 {
             return Err(PyValueError::new_err(
                 "nonces on the device must have the shape (n, 16), with 12 bytes for the nonce in each row",
             ));
@@ -277,7 +279,7 @@ impl Call {
         let operation = Operation::Fused(if seals { FusedAead::GcmSeal } else { FusedAead::GcmOpen });
         let (stream, shape) = (self.from.stream, Shape::of(self.ranges.iter().map(|range| range.len())));
         let arrays = [self.key, self.nonces, self.from, self.to, self.tags, self.status];
-        let on_device = arrays.into_iter().filter(|array| array.device().is_some());
+        let on_device = arrays.into_iter().filter(|array| array.place.device().is_some());
         let keep: Vec<Keep> = on_device.map(|array| array.keep).collect();
         start_in_background(py, keep, move |submitted| {
             let plan = engine.planner().plan(operation, table.key_size, shape, Some(device))?;

@@ -4,6 +4,7 @@ use lockstep::aead::{Direction, Error as CoreError};
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 
+use super::classes::check_nonce;
 use super::{Attached, Cipher, TAG};
 use crate::buffer::{
     Export, Input, Memory, check_output, host_data, new_bytes, overlap, read_shared, slice_mut,
@@ -34,7 +35,7 @@ impl Cipher {
         }
         let (py, data) = (data.py(), &*Input::new(data)?);
         let output = new_bytes(py, self.output_len(direction, data.len())?, |output| {
-            self.check_nonce(header.nonce)?;
+            check_nonce(self.mode(), header.nonce)?;
             let (key, caller) = (self.key(), Attached(py));
             let done = match direction {
                 Direction::Encrypt => key.seal_into(&caller, header.nonce, header.aad, data, output),
@@ -83,7 +84,7 @@ impl Cipher {
         // them, and the tag does not overlap the other one. No slice of the nonce or of the associated data overlaps the output.
         let done = unsafe {
             let data = host_data(from, to)?;
-            self.check_nonce(header.nonce)?;
+            check_nonce(self.mode(), header.nonce)?;
             match direction {
                 Direction::Encrypt => key.seal_parts(&caller, header.nonce, header.aad, data, slice_mut(tag)),
                 Direction::Decrypt => {
@@ -99,7 +100,6 @@ impl Cipher {
     }
 
     /// The length of ciphertext and tag for that of the plaintext, or the reverse.
-    #[inline]
     pub(super) fn output_len(&self, direction: Direction, len: usize) -> PyResult<usize> {
         let tag = self.key.tag_len();
         match direction {

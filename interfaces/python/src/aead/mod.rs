@@ -77,12 +77,6 @@ impl Cipher {
     fn key(&self) -> Cow<'_, Key> {
         if self.origin.is_usable() { Cow::Borrowed(&self.key) } else { Cow::Owned(self.key.clone()) }
     }
-
-    /// Checks the length of a nonce.
-    #[inline]
-    fn check_nonce(&self, nonce: &[u8]) -> PyResult<()> {
-        classes::check_nonce(self.mode(), nonce)
-    }
 }
 
 /// A key of a mode, from its bytes.

@@ -9,6 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::call::{Header, by_direction, exception};
+use super::classes::check_nonce;
 use super::{Cipher, TAG};
 use crate::buffer::check_output;
 use crate::engine;
@@ -48,7 +49,7 @@ impl Cipher {
         };
         let len = self.output_len(direction, from.len())?;
         check_output(len, to.len())?;
-        self.check_nonce(header.nonce)?;
+        check_nonce(self.mode(), header.nonce)?;
         let (plain, sealed) = by_direction(direction, from, to);
         let (body, tag) = self.mode().layout(plain.len(), self.key.tag_len());
         let (body, tag_place) = (sealed.slice(body), sealed.slice(tag));

@@ -161,10 +161,6 @@ pub(crate) struct Keystream {
 }
 
 impl Keystream {
-    fn from_key(key: StreamKey, position: u128) -> Keystream {
-        Keystream { key, position: Mutex::new(position), origin: Origin::new() }
-    }
-
     fn lock(&self) -> MutexGuard<'_, u128> {
         self.position.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -211,7 +207,8 @@ unsafe fn host(array: &Imported) -> PyResult<&mut [u8]> {
 impl Keystream {
     #[new]
     fn new(key: Input<'_>, position: u128) -> PyResult<Keystream> {
-        Ok(Keystream::from_key(StreamKey::new(&key)?, position))
+        let key = StreamKey::new(&key)?;
+        Ok(Keystream { key, position: Mutex::new(position), origin: Origin::new() })
     }
 
     #[getter]
@@ -226,7 +223,8 @@ impl Keystream {
 
     /// A keystream with the same key at another position.
     fn at(&self, position: u128) -> PyResult<Keystream> {
-        Ok(Keystream::from_key(self.key.duplicate()?, position))
+        let key = self.key.duplicate()?;
+        Ok(Keystream { key, position: Mutex::new(position), origin: Origin::new() })
     }
 
     /// `size` bytes of the keystream as bytes.

@@ -7,7 +7,7 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 use lockstep::hazmat::{Error as CoreError, Result as CoreResult};
@@ -17,6 +17,7 @@ use pyo3::prelude::*;
 use super::import::Keep;
 use crate::error::from_core;
 use crate::forks::{Call, detached};
+use crate::turn::lock;
 
 /// The maximum number of works in progress.
 const THREADS: usize = 32;
@@ -43,10 +44,6 @@ struct State {
     running: usize,
     /// The first failure that no call has raised.
     failure: Option<CoreError>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Pool {
@@ -131,9 +128,8 @@ pub(crate) fn start(
 }
 
 fn earlier(failure: CoreError) -> PyErr {
-    PyRuntimeError::new_err(format!(
-        "earlier work on a device has failed, and its output is not valid: {failure}"
-    ))
+    let text = "earlier work on a device has failed, and its output is not valid";
+    PyRuntimeError::new_err(format!("{text}: {failure}"))
 }
 
 /// Waits for all work on arrays of devices that this process has started.

@@ -151,7 +151,7 @@ impl Imported {
 
     /// True if two arrays share bytes.
     pub(crate) fn overlaps(&self, other: &Imported) -> bool {
-        self.device() == other.device() && self.addresses().overlaps(other.addresses())
+        self.place.device() == other.place.device() && self.addresses().overlaps(other.addresses())
     }
 
     /// The addresses of the data: those of the device for data on a device.
@@ -160,11 +160,6 @@ impl Imported {
             Place::Host(memory) => *memory,
             Place::Device(slice) => Memory { start: slice.offset() as *mut u8, len: slice.len() },
         }
-    }
-
-    /// The device of the data; None for the host.
-    pub(crate) fn device(&self) -> Option<DeviceId> {
-        self.place.device()
     }
 
     /// The data on a device.
@@ -197,9 +192,9 @@ impl Imported {
         } else if array.hasattr(intern!(py, "__cuda_array_interface__"))? {
             Imported::from_cuda_array(array, stream)?
         } else {
+            let kind = array.get_type().name()?;
             return Err(PyTypeError::new_err(format!(
-                "'{}' is no array: give an object with a buffer, with __dlpack__ or with __cuda_array_interface__",
-                array.get_type().name()?
+                "'{kind}' is no array: give an object with a buffer, with __dlpack__ or with __cuda_array_interface__"
             )));
         };
         if writes && is_read_only {
@@ -376,10 +371,9 @@ fn device_of(py: Python<'_>, device: DLDevice) -> PyResult<Option<DeviceId>> {
                 "arrays of ROCm are not supported: copy the array to the host or to a GPU of NVIDIA",
             ));
         }
-        other => {
+        DLDeviceType(kind) => {
             return Err(PyValueError::new_err(format!(
-                "arrays of the DLPack device type {} are not supported: copy the array to the host",
-                other.0
+                "arrays of the DLPack device type {kind} are not supported: copy the array to the host"
             )));
         }
     };

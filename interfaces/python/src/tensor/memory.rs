@@ -112,12 +112,13 @@ impl DeviceArray {
         let found = detached(py, || {
             engine.devices().iter().map(|found| found.id()).find(|found| found.to_string() == *device)
         });
-        let id = found.ok_or_else(|| {
-            PyValueError::new_err(format!(
+        let Some(id) = found else {
+            let text = format!(
                 "there is no device '{}': see lockstep.devices() and lockstep.use()",
                 shown::name(&device)
-            ))
-        })?;
+            );
+            return Err(PyValueError::new_err(text));
+        };
         let memory = detached(py, || Allocation::new(engine, id, size)).map_err(from_core)?;
         if memory.slice.buffer() != BufferHandle::ADDRESS_SPACE {
             return Err(PyValueError::new_err(format!(
@@ -191,11 +192,8 @@ impl DeviceArray {
     }
 
     fn __repr__(&self) -> String {
-        format!(
-            "<lockstep.tensor.DeviceArray of {} bytes on {}>",
-            self.memory.slice.len(),
-            self.memory.slice.device()
-        )
+        let (size, device) = (self.nbytes(), self.device());
+        format!("<lockstep.tensor.DeviceArray of {size} bytes on {device}>")
     }
 }
 
