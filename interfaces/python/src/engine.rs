@@ -1,7 +1,7 @@
 //! The engine of the process: selection of devices, and forks.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use lockstep::Engine;
 use lockstep::aead::Caller;
@@ -52,7 +52,9 @@ pub(crate) fn current(_attached: Python<'_>) -> PyResult<Engine> {
     lock().engine()
 }
 
-/// True if it is known that the inline kernel can be used.
+/// The kernel for small calls. To find it takes about as long as to encrypt a block.
+static KERNEL: LazyLock<InlineKernel> = LazyLock::new(InlineKernel::best);
+/// True if it is known that the kernel can be used.
 static IS_INLINE: AtomicBool = AtomicBool::new(false);
 
 /// The kernel for small calls, which run on the calling thread without the planner. None if the user has named a device or a
@@ -60,7 +62,7 @@ static IS_INLINE: AtomicBool = AtomicBool::new(false);
 #[inline]
 pub(crate) fn inline_kernel() -> Option<InlineKernel> {
     if IS_INLINE.load(Ordering::Relaxed) {
-        return Some(InlineKernel::best());
+        return Some(*KERNEL);
     }
     // Locked until the store, so that the answer for an earlier selection cannot replace that for a new one.
     let mut current = lock();

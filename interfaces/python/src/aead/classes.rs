@@ -65,7 +65,7 @@ fn with_nonce<T>(
     call: impl FnOnce(Header<'_>) -> PyResult<T>,
 ) -> PyResult<T> {
     let nonce = Input::new(nonce)?;
-    let aad = aad.map_or(Ok(Input::EMPTY), Input::new)?;
+    let aad = if let Some(aad) = aad { Input::new(aad)? } else { Input::EMPTY };
     call(Header { nonce: &nonce, aad: &[&aad], places: &[nonce.memory(), aad.memory()] })
 }
 

@@ -223,8 +223,7 @@ impl Keystream {
 
     /// A keystream with the same key at another position.
     fn at(&self, position: u128) -> PyResult<Keystream> {
-        let key = self.key.duplicate()?;
-        Ok(Keystream { key, position: Mutex::new(position), origin: Origin::new() })
+        Ok(Keystream { key: self.key.duplicate()?, position: Mutex::new(position), origin: Origin::new() })
     }
 
     /// `size` bytes of the keystream as bytes.
