@@ -15,13 +15,6 @@ pyo3::create_exception!(
      the attribute `verified` is its length in bytes. Otherwise the attribute is None."
 );
 
-/// Adds the attribute `verified` to an exception.
-fn with_verified(raised: PyErr, verified: u64) -> PyErr {
-    // An exception without the attribute is still the right exception.
-    let _ = Python::attach(|py| raised.value(py).setattr("verified", verified));
-    raised
-}
-
 /// A name that a user gave, for a message: other words if it can be a key.
 #[pyfunction]
 pub(crate) fn shown_name(name: Text) -> String {
@@ -43,30 +36,27 @@ pub(crate) fn from_core(error: CoreError) -> PyErr {
 /// The exception for an error of the library.
 pub(crate) fn from_library(error: lockstep::Error) -> PyErr {
     use lockstep::Error;
-    if error.is_authentication_failure() {
-        let raised = InvalidTag::new_err(error.to_string());
-        return match error {
-            Error::Partial { verified, .. } => with_verified(raised, verified),
-            _ => raised,
-        };
-    }
+    let (is_not_authentic, message) = (error.is_authentication_failure(), error.to_string());
     match error {
-        Error::Partial { verified, source } => with_verified(from_library(*source), verified),
+        Error::Partial { verified, source } => {
+            let raised = if is_not_authentic { InvalidTag::new_err(message) } else { from_library(*source) };
+            // An exception without the attribute is still the right exception.
+            let _ = Python::attach(|py| raised.value(py).setattr("verified", verified));
+            raised
+        }
+        _ if is_not_authentic => InvalidTag::new_err(message),
         Error::Core(error) => from_core(error),
-        Error::Exists { .. } => PyFileExistsError::new_err(error.to_string()),
+        Error::Exists { .. } => PyFileExistsError::new_err(message),
         Error::Read(source) | Error::Write(source) => from_io(source),
-        Error::File { ref source, .. } => {
-            let message = error.to_string();
-            match source.raw_os_error() {
-                Some(number) => PyOSError::new_err((number, message)),
-                None => std::io::Error::new(source.kind(), message).into(),
-            }
-        }
-        Error::InputChanged { .. } | Error::FailedBefore { .. } => PyOSError::new_err(error.to_string()),
+        Error::File { source, .. } => match source.raw_os_error() {
+            Some(number) => PyOSError::new_err((number, message)),
+            None => std::io::Error::new(source.kind(), message).into(),
+        },
+        Error::InputChanged { .. } | Error::FailedBefore { .. } => PyOSError::new_err(message),
         Error::Random { .. } | Error::NotSealed { .. } | Error::Interrupted => {
-            PyRuntimeError::new_err(error.to_string())
+            PyRuntimeError::new_err(message)
         }
-        _ => PyValueError::new_err(error.to_string()),
+        _ => PyValueError::new_err(message),
     }
 }
 

@@ -81,7 +81,7 @@ class _RawReader(_Raw):
         return self._position
 
     def readinto(self, buffer: Any, /) -> int:
-        count = self._open().readinto(self._position, buffer)
+        count = self._open().readinto(self._position, [buffer])
         self._position += count
         return count
 
