@@ -1,23 +1,29 @@
 //! Entry into public functions that handle secrets.
 
+#[cfg(target_arch = "aarch64")]
+use std::arch::{asm, is_aarch64_feature_detected};
+
 use super::Kernel;
 
 /// A call of a public function. Until the value is dropped, a 64-bit Arm processor with the mode DIT runs instructions in a time that
-/// does not depend on data. The drop clears the registers that the kernel uses, and resets the mode.
+/// does not depend on data. The drop clears the registers that the kernel uses, and restores the mode.
 pub(crate) struct Entry<K: Kernel> {
     kernel: K,
-    #[cfg(target_arch = "aarch64")]
-    resets: bool,
+    dit: bool,
 }
 
 impl<K: Kernel> Entry<K> {
     #[inline(always)]
     pub(crate) fn of(kernel: K) -> Self {
-        Entry {
-            kernel,
-            #[cfg(target_arch = "aarch64")]
-            resets: dit::set(),
-        }
+        Entry { kernel, dit: swap_dit(true) }
+    }
+}
+
+impl<K: Kernel> Drop for Entry<K> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.kernel.clear_registers();
+        swap_dit(self.dit);
     }
 }
 
@@ -27,65 +33,56 @@ pub(crate) fn enter<K: Kernel>(kernel: K, calls: &mut dyn FnMut()) {
     calls();
 }
 
-impl<K: Kernel> Drop for Entry<K> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        self.kernel.clear_registers();
-        #[cfg(target_arch = "aarch64")]
-        if self.resets {
-            dit::write(0);
-        }
+/// Sets or resets the mode of data-independent timing (Arm Architecture Reference Manual, C5.2.4) if the processor has it, and returns
+/// whether it was set. The standard library caches the detection.
+#[cfg(target_arch = "aarch64")]
+#[inline]
+fn swap_dit(after: bool) -> bool {
+    if !is_aarch64_feature_detected!("dit") {
+        return after;
     }
+    let before: u64;
+    // SAFETY: the processor has the register, which is written after it is read. The mode changes the time of instructions only.
+    unsafe {
+        asm!(
+            "mrs {before}, S3_3_C4_C2_5",
+            "msr S3_3_C4_C2_5, {after}",
+            before = out(reg) before,
+            after = in(reg) u64::from(after) << 24,
+            options(nostack, preserves_flags)
+        );
+    }
+    before >> 24 & 1 == 1
 }
 
-/// The register DIT (data-independent timing; Arm Architecture Reference Manual, C5.2.4).
-#[cfg(target_arch = "aarch64")]
-mod dit {
-    use std::arch::{asm, is_aarch64_feature_detected};
+#[cfg(not(target_arch = "aarch64"))]
+#[inline(always)]
+fn swap_dit(after: bool) -> bool {
+    after
+}
 
-    const SET: u64 = 1 << 24;
+#[cfg(all(test, target_arch = "aarch64"))]
+mod tests {
+    use super::*;
+    use crate::soft::{Soft, Width};
 
-    /// Sets the mode if the processor has it. Returns true if it was not set before.
-    #[inline]
-    pub(super) fn set() -> bool {
-        // The result of the detection is cached by the standard library.
-        let changes = is_aarch64_feature_detected!("dit") && read() & SET == 0;
-        if changes {
-            write(SET);
-        }
-        changes
-    }
-
-    #[inline(always)]
-    fn read() -> u64 {
-        let value;
-        // SAFETY: the caller has checked that the processor has the register.
-        unsafe { asm!("mrs {}, S3_3_C4_C2_5", out(reg) value, options(nostack, preserves_flags)) };
-        value
-    }
-
-    #[inline(always)]
-    pub(super) fn write(value: u64) {
-        // SAFETY: the caller has checked that the processor has the register. The mode changes the time of instructions only.
-        unsafe { asm!("msr S3_3_C4_C2_5, {}", in(reg) value, options(nostack, preserves_flags)) };
-    }
-
-    #[cfg(test)]
-    mod tests {
-        use super::*;
-
-        #[test]
-        fn the_mode_is_set_and_reset() {
-            if is_aarch64_feature_detected!("dit") {
-                write(0);
-                let kernel = crate::soft::Soft::of_width(crate::soft::Width::Portable).unwrap();
-                let outer = crate::kernel::entry::Entry::of(kernel);
-                assert_eq!(read(), SET);
-                drop(crate::kernel::entry::Entry::of(kernel));
-                assert_eq!(read(), SET, "an inner call does not reset the mode");
-                drop(outer);
-                assert_eq!(read(), 0);
-            }
+    #[test]
+    fn the_mode_is_set_and_restored() {
+        if is_aarch64_feature_detected!("dit") {
+            let is_set = || {
+                let before = swap_dit(true);
+                swap_dit(before);
+                before
+            };
+            let kernel = Soft::of_width(Width::Portable).unwrap();
+            let original = swap_dit(false);
+            let outer = Entry::of(kernel);
+            assert!(is_set());
+            drop(Entry::of(kernel));
+            assert!(is_set(), "an inner call does not reset the mode");
+            drop(outer);
+            assert!(!is_set());
+            swap_dit(original);
         }
     }
 }
