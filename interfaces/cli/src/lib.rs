@@ -1,7 +1,10 @@
 //! The command `lockstep`: AES on parallel hardware, for files and streams.
 //!
-//! Each subcommand is a module in `commands`. The other modules are shared: options of several subcommands (`options`), errors and exit codes (`error`), input and output (`input`, `output`), keys
-//! wrapped by age ([`file_keys`], `recipients`, `identities`, `answers`, `passphrase`, `wrapping`), plain age files (`age_file`), many files in one call (`many`), the arguments of this call (`invocation`), and user interaction (`terminal`, `progress`, `signals`).
+//! Each subcommand is a module in `commands`, which also defines the command line. The other modules are shared: options of several
+//! subcommands (`options`), errors and exit codes (`error`), input and output (`input`, `output`), the common part of encryption and
+//! decryption (`job`), raw modes (`raw`), keys wrapped by age ([`file_keys`], `recipients`, `identities`, `answers`, `passphrase`,
+//! `wrapping`), plain age files (`age_file`), many files in one call (`many`), the arguments of this call (`invocation`), and user
+//! interaction (`terminal`, `progress`, `signals`).
 #![forbid(unsafe_code)]
 
 mod age_file;

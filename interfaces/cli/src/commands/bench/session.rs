@@ -107,13 +107,16 @@ impl<'a> Session<'a> {
         self.matching(workload::all(), |work| &work.name)
     }
 
-    /// Those of `all` whose names begin with one of the prefixes in the options.
+    /// Those of `all` whose names begin with one of the prefixes in the options, in the order of the prefixes.
     ///
     /// # Errors
     /// If there are none.
     pub(super) fn matching<T>(&self, mut all: Vec<T>, name: fn(&T) -> &str) -> Result<Vec<T>> {
         let names = all.iter().map(name).collect::<Vec<_>>().join(", ");
-        all.retain(|one| self.args.mode.iter().any(|prefix| name(one).starts_with(prefix.as_str())));
+        let prefix =
+            |one: &T| self.args.mode.iter().position(|prefix| name(one).starts_with(prefix.as_str()));
+        all.retain(|one| prefix(one).is_some());
+        all.sort_by_key(prefix);
         match all.is_empty() {
             true => Err(failed(format!("no such name to measure: there are {names}"))),
             false => Ok(all),
