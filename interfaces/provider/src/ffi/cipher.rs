@@ -169,14 +169,15 @@ unsafe extern "C" fn duplicate_context<C: Cipher>(pointer: *mut c_void) -> *mut 
         // SAFETY: OpenSSL passes a context of this provider. Several threads may copy it at the same time, so the
         // reference is shared.
         let old = unsafe { &*pointer.cast::<Context<C>>().cast_const() };
+        if old.broken {
+            old.raise(Reason::Internal, EntryPoint::Copy);
+            return null_mut();
+        }
         // Programs such as Python's cryptography copy a context for each message, and wiping the stack takes longer
         // than the copy. The stack is therefore wiped only if the copy may leave a key there.
-        let copy = run_and_wipe(!old.cipher.copies_in_place(), || {
-            let cipher = if old.broken { Err(Reason::Internal) } else { old.cipher.duplicate() };
-            match cipher {
-                Ok(cipher) => object::allocate(Context { cipher, traced: old.traced, broken: false }),
-                Err(reason) => Err(reason),
-            }
+        let copy = run_and_wipe(!old.cipher.copies_in_place(), || match old.cipher.duplicate() {
+            Ok(cipher) => object::allocate(Context { cipher, traced: old.traced, broken: false }),
+            Err(reason) => Err(reason),
         });
         match copy {
             Ok(copy) => copy.cast(),
