@@ -57,7 +57,10 @@ impl NativeReader {
         let source = Arc::new(Source::open(file)?);
         let envelope = detached(py, || {
             let mut source = FromStart::new(&*source).map_err(Error::read)?;
-            Ok(Envelope::read(&mut source)?.split(source).0)
+            Ok(match Envelope::read(&mut source)? {
+                Start::Envelope(envelope) => Some(envelope),
+                Start::Bare(_) => None,
+            })
         });
         let envelope: Option<Envelope> = envelope.map_err(from_library)?;
         let start = envelope.as_ref().map_or(0, |envelope| envelope.as_bytes().len() as u64);

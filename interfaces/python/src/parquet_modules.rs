@@ -55,7 +55,10 @@ pub(crate) fn parquet_modules<'py>(
     let protections: Vec<Protection<'_>> = aads
         .iter()
         .enumerate()
-        .map(|(index, aad)| Protection { key: &keys[if keys.len() == 1 { 0 } else { index }], kind, aad })
+        .map(|(index, aad)| {
+            let key = &keys[if keys.len() == 1 { 0 } else { index }];
+            Protection { key, kind, aad: aad.to_vec() }
+        })
         .collect();
     let Some(first) = pages.first() else { return Ok(PyList::empty(py)) };
     let device = first.from.place.device();

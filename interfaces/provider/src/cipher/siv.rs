@@ -3,8 +3,8 @@
 
 use lockstep::aead::{Aead, AeadKey, Data, Direction, Message, Status, Tag};
 use lockstep::hazmat::inline::Block;
-use lockstep::hazmat::mode::incremental::BlockIo;
 use lockstep::hazmat::mode::Executor;
+use lockstep::hazmat::mode::incremental::BlockIo;
 use lockstep::hazmat::mode::siv::MAX_STRINGS;
 use lockstep::hazmat::planner::Planner;
 use lockstep::hazmat::work::AeadMessage;

@@ -86,7 +86,9 @@ impl Cipher {
             let data = host_data(from, to)?;
             check_nonce(self.mode(), header.nonce)?;
             match direction {
-                Direction::Encrypt => key.run(&caller, header.nonce, header.aad, data, Tag::Write(slice_mut(tag))),
+                Direction::Encrypt => {
+                    key.run(&caller, header.nonce, header.aad, data, Tag::Write(slice_mut(tag)))
+                }
                 Direction::Decrypt => {
                     // Other threads can change the tag.
                     let mut copy = [0; TAG];
