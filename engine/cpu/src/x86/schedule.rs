@@ -49,27 +49,25 @@ impl Drop for Schedule {
     }
 }
 
-/// Expands a key of 16, 24 or 32 bytes, for both directions.
+/// Expands a key of 16, 24 or 32 bytes.
 ///
-/// The round keys are written from registers directly to the place of the result, without a copy on the stack: the loops have
-/// constant bounds, and the result is the value that the caller returns.
+/// The schedule is returned by value and the loops have constant bounds. The compiler therefore writes the round keys from
+/// registers directly to the place of the schedule, without a copy on the stack.
 ///
 /// # Safety
 ///
 /// The processor has the AES instructions and SSSE3.
 #[inline(always)]
 pub(super) unsafe fn expand(key: &[u8]) -> Schedule {
-    let mut schedule = Schedule::blank();
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
-        expand_to_encrypt_into(key, &mut schedule);
         match key.len() {
-            16 => schedule.invert::<10>(),
-            24 => schedule.invert::<12>(),
-            _ => schedule.invert::<14>(),
+            16 => both::<10>(expand_128(key)),
+            24 => both::<12>(expand_192(key)),
+            32 => both::<14>(expand_256(key)),
+            other => panic!("an AES key has 16, 24 or 32 bytes, not {other}"),
         }
     }
-    schedule
 }
 
 /// Replaces a schedule by the schedule of another key, for encryption only: the round keys of decryption are not changed.
@@ -150,21 +148,32 @@ unsafe fn expand_alike<const N: usize>(keys: [&[u8]; N], places: &mut [Schedule;
     }
 }
 
-impl Schedule {
-    /// Computes the round keys of decryption from those of encryption.
-    ///
-    /// # Safety
-    ///
-    /// The processor has the AES instructions.
-    #[inline(always)]
-    unsafe fn invert<const ROUNDS: usize>(&mut self) {
-        self.decrypt[0] = self.encrypt[ROUNDS];
-        for i in 1..ROUNDS {
-            // SAFETY: the caller guarantees that the processor has the instruction.
-            self.decrypt[i] = unsafe { _mm_aesimc_si128(self.encrypt[ROUNDS - i]) };
-        }
-        self.decrypt[ROUNDS] = self.encrypt[0];
+/// Round key `i` of decryption.
+///
+/// # Safety
+///
+/// The processor has the AES instructions.
+#[inline(always)]
+unsafe fn inverse<const ROUNDS: usize>(encrypt: &[__m128i; 15], i: usize) -> __m128i {
+    match i {
+        _ if i == 0 || i == ROUNDS => encrypt[ROUNDS - i],
+        // SAFETY: the caller guarantees that the processor has the instruction.
+        _ if i < ROUNDS => unsafe { _mm_aesimc_si128(encrypt[ROUNDS - i]) },
+        _ => encrypt[i],
     }
+}
+
+/// # Safety
+///
+/// The processor has the AES instructions.
+#[inline(always)]
+unsafe fn both<const ROUNDS: usize>(encrypt: [__m128i; 15]) -> Schedule {
+    let mut decrypt = encrypt;
+    for i in 0..15 {
+        // SAFETY: the caller guarantees that the processor has the instruction.
+        decrypt[i] = unsafe { inverse::<ROUNDS>(&encrypt, i) };
+    }
+    Schedule { encrypt, rounds: ROUNDS, decrypt }
 }
 
 /// Shuffles that copy the last word of a vector to every word: unchanged, or rotated by a byte (RotWord).
@@ -290,5 +299,50 @@ unsafe fn each_of_256<const N: usize>(keys: [&[u8]; N], mut put: impl FnMut(usiz
                 put(2 * i + 1, odd);
             }
         }
+    }
+}
+
+/// Returns all round keys by value.
+///
+/// # Safety
+///
+/// The same as for [`each_of_128`].
+#[inline(always)]
+unsafe fn expand_128(key: &[u8]) -> [__m128i; 15] {
+    // SAFETY: the caller guarantees that the processor has the instructions and that the key has this length.
+    unsafe {
+        let mut keys = [_mm_setzero_si128(); 15];
+        each_of_128([key], |i, [round_key]| keys[i] = round_key);
+        keys
+    }
+}
+
+/// Returns all round keys by value.
+///
+/// # Safety
+///
+/// The same as for [`each_of_192`].
+#[inline(always)]
+unsafe fn expand_192(key: &[u8]) -> [__m128i; 15] {
+    // SAFETY: the caller guarantees that the processor has the instructions and that the key has this length.
+    unsafe {
+        let mut keys = [_mm_setzero_si128(); 15];
+        each_of_192([key], |i, [round_key]| keys[i] = round_key);
+        keys
+    }
+}
+
+/// Returns all round keys by value.
+///
+/// # Safety
+///
+/// The same as for [`each_of_256`].
+#[inline(always)]
+unsafe fn expand_256(key: &[u8]) -> [__m128i; 15] {
+    // SAFETY: the caller guarantees that the processor has the instructions and that the key has this length.
+    unsafe {
+        let mut keys = [_mm_setzero_si128(); 15];
+        each_of_256([key], |i, [round_key]| keys[i] = round_key);
+        keys
     }
 }
