@@ -52,6 +52,9 @@ impl Schedule {
         for i in 1..*len - 1 {
             decryption[i] = block(vaesimcq_u8(vector(&encryption[*len - 1 - i])));
         }
+        // The remaining round keys of a longer key.
+        encryption[*len..].zeroize();
+        decryption[*len..].zeroize();
     }
 
     /// Replaces this schedule by a copy of another.
@@ -80,4 +83,25 @@ impl Schedule {
 fn sub_word(word: [u8; 4]) -> [u8; 4] {
     let state = vreinterpretq_u8_u32(vdupq_n_u32(u32::from_le_bytes(word)));
     vgetq_lane_u32::<0>(vreinterpretq_u32_u8(vaeseq_u8(state, vdupq_n_u8(0)))).to_le_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shorter_key_leaves_nothing_of_a_longer_one() {
+        if !std::arch::is_aarch64_feature_detected!("aes") {
+            return;
+        }
+        let mut schedule = Schedule::blank().unwrap();
+        // SAFETY: the processor has the instructions.
+        unsafe {
+            schedule.set(&[7; 32]);
+            schedule.set(&[9; 16]);
+        }
+        for keys in [&schedule.keys.encryption, &schedule.keys.decryption] {
+            assert!(keys[11..].as_flattened().iter().all(|byte| *byte == 0));
+        }
+    }
 }

@@ -12,7 +12,7 @@ use crate::kernel::{Kernel, Lane};
 pub(super) fn run<K: Kernel>(kernel: K, pass: Pass, segments: &mut [Segment<'_>]) {
     if let [Segment { key, state, data, .. }] = segments {
         let (schedule, data) = (schedule(kernel, key), host(data));
-        let bits = 8 * data.len();
+        let bits = 8 * data.len() as u64;
         // The loops of kernels process whole blocks of CFB128 and OFB.
         return match pass {
             Pass::CbcMac => kernel.cbc_mac(schedule, state, data.input()),

@@ -9,6 +9,7 @@ use std::slice::from_mut;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use lockstep_core::gcm::tags_match;
+use lockstep_core::work::Tag;
 
 use crate::kernel::boxed::{self, Shared};
 use crate::kernel::entry::Entry;
@@ -31,6 +32,8 @@ pub(super) trait Context: Send + Sync {
     fn tag(&mut self, aad: u64, data: u64) -> Block;
     /// True if `tag` equals the tag or its first bytes.
     fn verify(&mut self, aad: u64, data: u64, tag: &[u8]) -> bool;
+    /// Processes a whole message: encrypts it and writes the tag, or decrypts it and compares the tag. False if it differs.
+    fn message(&mut self, iv: &[u8], aad: &[u8], data: Span<'_>, tag: &mut Tag<'_>) -> bool;
     /// A copy of the current state that shares the key; `None` if memory cannot be allocated. Several threads may call this
     /// function at the same time.
     fn duplicate(&self) -> Option<Box<dyn Context>>;
@@ -180,8 +183,8 @@ impl<K: Kernel> Context for Gcm<K> {
 
     fn start(&mut self, iv: &[u8]) {
         let _entry = Entry::of(self.keys.kernel);
-        let (key, state) = self.parts();
-        state.start(key, iv);
+        let (mut key, state) = self.parts();
+        state.start(&mut key, iv);
     }
 
     fn aad(&mut self, aad: &[u8]) {
@@ -212,6 +215,28 @@ impl<K: Kernel> Context for Gcm<K> {
         let (mut key, state) = self.parts();
         computed[0] = state.tag(&mut key, aad, data);
         tags_match(&computed[0], tag)
+    }
+
+    fn message(&mut self, iv: &[u8], aad: &[u8], data: Span<'_>, tag: &mut Tag<'_>) -> bool {
+        let _entry = Entry::of(self.keys.kernel);
+        let lengths = (aad.len() as u64, data.len() as u64);
+        let (mut key, state) = self.parts();
+        state.start(&mut key, iv);
+        state.aad(&mut key, aad);
+        if !data.is_empty() {
+            state.end_aad();
+            state.update(&mut key, matches!(tag, Tag::Write(_)), data, None);
+        }
+        // The right tag of a forged message is a secret.
+        let mut computed = Wiped::<1>::zero();
+        computed[0] = state.tag(&mut key, lengths.0, lengths.1);
+        match tag {
+            Tag::Write(tag) => {
+                tag.copy_from_slice(&computed[0][..tag.len()]);
+                true
+            }
+            Tag::Expect(tag) => tags_match(&computed[0], tag),
+        }
     }
 
     fn duplicate(&self) -> Option<Box<dyn Context>> {

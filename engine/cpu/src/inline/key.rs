@@ -103,24 +103,24 @@ impl InlineKey {
         /// ECB decryption.
         ecb_decrypt(data: Span<'_>) => ecb(false, data);
         /// CBC encryption.
-        cbc_encrypt(iv: &mut Block, data: Span<'_>) => serial(Pass::CbcEncrypt, iv, 8 * data.len(), data);
+        cbc_encrypt(iv: &mut Block, data: Span<'_>) => serial(Pass::CbcEncrypt, iv, 8 * data.len() as u64, data);
         /// CBC decryption.
         cbc_decrypt(iv: &mut Block, data: Span<'_>) => cbc_decrypt(iv, data);
         /// CFB128 encryption.
-        cfb128_encrypt(iv: &mut Block, data: Span<'_>) => serial(Pass::Cfb128Encrypt, iv, 8 * data.len(), data);
+        cfb128_encrypt(iv: &mut Block, data: Span<'_>) => serial(Pass::Cfb128Encrypt, iv, 8 * data.len() as u64, data);
         /// CFB128 decryption.
         cfb128_decrypt(iv: &mut Block, data: Span<'_>) => cfb128_decrypt(iv, data);
         /// CFB8 encryption; any length.
-        cfb8_encrypt(iv: &mut Block, data: Span<'_>) => serial(Pass::Cfb8Encrypt, iv, 8 * data.len(), data);
+        cfb8_encrypt(iv: &mut Block, data: Span<'_>) => serial(Pass::Cfb8Encrypt, iv, 8 * data.len() as u64, data);
         /// CFB8 decryption; any length.
-        cfb8_decrypt(iv: &mut Block, data: Span<'_>) => serial(Pass::Cfb8Decrypt, iv, 8 * data.len(), data);
+        cfb8_decrypt(iv: &mut Block, data: Span<'_>) => serial(Pass::Cfb8Decrypt, iv, 8 * data.len() as u64, data);
         /// CFB1 encryption of the first `bits` bits. The most significant bit of each byte is the first. Later bits of the
         /// output are not changed.
-        cfb1_encrypt(register: &mut Block, data: Span<'_>, bits: usize) => serial(Pass::Cfb1Encrypt, register, bits, data);
+        cfb1_encrypt(register: &mut Block, data: Span<'_>, bits: usize) => serial(Pass::Cfb1Encrypt, register, bits as u64, data);
         /// CFB1 decryption of the first `bits` bits.
-        cfb1_decrypt(register: &mut Block, data: Span<'_>, bits: usize) => serial(Pass::Cfb1Decrypt, register, bits, data);
+        cfb1_decrypt(register: &mut Block, data: Span<'_>, bits: usize) => serial(Pass::Cfb1Decrypt, register, bits as u64, data);
         /// OFB.
-        ofb(iv: &mut Block, data: Span<'_>) => serial(Pass::Ofb, iv, 8 * data.len(), data);
+        ofb(iv: &mut Block, data: Span<'_>) => serial(Pass::Ofb, iv, 8 * data.len() as u64, data);
         /// CTR with a 128-bit counter that wraps; any length. The counter is increased by the number of blocks,
         /// including a partial one.
         ctr(counter: &mut Block, data: Span<'_>) => ctr(counter, data);

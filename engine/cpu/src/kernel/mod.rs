@@ -307,17 +307,16 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
     /// Encrypts one block.
     fn encrypt_block(self, key: &Self::Schedule, block: &mut Block);
 
-    /// A serial pass over one message, except CBC-MAC: any length in CFB8 and CFB1, whole blocks in
-    /// other modes. Of CFB1, only the
+    /// A serial pass over one message, except CBC-MAC: any length in CFB8 and CFB1, whole blocks in other modes. Of CFB1, only the
     /// first `bits` bits are processed: the most significant bit of each byte is the first, and later bits of the output are not
     /// changed. In other modes, `bits` is the length of the data.
-    fn serial(self, key: &Self::Schedule, pass: Pass, register: &mut Block, bits: usize, data: Span<'_>) {
+    fn serial(self, key: &Self::Schedule, pass: Pass, register: &mut Block, bits: u64, data: Span<'_>) {
         serial::single(self, key, pass, register, bits, data.into_host());
     }
 
     /// CBC-MAC, without padding.
     fn cbc_mac(self, key: &Self::Schedule, state: &mut Block, data: &[u8]) {
-        serial::single(self, key, Pass::CbcMac, state, 8 * data.len(), HostData::ReadOnly(data));
+        serial::single(self, key, Pass::CbcMac, state, 8 * data.len() as u64, HostData::ReadOnly(data));
     }
 }
 

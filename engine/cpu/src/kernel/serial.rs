@@ -81,27 +81,33 @@ impl<const ENCRYPTS: bool> Step for Pcbc<ENCRYPTS> {
     }
 }
 
+/// The first byte of a step.
+#[inline(always)]
+fn byte_of<S: Step>(step: usize) -> usize {
+    if S::BITS == 1 { step / 8 } else { step * (S::BITS / 8) }
+}
+
 /// The text of a step.
 #[inline]
 fn text<S: Step>(data: &HostData<'_>, step: usize) -> u128 {
-    let input = &data.input()[step * S::BITS / 8..];
+    let input = &data.input()[byte_of::<S>(step)..];
     if let (128, Some(block)) = (S::BITS, input.first_chunk()) {
         return u128::from_be_bytes(*block);
     }
     let len = input.len().min(S::BITS.div_ceil(8));
     let mut block = [0; 16];
     block[..len].copy_from_slice(&input[..len]);
-    u128::from_be_bytes(block) << (step * S::BITS % 8)
+    u128::from_be_bytes(block) << if S::BITS == 1 { step % 8 } else { 0 }
 }
 
 /// Writes the output of a step, unless the data are only read. No other bits are changed.
 #[inline]
 fn put<S: Step>(data: &mut HostData<'_>, step: usize, output: u128) {
-    let Some(place) = data.output().get_mut(step * S::BITS / 8..) else { return };
+    let Some(place) = data.output().get_mut(byte_of::<S>(step)..) else { return };
     let output = output.to_be_bytes();
     if S::BITS == 1 {
-        let bit = 0x80 >> (step % 8);
-        let value = if output[0] >> 7 == 1 { bit } else { 0 };
+        // The bit is a secret: its value is not a condition.
+        let (bit, value) = (0x80 >> (step % 8), (output[0] & 0x80) >> (step % 8));
         place.iter_mut().take(1).for_each(|byte| *byte = *byte & !bit | value);
     } else if let (128, Some(block)) = (S::BITS, place.first_chunk_mut()) {
         *block = output;
@@ -144,13 +150,13 @@ pub(crate) fn single<K: Kernel>(
     key: &K::Schedule,
     pass: Pass,
     register: &mut Block,
-    bits: usize,
+    bits: u64,
     mut data: HostData<'_>,
 ) {
-    assert!(bits.div_ceil(8) <= data.len(), "fewer bytes than bits");
+    assert!(bits.div_ceil(8) <= data.len() as u64, "fewer bytes than bits");
     with_step!(pass, S => {
         let mut number = u128::from_be_bytes(*register);
-        for step in 0..bits.div_ceil(S::BITS) {
+        for step in 0..usize::try_from(bits.div_ceil(S::BITS as u64)).expect("as many steps as a usize counts") {
             let text = text::<S>(&data, step);
             let mut block = S::before(number, text).to_be_bytes();
             if S::DECRYPTS {
@@ -175,7 +181,10 @@ pub(crate) fn run_interleaved<T, S: Step>(
     each: &dyn Fn(&[&T], &mut [Block]),
     messages: &mut [Message<'_, T>],
 ) {
-    let steps = |message: &Message<'_, T>| (8 * message.data.len()).div_ceil(S::BITS);
+    let steps = |message: &Message<'_, T>| {
+        let steps = (8 * message.data.len() as u64).div_ceil(S::BITS as u64);
+        usize::try_from(steps).expect("as many steps as a usize counts")
+    };
     interleave(messages, LANES, steps, |messages, slots, steps| {
         let last = slots.len() - 1;
         let keys: [&T; LANES] = std::array::from_fn(|i| messages[slots[i.min(last)].message].schedule);

@@ -61,15 +61,15 @@ impl State {
 
     /// Starts a message. J0 is encrypted later, together with the first data.
     #[inline]
-    pub(crate) fn start<K: Kernel>(&mut self, mut key: MessageKey<'_, K>, iv: &[u8]) {
+    pub(crate) fn start<K: Kernel>(&mut self, key: &mut MessageKey<'_, K>, iv: &[u8]) {
         self.hash.clear();
         if let Ok(nonce) = <&[u8; 12]>::try_from(iv) {
             (self.counter.block, self.counter.is_public) = (counter_block(nonce, 1), true);
         } else {
-            self.hash.absorb(&mut key, iv);
+            self.hash.absorb(key, iv);
             self.hash.pad();
             let lengths = (8 * iv.len() as u128).to_be_bytes();
-            self.counter.block = *self.hash.finish(&mut key, &lengths);
+            self.counter.block = *self.hash.finish(key, &lengths);
             self.counter.is_public = false;
             self.hash.clear();
         }

@@ -76,11 +76,13 @@ impl State {
 
     /// The tag of 16 bytes.
     pub(crate) fn tag<K: Kernel>(&self, key: &OcbKeys<'_, K>) -> Wiped<1> {
+        // The hash of the associated data comes first: it does not wait for the data.
+        let hash = self.aad.finish(key);
         let mut tag = self.data.checksum.clone();
         xor(&mut tag[0], &self.data.offset[0]);
         xor(&mut tag[0], &key.masks.masks.dollar);
         key.encrypt_block(&mut tag[0]);
-        xor(&mut tag[0], &self.aad.finish(key)[0]);
+        xor(&mut tag[0], &hash[0]);
         tag
     }
 }

@@ -86,7 +86,10 @@ impl HashKey {
         let powers = &mut *self.powers;
         powers.h = u128::from_be_bytes(*h);
         powers.factors = factors(powers.h);
-        powers.has_tables = false;
+        if std::mem::take(&mut powers.has_tables) {
+            // The tables of the previous H.
+            powers.tables.as_flattened_mut().zeroize();
+        }
     }
 
     /// Computes the tables for lookups, unless they are computed already.
@@ -212,5 +215,20 @@ mod tests {
         let mut state = [0; 16];
         update(&key_of(&one), &mut state, &block);
         assert_eq!(state, block);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_key_leaves_no_tables_of_the_previous_one() {
+        let mut key = HashKey::blank().unwrap();
+        key.set(&[7; 16]);
+        key.ensure_tables();
+        assert!(key.powers.tables.as_flattened().iter().any(|byte| *byte != 0));
+        key.set(&[9; 16]);
+        assert!(key.powers.tables.as_flattened().iter().all(|byte| *byte == 0));
     }
 }

@@ -226,8 +226,8 @@ impl Pass for Xts<'_> {
         let mut tweaks = [[0; 16]; MOST];
         tweak::take(self.tweak, group.blocks, |i, tweak| tweaks[i] = tweak);
         let step = R::BLOCKS;
-        // SAFETY: the caller guarantees that the processor has the instructions; `tweaks` has as many blocks as the layout or
-        // more.
+        // SAFETY: the caller guarantees that the processor has the instructions; `tweaks` has as many blocks as eight registers
+        // or more.
         unsafe {
             for i in 0..8 {
                 let tweak = R::load(tweaks.as_ptr().add(step * i).cast());

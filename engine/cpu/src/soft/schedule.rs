@@ -92,8 +92,9 @@ impl Schedule {
             // SAFETY: every processor of the target has the instructions of `Vector`.
             unsafe { transpose(planes) };
         }
-        // The remaining round keys of a longer key are erased, because a drop wipes only those in use.
+        // The remaining round keys of a longer key.
         planes[*len..].iter_mut().zeroize();
+        bytes[*len..].zeroize();
     }
 
     /// Replaces this schedule by a copy of another.
@@ -111,5 +112,21 @@ impl Schedule {
     /// Number of round keys: the number of rounds plus one.
     pub(crate) fn len(&self) -> usize {
         self.keys.planes.len
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shorter_key_leaves_nothing_of_a_longer_one() {
+        let mut schedule = Schedule::blank().unwrap();
+        schedule.set(&[7; 32]);
+        schedule.set(&[9; 16]);
+        assert!(schedule.keys.bytes[11..].as_flattened().iter().all(|byte| *byte == 0));
+        let mut fresh = Schedule::blank().unwrap();
+        fresh.set(&[9; 16]);
+        assert!(schedule.keys.bytes == fresh.keys.bytes);
     }
 }

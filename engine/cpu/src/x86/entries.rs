@@ -267,15 +267,15 @@ macro_rules! passes {
         }
 
         #[inline]
-        fn serial(self, key: &Schedule, pass: Pass, register: &mut Block, bits: usize, data: Span<'_>) {
+        fn serial(self, key: &Schedule, pass: Pass, register: &mut Block, bits: u64, data: Span<'_>) {
             match pass {
                 Pass::CbcEncrypt => self.cbc_encrypt_single(key, register, data),
                 Pass::Cfb128Encrypt => self.cfb128_encrypt(key, register, data),
                 Pass::Ofb => self.ofb(key, register, data),
                 Pass::Cfb8Encrypt => self.cfb8(key, true, register, data),
                 Pass::Cfb8Decrypt => self.cfb8(key, false, register, data),
-                Pass::Cfb1Encrypt => self.cfb1(key, true, register, bits, data),
-                Pass::Cfb1Decrypt => self.cfb1(key, false, register, bits, data),
+                Pass::Cfb1Encrypt => self.cfb1(key, true, register, bits as usize, data),
+                Pass::Cfb1Decrypt => self.cfb1(key, false, register, bits as usize, data),
                 _ => serial::single(self, key, pass, register, bits, data.into_host()),
             }
         }

@@ -136,7 +136,7 @@ pub(super) unsafe fn crypt<V: Vector>(
         };
         let most = hash_key.made.min(4) * V::BLOCKS;
         let mut rest = data;
-        while !rest.is_empty() {
+        while rest.len() >= 16 {
             group.left = (rest.len() / 16).min(most);
             let (now, later) = rest.split_at(16 * group.left);
             group = drive::<_, _, true>(group, now);

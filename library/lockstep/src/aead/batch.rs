@@ -8,6 +8,7 @@ use lockstep_core::{Error, Result, share, stack};
 use lockstep_cpu::inline::InlineKernel;
 use lockstep_modes::Direction;
 use lockstep_modes::aead::{Aead, AeadKey, Message};
+use zeroize::Zeroize;
 
 use super::caller::Caller;
 use super::small;
@@ -43,12 +44,20 @@ pub fn open(caller: &impl Caller, messages: &mut [Message<'_>]) -> Result<()> {
 pub fn run(caller: &impl Caller, direction: Direction, messages: &mut [Message<'_>]) -> Result<()> {
     let Some(mode) = messages.first().map(|message| message.key.mode()) else { return Ok(()) };
     let engine = caller.engine()?;
-    let bytes: usize = messages.iter().map(bytes_of).sum();
+    // One loop over all messages, because those of a large batch do not fit in a cache.
+    let (mut bytes, mut are_inline) = (0, true);
+    for message in &mut *messages {
+        message.status = Status::Pending;
+        bytes += bytes_of(message);
+        are_inline &= is_inline(message, direction);
+    }
     let is_short = caller.batch_limit() > 0 && bytes / messages.len() <= caller.batch_limit();
-    let kernel = if is_short { caller.inline_kernel() } else { None };
-    let kernel = kernel.filter(|_| messages.iter().all(|message| is_inline(message, direction)));
+    let kernel = if is_short && are_inline { caller.inline_kernel() } else { None };
     caller.run_long(|| match kernel {
-        Some(kernel) => run_inline(kernel, engine.threads(), messages),
+        Some(kernel) => {
+            let threads = engine.threads().min((bytes + PREPARATION * messages.len()) / THREAD).max(1);
+            run_inline(kernel, threads, messages)
+        }
         None => mode.run(engine.planner(), direction, messages),
     })
 }
@@ -70,19 +79,18 @@ fn is_inline(message: &Message<'_>, direction: Direction) -> bool {
         && message.data.len() as u64 <= row.max_data
 }
 
-/// Runs GCM on threads of the CPU. Each has one context, and sets the key of each message.
+/// Runs GCM on this number of threads of the CPU. Each has one context, and sets the key of each message.
 fn run_inline(kernel: InlineKernel, threads: usize, messages: &mut [Message<'_>]) -> Result<()> {
     let Some(first) = messages.first().map(|message| message.key) else { return Ok(()) };
-    messages.iter_mut().for_each(|message| message.status = Status::Pending);
-    let size: usize = messages.iter().map(|message| bytes_of(message) + PREPARATION).sum();
-    let threads = threads.min(size / THREAD).max(1);
     let pieces = Mutex::new(messages.chunks_mut(TAKE));
     let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
     let no_memory = || {
         let operation = "a batch, because memory is exhausted".into();
         Error::Unsupported { kernel: "GCM", operation }
     };
-    let run_pieces = || -> Result<()> {
+    // Returns false if a tag was wrong.
+    let run_pieces = || -> Result<bool> {
+        let mut are_done = true;
         let mut key = first;
         let mut gcm = small::new_in_own_frame(kernel, secret(key)).ok_or_else(no_memory)?;
         while let Some(piece) = next() {
@@ -97,27 +105,44 @@ fn run_inline(kernel: InlineKernel, threads: usize, messages: &mut [Message<'_>]
                 let Data::Host(data) = &mut message.data else { return Err(Error::NotSealed) };
                 let status = small::run(&mut gcm, message.nonce, aad, data.reborrow(), &mut message.tag);
                 message.status = status.ok_or(Error::NotSealed)?;
+                are_done &= message.status == Status::Done;
             }
         }
-        Ok(())
+        Ok(are_done)
     };
-    if threads == 1 {
+    let outcome = if threads == 1 {
         let outcome = run_pieces();
         if !kernel.expands_in_place() {
             stack::wipe_below();
         }
-        outcome?;
+        outcome
     } else {
-        let outcome = Mutex::new(Ok(()));
+        let outcome = Mutex::new(Ok(true));
         share::at_once(vec![(); threads], |()| {
-            if let Err(error) = run_pieces() {
-                *outcome.lock().unwrap_or_else(PoisonError::into_inner) = Err(error);
+            let done = run_pieces();
+            let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
+            match (done, &mut *outcome) {
+                (Ok(are_done), Ok(all)) => *all &= are_done,
+                (Ok(_), Err(_)) => {}
+                (Err(error), outcome) => *outcome = Err(error),
             }
         });
-        outcome.into_inner().unwrap_or_else(PoisonError::into_inner)?;
+        outcome.into_inner().unwrap_or_else(PoisonError::into_inner)
+    };
+    match outcome {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Error::AuthenticationFailed),
+        // Memory is exhausted: no message has a result.
+        Err(error) => {
+            for message in messages {
+                if let Data::Host(data) = &mut message.data {
+                    data.output().zeroize();
+                }
+                message.status = Status::Pending;
+            }
+            Err(error)
+        }
     }
-    let is_done = messages.iter().all(|message| message.status == Status::Done);
-    if is_done { Ok(()) } else { Err(Error::AuthenticationFailed) }
 }
 
 /// The bytes of a key of GCM.

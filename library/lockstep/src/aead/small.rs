@@ -58,21 +58,10 @@ pub(super) fn run(
     mut data: HostData<'_>,
     tag: &mut Tag<'_>,
 ) -> Option<Status> {
-    let encrypts = matches!(tag, Tag::Write(_));
-    if !(tag.len() == 16 || Aead::Gcm.row().tags.contains(tag.len()))
-        || !(gcm.start(encrypts, nonce) && gcm.aad(aad) && gcm.update(data.reborrow().into_span()))
-    {
+    if !(tag.len() == 16 || Aead::Gcm.row().tags.contains(tag.len())) {
         return None;
     }
-    let is_done = match tag {
-        Tag::Write(tag) => {
-            let computed = gcm.finish_seal()?;
-            tag.copy_from_slice(&computed[..tag.len()]);
-            true
-        }
-        Tag::Expect(tag) => gcm.finish_open(tag),
-    };
-    if is_done {
+    if gcm.message(nonce, aad, data.reborrow().into_span(), tag)? {
         return Some(Status::Done);
     }
     data.output().zeroize();
