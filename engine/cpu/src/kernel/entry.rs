@@ -37,7 +37,7 @@ pub(crate) fn enter<K: Kernel>(kernel: K, calls: &mut dyn FnMut()) {
 /// whether it was set. The standard library caches the detection.
 #[cfg(target_arch = "aarch64")]
 #[inline]
-fn swap_dit(after: bool) -> bool {
+pub(crate) fn swap_dit(after: bool) -> bool {
     if !is_aarch64_feature_detected!("dit") {
         return after;
     }
@@ -59,30 +59,4 @@ fn swap_dit(after: bool) -> bool {
 #[inline(always)]
 fn swap_dit(after: bool) -> bool {
     after
-}
-
-#[cfg(all(test, target_arch = "aarch64"))]
-mod tests {
-    use super::*;
-    use crate::soft::{Soft, Width};
-
-    #[test]
-    fn the_mode_is_set_and_restored() {
-        if is_aarch64_feature_detected!("dit") {
-            let is_set = || {
-                let before = swap_dit(true);
-                swap_dit(before);
-                before
-            };
-            let kernel = Soft::of_width(Width::Portable).unwrap();
-            let original = swap_dit(false);
-            let outer = Entry::of(kernel);
-            assert!(is_set());
-            drop(Entry::of(kernel));
-            assert!(is_set(), "an inner call does not reset the mode");
-            drop(outer);
-            assert!(!is_set());
-            swap_dit(original);
-        }
-    }
 }
