@@ -43,7 +43,7 @@ struct State {
     /// The hash, then the tag.
     tag: Zeroizing<Block>,
     /// The counter block, which is made from the tag.
-    counter: Block,
+    counter: Zeroizing<Block>,
 }
 
 impl State {
@@ -65,7 +65,7 @@ impl State {
         for (message, blocks) in messages.iter().zip(blocks.chunks(count)) {
             let mut state = State::of(blocks, size)?;
             if let Tag::Expect(tag) = &message.tag {
-                state.counter = counter_of(tag);
+                *state.counter = counter_of(tag);
             }
             states.push(state);
         }
@@ -81,7 +81,7 @@ impl State {
             authentication: Key::new(&bytes[..16])?,
             encryption: Key::new(&bytes[16..16 + size.bytes()])?,
             tag: Zeroizing::new([0; 16]),
-            counter: [0; 16],
+            counter: Zeroizing::new([0; 16]),
         })
     }
 }
@@ -121,9 +121,9 @@ impl composed::State for State {
         }
         let tags = states
             .iter_mut()
-            .map(|state| (&state.encryption, &mut state.counter, Data::in_place(&mut *state.tag)));
+            .map(|state| (&state.encryption, &mut *state.counter, Data::in_place(&mut *state.tag)));
         run_pass(executor, Pass::EcbEncrypt, tags)?;
-        states.iter_mut().for_each(|state| state.counter = counter_of(&*state.tag));
+        states.iter_mut().for_each(|state| *state.counter = counter_of(&*state.tag));
         Ok(())
     }
 }

@@ -133,10 +133,11 @@ pub fn wrap_in_place<E: KeyedExecutor>(
 ) -> Result<Semiblock, E::Error> {
     let direction = Direction::Encrypt;
     let (least, unit) = if matches!(icv, Icv::Whole(_)) { (16, 8) } else { (1, 1) };
-    let length = match u32::try_from(len) {
-        Ok(length) if len >= least && len.is_multiple_of(unit) => length,
-        _ => return Err(icv.length_error(direction, len).into()),
-    };
+    let length = u32::try_from(len);
+    let is_too_long = matches!(icv, Icv::Padded(_)) && length.is_err();
+    if is_too_long || len < least || !len.is_multiple_of(unit) {
+        return Err(icv.length_error(direction, len).into());
+    }
     assert_eq!(data.len(), padded_len(len), "space for the padding");
     data[len..].fill(0);
     let mut first = Semiblock::default();
@@ -144,7 +145,7 @@ pub fn wrap_in_place<E: KeyedExecutor>(
         Icv::Whole(icv) => first = icv,
         Icv::Padded(icv) => {
             first[..4].copy_from_slice(&icv);
-            first[4..].copy_from_slice(&length.to_be_bytes());
+            first[4..].copy_from_slice(&length.expect("checked").to_be_bytes());
         }
     }
     if data.len() > 8 {

@@ -62,12 +62,12 @@ struct State<'d> {
     source: &'d Source<'d>,
     /// D of S2V, then the synthetic IV.
     d: Zeroizing<Block>,
-    counter: Block,
+    counter: Zeroizing<Block>,
 }
 
 impl<'d> State<'d> {
     fn new(source: &'d Source<'d>) -> State<'d> {
-        State { source, d: Zeroizing::new([0; 16]), counter: [0; 16] }
+        State { source, d: Zeroizing::new([0; 16]), counter: Zeroizing::new([0; 16]) }
     }
 
     /// Sets the counter, which starts with the synthetic IV of 16 bytes (RFC 5297, section 2.5).

@@ -143,17 +143,27 @@ impl<'p> Plan<'p> {
     /// The errors of [`Device::submit`].
     pub fn run<'w, 'd: 'w>(self, work: impl Into<Work<'w, 'd>>) -> Result<()> {
         let work = work.into();
-        if let Some((entry, ns)) = self.queued {
-            entry.queued_ns.fetch_add(ns, Ordering::Relaxed);
-        }
-        let outcome = match self.planner.verifier(self.device) {
+        let _queued = self.queued.map(|(entry, ns)| Queued::new(entry, ns));
+        match self.planner.verifier(self.device) {
             Some(verifier) => verify::run(self.target(), &verifier, work),
             None => self.planner.finished(self.target().submit(work)),
-        };
-        if let Some((entry, ns)) = self.queued {
-            entry.queued_ns.fetch_sub(ns, Ordering::Relaxed);
         }
-        outcome
+    }
+}
+
+/// Time of work that a device has not ended, until the drop, which also takes place if the work panics.
+struct Queued<'p>(&'p DeviceEntry, u64);
+
+impl<'p> Queued<'p> {
+    fn new(entry: &'p DeviceEntry, ns: u64) -> Queued<'p> {
+        entry.queued_ns.fetch_add(ns, Ordering::Relaxed);
+        Queued(entry, ns)
+    }
+}
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        self.0.queued_ns.fetch_sub(self.1, Ordering::Relaxed);
     }
 }
 

@@ -122,7 +122,7 @@ pub(crate) struct Call<'a> {
 const MAX_RANGES: usize = 8;
 
 impl<'a> Call<'a> {
-    /// For the messages of a batch, whose memory was checked by [`check_overlap`].
+    /// For the messages of a batch. The caller checks by [`check_overlap`] that their memory overlaps nothing else.
     pub(crate) fn checked() -> Call<'a> {
         Call { is_checked: true, ..Call::default() }
     }

@@ -10,7 +10,7 @@ use lockstep::{keyfile, quoted, read};
 use rustix::event::PollFlags;
 
 use crate::error::{Error, Result, failed};
-use crate::options::{OutputArgs, STDOUT};
+use crate::options::OutputArgs;
 use crate::{signals, standard, terminal};
 
 /// An opened input.
@@ -136,7 +136,7 @@ pub(crate) fn warn_if_open_to_others(path: &Path, what: &str, quiet: bool) {
 pub(crate) fn check_sources(args: &OutputArgs, input: &Path, others: &[(&str, &Path)]) -> Result<()> {
     let all: Vec<_> = others.iter().copied().chain([("input", input)]).collect();
     check_standard_input(&all)?;
-    let output = std::fs::metadata(args.file().unwrap_or(Path::new(STDOUT)));
+    let output = args.file().map_or_else(standard::output_metadata, std::fs::metadata);
     // If the output does not exist, it is not one of the files to read.
     let Ok(output) = output else { return Ok(()) };
     for (what, path) in others.iter().filter(|(_, path)| !is_stdin(path)) {

@@ -135,5 +135,5 @@ fn line(choice: &Considered) -> String {
     let source = if choice.is_measured { "measured" } else { "as the device states" };
     let why = choice.passed_over.as_ref().map_or(String::new(), |why| format!("; passed over: {why}"));
     let label = format!("  {mark} {:>9}  ", text::time(choice.ns / 1e9));
-    hang(&label, label.len(), &format!("{} on {}, {source}{why}", choice.kernel, choice.device))
+    hang(&label, label.chars().count(), &format!("{} on {}, {source}{why}", choice.kernel, choice.device))
 }

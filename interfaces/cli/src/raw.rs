@@ -259,8 +259,11 @@ impl Input {
 /// leave a copy that is not wiped.
 fn enlarged(bytes: &[u8], purpose: &str) -> Result<Zeroizing<Vec<u8>>> {
     let mut larger = Zeroizing::new(Vec::new());
-    let len = bytes.len() + bytes.len().max(4 * PIECE);
-    memory::reserve(&mut larger, len as u64, purpose)?;
+    let least = bytes.len() + 4 * PIECE;
+    let double = 2 * bytes.len();
+    if double <= least || memory::reserve(&mut larger, double as u64, purpose).is_err() {
+        memory::reserve(&mut larger, (least + bytes.len() / 8) as u64, purpose)?;
+    }
     larger.extend_from_slice(bytes);
     Ok(larger)
 }

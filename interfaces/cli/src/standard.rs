@@ -3,6 +3,9 @@
 //! Before `main`, the Rust runtime opens `/dev/null` in place of a closed stream, so that no other file gets its number. The start of
 //! the command for Python does the same. Without a check the command would encrypt no data, or lose its output, and succeed.
 
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::error::{Result, failed};
@@ -13,6 +16,11 @@ static CLOSED: AtomicU8 = AtomicU8::new(0);
 /// Records that a standard stream was closed when the program started: 0 for the input, 1 for the output, 2 for errors.
 pub fn set_closed(number: u8) {
     CLOSED.fetch_or(1_u8.checked_shl(number.into()).unwrap_or(0), Ordering::Relaxed);
+}
+
+/// The metadata of the file that is standard output. Its path, `/dev/stdout`, is missing in some containers.
+pub(crate) fn output_metadata() -> io::Result<Metadata> {
+    File::from(io::stdout().as_fd().try_clone_to_owned()?).metadata()
 }
 
 /// Checks that standard input was not closed.

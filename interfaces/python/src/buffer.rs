@@ -137,8 +137,14 @@ impl<'a> Input<'a> {
             // SAFETY: the memory is valid while the buffer is exported. The result is a copy.
             return Ok(unsafe { Input::of(memory) });
         }
+        // The object may allow only one export at a time, and its next one may be another.
+        drop(place);
         let mut export = Box::new(Export::new());
         let memory = export.export(object, ffi::PyBUF_SIMPLE)?;
+        if memory.len <= COPIED {
+            // SAFETY: as above.
+            return Ok(unsafe { Input::of(memory) });
+        }
         Ok(Input::at(memory, Keep::Export(export)))
     }
 

@@ -1,6 +1,6 @@
 //! The engine of the process: selection of devices, and forks.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use lockstep::Engine;
@@ -54,28 +54,33 @@ pub(crate) fn current(_attached: Python<'_>) -> PyResult<Engine> {
 
 /// The kernel for small calls. To find it takes about as long as to encrypt a block.
 static KERNEL: LazyLock<InlineKernel> = LazyLock::new(InlineKernel::best);
-/// True if it is known that the kernel can be used.
-static IS_INLINE: AtomicBool = AtomicBool::new(false);
+/// Where small calls run, if it is known: [`INLINE`] or [`PLANNED`].
+static SMALL: AtomicU8 = AtomicU8::new(UNKNOWN);
+const UNKNOWN: u8 = 0;
+const INLINE: u8 = 1;
+const PLANNED: u8 = 2;
 
 /// The kernel for small calls, which run on the calling thread without the planner. None if the user has named a device or a
 /// kernel, or if the kernel has failed its self-test.
 #[inline]
 pub(crate) fn inline_kernel() -> Option<InlineKernel> {
-    if IS_INLINE.load(Ordering::Relaxed) {
-        return Some(*KERNEL);
+    match SMALL.load(Ordering::Relaxed) {
+        INLINE => return Some(*KERNEL),
+        PLANNED => return None,
+        _ => {}
     }
     // Locked until the store, so that the answer for an earlier selection cannot replace that for a new one.
     let mut current = lock();
     // The caller reports why there is no engine.
     let kernel = current.engine().ok()?.inline_kernel();
-    IS_INLINE.store(kernel.is_some(), Ordering::Relaxed);
+    SMALL.store(if kernel.is_some() { INLINE } else { PLANNED }, Ordering::Relaxed);
     kernel
 }
 
 /// Makes a selection current; returns the earlier one.
 fn replace(new: Current) -> Current {
     let mut current = lock();
-    IS_INLINE.store(false, Ordering::Relaxed);
+    SMALL.store(UNKNOWN, Ordering::Relaxed);
     std::mem::replace(&mut *current, new)
 }
 
@@ -143,7 +148,7 @@ pub(crate) fn select(
 /// cannot use, the child's engine has only the CPU.
 pub(crate) fn after_fork_in_child() {
     let mut current = lock();
-    IS_INLINE.store(false, Ordering::Relaxed);
+    SMALL.store(UNKNOWN, Ordering::Relaxed);
     let Some(engine) = current.engine.take() else { return };
     // A lock of the parent's engine may be held by a thread that does not exist here, and drivers do not survive a fork: the
     // engine is neither used nor dropped.

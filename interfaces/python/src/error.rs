@@ -36,6 +36,10 @@ pub(crate) fn from_core(error: CoreError) -> PyErr {
 /// The exception for an error of the library.
 pub(crate) fn from_library(error: lockstep::Error) -> PyErr {
     use lockstep::Error;
+    // The text of an exception of Python is not needed, and making it would run code of the program.
+    if let Error::Read(source) | Error::Write(source) = error {
+        return from_io(source);
+    }
     let (is_not_authentic, message) = (error.is_authentication_failure(), error.to_string());
     match error {
         Error::Partial { verified, source } => {
@@ -47,7 +51,6 @@ pub(crate) fn from_library(error: lockstep::Error) -> PyErr {
         _ if is_not_authentic => InvalidTag::new_err(message),
         Error::Core(error) => from_core(error),
         Error::Exists { .. } => PyFileExistsError::new_err(message),
-        Error::Read(source) | Error::Write(source) => from_io(source),
         Error::File { source, .. } => match source.raw_os_error() {
             Some(number) => PyOSError::new_err((number, message)),
             None => std::io::Error::new(source.kind(), message).into(),

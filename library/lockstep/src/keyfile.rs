@@ -1,7 +1,7 @@
 //! Key files. A key file is one line: `lockstep-key-256 ` and 64 hex digits, or `lockstep-key-128 ` and 32 hex digits. It is
 //! read in UTF-8 with or without a byte order mark, and in UTF-16 with one.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -119,7 +119,13 @@ pub fn create(path: &Path, key: &FileKey) -> Result<()> {
 /// [`Error::File`].
 pub fn is_open_to_others(path: &Path) -> Result<bool> {
     let metadata = std::fs::metadata(path).map_err(Error::file("look at the key file", path))?;
-    Ok(metadata.is_file() && metadata.permissions().mode() & 0o077 != 0)
+    Ok(is_file_of_others(&metadata))
+}
+
+/// True for a regular file that others than its owner can access.
+#[doc(hidden)]
+pub fn is_file_of_others(metadata: &Metadata) -> bool {
+    metadata.is_file() && metadata.permissions().mode() & 0o077 != 0
 }
 
 /// The value of a hex digit, or a negative number. Constant time: no branch and no address depends on the digit.

@@ -234,7 +234,7 @@ impl Struct {
     }
 
     /// The encoding, of exactly `len` bytes: a last field, whose number no structure of Parquet has, fills the rest. None if the
-    /// fields take too much space, or if the highest number is not positive.
+    /// fields take too much space, or if space is to be filled and the highest number is negative.
     pub(crate) fn encode_padded(&self, len: usize) -> Option<Vec<u8>> {
         /// The number of the field if no field has a higher one.
         const PADDING: i16 = 15;
@@ -427,7 +427,17 @@ impl<'a> Reader<'a> {
 
     fn value(&mut self, kind: u8) -> Step<Value> {
         if let kind::I16 | kind::I32 | kind::I64 = kind {
-            return Ok(Value::Int(kind, self.zigzag()?));
+            let number = self.zigzag()?;
+            let fits = match kind {
+                kind::I16 => i16::try_from(number).is_ok(),
+                kind::I32 => i32::try_from(number).is_ok(),
+                _ => true,
+            };
+            return if fits {
+                Ok(Value::Int(kind, number))
+            } else {
+                Err(Stop::Bad("an integer is out of range"))
+            };
         }
         let start = self.0;
         self.skip(kind, 0, false)?;

@@ -53,8 +53,8 @@ impl Schedule {
             decryption[i] = block(vaesimcq_u8(vector(&encryption[*len - 1 - i])));
         }
         // The remaining round keys of a longer key.
-        encryption[*len..].zeroize();
-        decryption[*len..].zeroize();
+        encryption[*len..].as_flattened_mut().zeroize();
+        decryption[*len..].as_flattened_mut().zeroize();
     }
 
     /// Replaces this schedule by a copy of another.

@@ -216,11 +216,6 @@ mod tests {
         update(&key_of(&one), &mut state, &block);
         assert_eq!(state, block);
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 
     #[test]
     fn a_new_key_leaves_no_tables_of_the_previous_one() {

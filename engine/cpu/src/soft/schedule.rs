@@ -94,7 +94,7 @@ impl Schedule {
         }
         // The remaining round keys of a longer key.
         planes[*len..].iter_mut().zeroize();
-        bytes[*len..].zeroize();
+        bytes[*len..].as_flattened_mut().zeroize();
     }
 
     /// Replaces this schedule by a copy of another.

@@ -1,16 +1,16 @@
 //! `lockstep keygen`
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use lockstep::cobblestone::Suite;
 use lockstep::{FileKey, FileMode, OutputOptions, keyfile};
 
 use crate::error::Result;
-use crate::options::{STDOUT, is_stdout};
+use crate::options::is_stdout;
 use crate::output::{GuardedFile, Stdout};
-use crate::terminal;
+use crate::{standard, terminal};
 
 /// Create a key file for `encrypt -k`
 ///
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Keygen) -> Result<()> {
             GuardedFile::write(path, options, keyfile::to_text(&key).as_bytes())
         }
         None => {
-            if keyfile::is_open_to_others(Path::new(STDOUT)).unwrap_or(false) {
+            if standard::output_metadata().is_ok_and(|stdout| keyfile::is_file_of_others(&stdout)) {
                 terminal::warn(
                     args.quiet,
                     "others can read the file that the key goes to: -o makes a private one",

@@ -205,7 +205,7 @@ impl AeadContext<CcmState> {
         let outcome = message.run(&key.inline, data.whole()?.into_host(), tag);
         self.mode.message = None;
         self.tag_is_set = false;
-        self.tag_is_made |= encrypts;
+        self.tag_is_made |= encrypts && outcome.is_ok();
         outcome.map(|()| len)
     }
 

@@ -41,7 +41,7 @@ impl Descriptor {
     /// If `number` is not open, or no more descriptors are available.
     pub(crate) fn copy_of(number: c_int) -> io::Result<Descriptor> {
         preserve_errno(|| {
-            // SAFETY: the number is only passed to the system, which refuses it if no file is open with that number.
+            // SAFETY: the number is not -1. It is only passed to the system, which refuses it if no file is open with that number.
             let original = unsafe { BorrowedFd::borrow_raw(number) };
             Descriptor::new(original.try_clone_to_owned()?.into())
         })

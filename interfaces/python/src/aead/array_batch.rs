@@ -245,19 +245,21 @@ impl Call {
         let direction = if seals { Direction::Encrypt } else { Direction::Decrypt };
         let outcome = match &executor {
             Some(executor) => detached(py, || mode.run(executor, direction, &mut messages)),
-            None => aead::run(&Attached(py), direction, &mut messages),
+            None => aead::run(&Attached::new(py)?, direction, &mut messages),
         };
-        match outcome {
-            // The statuses show which messages are not authentic.
-            Ok(()) | Err(CoreError::AuthenticationFailed) => {}
-            Err(error) => return Err(from_core(error)),
-        }
         let statuses: Vec<u8> = messages.iter().map(|message| message.status as u8).collect();
         drop(messages);
-        if seals {
+        let failure = match outcome {
+            // The statuses show which messages are not authentic.
+            Ok(()) | Err(CoreError::AuthenticationFailed) => None,
+            Err(error) => Some(from_core(error)),
+        };
+        if seals && failure.is_none() {
             write(&self.tags, &tags)?;
         }
-        write(&self.status, &statuses)
+        // Also after a failure, so that no status of an earlier call is left.
+        write(&self.status, &statuses)?;
+        failure.map_or(Ok(()), Err)
     }
 
     /// Starts the work on a device that reads a table of messages.

@@ -36,7 +36,7 @@ impl Cipher {
         let (py, data) = (data.py(), &*Input::new(data)?);
         let output = new_bytes(py, self.output_len(direction, data.len())?, |output| {
             check_nonce(self.mode(), header.nonce)?;
-            let (key, caller) = (self.key(), Attached(py));
+            let (key, caller) = (self.key(), Attached::new(py)?);
             let done = match direction {
                 Direction::Encrypt => key.seal_into(&caller, header.nonce, header.aad, data, output),
                 Direction::Decrypt => key.open_into(&caller, header.nonce, header.aad, data, output),
@@ -79,7 +79,7 @@ impl Cipher {
             return Err(overlap());
         }
         let (from, to) = by_direction(direction, plain, body);
-        let (key, caller) = (self.key(), Attached(py));
+        let (key, caller) = (self.key(), Attached::new(py)?);
         // SAFETY: the output is an exported writable buffer, and the data are valid for reads. Body and tag are disjoint parts of one of
         // them, and the tag does not overlap the other one. No slice of the nonce or of the associated data overlaps the output.
         let done = unsafe {

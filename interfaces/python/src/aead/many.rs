@@ -157,7 +157,7 @@ impl<'a> Batch<'a> {
             let count = fitting.count().max(1);
             let (piece, rest) = messages.split_at_mut(count);
             messages = rest;
-            match aead::run(&Attached(py), self.direction, piece) {
+            match aead::run(&Attached::new(py)?, self.direction, piece) {
                 Ok(()) | Err(CoreError::AuthenticationFailed) => {}
                 Err(error) => return Err(from_core(error)),
             }

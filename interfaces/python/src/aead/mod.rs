@@ -32,6 +32,20 @@ const TAG: usize = 16;
 /// A thread that is attached to the interpreter. Long work is detached.
 struct Attached<'py>(Python<'py>);
 
+impl<'py> Attached<'py> {
+    /// Calls with an engine.
+    ///
+    /// # Errors
+    /// If there is no engine, for example because an environment variable has a wrong value.
+    #[inline]
+    fn new(py: Python<'py>) -> PyResult<Self> {
+        if engine::inline_kernel().is_none() {
+            engine::current(py)?;
+        }
+        Ok(Attached(py))
+    }
+}
+
 impl Caller for Attached<'_> {
     #[inline]
     fn inline_kernel(&self) -> Option<InlineKernel> {

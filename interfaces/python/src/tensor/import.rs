@@ -288,7 +288,9 @@ impl Imported {
         let py = array.py();
         let interface = array.getattr(intern!(py, "__cuda_array_interface__"))?;
         let CudaArray { shape, data: (address, is_read_only), typestr, mask, strides, stream: producer } =
-            interface.extract()?;
+            interface.extract().map_err(|_| {
+                PyValueError::new_err("__cuda_array_interface__ has no valid shape, data and typestr")
+            })?;
         let item = typestr.get(2..).and_then(|digits| digits.parse::<usize>().ok());
         let item =
             item.ok_or_else(|| PyTypeError::new_err(format!("unknown type of elements {typestr:?}")))?;
@@ -379,7 +381,7 @@ fn device_of(py: Python<'_>, device: DLDevice) -> PyResult<Option<DeviceId>> {
     };
     let id = DeviceId { backend: "cuda", unit };
     let engine = engine::current(py)?;
-    // This checks that the device exists and that its memory has addresses. It may start its driver.
+    // This checks that the device exists. It may start its driver.
     detached(py, || engine.planner().memory(id).map(|_| ())).map_err(from_core)?;
     Ok(Some(id))
 }

@@ -160,7 +160,8 @@ impl<X> Shared<'_, X> {
         let waits = |output: &mut Output<'_, X>| output.turn != number && !is_stopped();
         let output = place(number).wait_while(lock(&self.output), waits);
         let mut output = output.unwrap_or_else(PoisonError::into_inner);
-        if is_stopped() {
+        // A poisoned lock ends the wait early.
+        if is_stopped() || output.turn != number {
             return false;
         }
         if let Err(error) = done.and_then(|()| (output.write)(slot)) {

@@ -192,7 +192,8 @@ pub(super) fn in_parallel<T: Sync, R: Send>(
     work: impl Fn(&T) -> R + Sync,
 ) -> Vec<R> {
     let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(items.len())));
-    at_once(vec![(); threads.min(items.len())], |()| {
+    // A limit on open files can leave no thread: the calling thread works then.
+    at_once(vec![(); threads.min(items.len()).max(1)], |()| {
         let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&index| index < items.len());
         while let Some(index) = take() {
             let result = work(&items[index]);

@@ -66,8 +66,7 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
     for size in session.sizes(&SIZES, &QUICK_SIZES) {
         // After a signal the measurement stops, and the folder is removed when the files are dropped.
         let guard = Guard::creating();
-        let files = prepare(session, size)?;
-        guard.set_folder(files.folder.path());
+        let files = prepare(session, size, &guard)?;
         let mut contenders = contenders(session, &files)?;
         measure(session, &files, &mut contenders)?;
         let parent = files.folder.path().parent().unwrap_or(Path::new("/"));
@@ -103,12 +102,13 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
     Ok(())
 }
 
-/// Writes the files that the contenders read.
-fn prepare(session: &Session<'_>, size: usize) -> Result<TestFiles> {
+/// Writes the files that the contenders read. A signal removes their folder.
+fn prepare(session: &Session<'_>, size: usize, guard: &Guard) -> Result<TestFiles> {
     let parent = session.args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let folder = tempfile::Builder::new().prefix("lockstep-bench-").tempdir_in(&parent);
     let folder =
         folder.map_err(|error| failed(format!("cannot make a folder in {}: {error}", parent.display())))?;
+    guard.set_folder(folder.path());
     let key = FileKey::generate()?;
     let engine = session.engine("cpu", None, None)?;
     let files = TestFiles { folder, plaintext: random(size), key, engine };
