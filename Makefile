@@ -117,7 +117,7 @@ deb-arm64: tools-present
 	tools/arm64/run.sh tools/deb.sh $(ARM64_BUILT)/dist dist
 
 ## make deb-check         make deb, and use the package in a clean folder
-deb-check: deb
+deb-check: tools-present-peers deb
 	tools/deb_check.sh dist/lockstep_*_$$(dpkg --print-architecture).deb
 
 ## make test              all tests except the longest; asks before it installs missing programs (SETUP=yes or CI: without a question; SETUP=no: never)
@@ -148,7 +148,7 @@ test-release: build provider provider-lab
 		"tools/interop/pyca.py $(LOCKSTEP) && tools/bench_page/check.py $(LOCKSTEP) && tools/provider-test/openssl.py $(PROVIDER)"
 
 ## make test-packages     the Debian package of the release builds, used in a clean folder
-test-packages: build provider
+test-packages: tools-present-peers build provider
 	$(CARGO) rustc --release --locked -p lockstep-capi --lib --crate-type staticlib
 	tools/deb.sh $(TARGET)/release $(TARGET)/packages
 	tools/deb_check.sh $(TARGET)/packages/lockstep_*_$$(dpkg --print-architecture).deb
@@ -161,7 +161,7 @@ test-packages-arm64: dist
 	tools/wheel.sh $(TARGET)/packages --arm64
 
 ## make test-provider     the tests of the provider, loaded by OpenSSL and used by real programs
-test-provider: build provider-lab
+test-provider: tools-present-tests build provider-lab
 	$(CARGO) test -p lockstep-provider -p lockstep-provider-library -p lockstep-provider-settings --features lockstep-provider/opengl --locked
 	tools/provider-test/all.sh $(PROVIDER_LAB) $(LOCKSTEP)
 
@@ -175,7 +175,7 @@ test-provider-newest: test-openssl-4.0
 test-provider-releases: test-provider-oldest test-openssl-3.5 test-provider-newest
 
 # With the features of the whole workspace, so that the builds of `make test` are used.
-test-openssl-%: provider
+test-openssl-%: tools-present-tests provider
 	tools/openssl_release.sh $* $(CARGO) test $(WORKSPACE) --test openssl
 	tools/openssl_release.sh $* tools/provider-test/openssl.py $(PROVIDER)
 
@@ -232,7 +232,7 @@ publish-check: tools-present-tests
 	$(CARGO) publish --workspace --dry-run --locked
 
 # The command of `make dist` on a file, and the openssl program on its module.
-test-dist: dist
+test-dist: tools-present-peers dist
 	@tools/run.sh $(DIST)/lockstep
 	tools/provider-test/openssl.py $(DIST)/lockstep.so
 
@@ -264,11 +264,11 @@ bench: build
 	$(LOCKSTEP) bench $(SUITE)
 
 ## make bench-files       speed of encrypting files, compared with openssl, age, pyca and cp
-bench-files: build
+bench-files: tools-present-tests build
 	tools/bench/files.py $(LOCKSTEP)
 
 ## make bench-provider    speed of the provider compared with the default provider of the same OpenSSL
-bench-provider: provider
+bench-provider: tools-present-peers provider
 	tools/bench/provider.py $(PROVIDER)
 
 ## make bench-python      speed of the Python package compared with pyca cryptography

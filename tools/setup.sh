@@ -108,7 +108,7 @@ yes) ;;
 "")
     if [ -z "${CI:-}" ]; then
         { [ -t 0 ] && [ -t 2 ]; } || stop "install them, or set SETUP=yes"
-        read -rp "make needs ${missing[*]}. Install them by apt-get? [y/N] " answer
+        read -rp "make needs ${missing[*]}. Install them by apt-get? [y/N] " answer || answer=
         [[ $answer == [yY]* ]] || stop "install them"
     fi
     ;;

@@ -56,7 +56,8 @@ def difference_of_comments(code, printed):
     """Like `difference`, for the comments after statements that print. They must be printed in this order."""
     at = 0
     for expected in COMMENT.findall(code):
-        found = re.compile(pattern(expected)).search(printed, at)
+        whole_lines = rf"^{pattern(expected)}[ \t]*$"
+        found = re.compile(whole_lines, re.MULTILINE | re.DOTALL).search(printed, at)
         if not found:
             return f"the page shows\n{expected}\nbut the output is\n{printed.strip()}"
         at = found.end()

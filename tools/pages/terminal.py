@@ -1,5 +1,6 @@
 """Runs blocks of shell at a terminal, and statements of Python in one interpreter."""
 
+import contextlib
 import json
 import os
 import pty
@@ -15,10 +16,13 @@ LIMIT = 120
 PROMPTS = (b"Passphrase: ", b"The same again: ")
 PASSPHRASE = b"correct horse battery staple\n"
 READS_STATEMENTS = r"""
-import contextlib, io, json, sys, traceback
+import contextlib, io, json, os, sys, traceback
 names = {"__name__": "__main__"}
-replies = sys.stdout
-for line in sys.stdin:
+# What the statements and their child processes read and write is apart from the statements and the replies.
+statements, replies = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+os.dup2(2, 1)
+for line in statements:
     printed, succeeded = io.StringIO(), True
     with contextlib.redirect_stdout(printed):
         try:
@@ -68,10 +72,20 @@ class Python:
 
     def run(self, code):
         """Runs a block. Returns whether it has succeeded, and what it has printed."""
-        self.process.stdin.write(json.dumps(code) + "\n")
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write(json.dumps(code) + "\n")
+            self.process.stdin.flush()
+        except OSError:
+            return False, "the interpreter has ended"
+        if not select.select([self.process.stdout], [], [], LIMIT)[0]:
+            self.process.kill()
+            return False, f"killed after {LIMIT} seconds"
         reply = self.process.stdout.readline()
         return json.loads(reply) if reply else (False, "the interpreter has ended")
 
     def close(self):
-        self.process.communicate()
+        # It may have ended.
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()

@@ -197,7 +197,10 @@ impl NativeWriter {
             // The file belongs to the parent.
             return Ok(());
         }
-        self.with(py, |writer| Ok(drop(writer.take())))
+        self.with(py, |writer| {
+            drop(writer.take());
+            Ok(())
+        })
     }
 }
 

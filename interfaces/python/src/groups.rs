@@ -74,7 +74,7 @@ impl NativePlan {
 
     /// Encrypted files of earlier calls whose inputs do not exist any more, as paths below the output folder.
     fn without_input(&self) -> Vec<OsString> {
-        self.plan.without_input.iter().map(|path| OsString::from(path)).collect()
+        self.plan.without_input.iter().map(OsString::from).collect()
     }
 
     /// Creates the output folder, and the folders in it.

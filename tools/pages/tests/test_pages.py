@@ -39,12 +39,20 @@ class Pages(unittest.TestCase):
         self.assert_fails("```python\nprint(b)\n```\n", "NameError")
         self.assert_fails("```python\nraise SystemExit\n```\n", "SystemExit")
 
+    def test_statements_of_other_processes(self):
+        self.assert_runs("```python\nimport os\nassert os.system('echo x; cat') == 0\nprint(1)  # 1\n```\n")
+        self.assert_fails("```python\nimport os\nos._exit(3)\n```\n", "the interpreter has ended")
+
+    def test_what_is_to_be_replaced(self):
+        self.assert_fails("a @@WORD@@ b\n", "@@WORD@@")
+
     def test_printed_output(self):
         page = "```sh\necho one 2 three\n```\n\n<!-- output -->\n```text\n{}\n```\n"
         self.assert_runs(page.format("one ... three"))
         self.assert_fails(page.format("one 2"), "the page shows")
         self.assert_runs("```python\nprint(1)  # 1\nprint('a b')  # a ...\n```\n")
-        self.assert_fails("```python\nprint(1)  # 2\n```\n", "the page shows")
+        for printed in (2, 12, 21):
+            self.assert_fails(f"```python\nprint({printed})  # 1\n```\n", "the page shows")
 
     def test_passphrases(self):
         self.assert_runs("```sh\nread -rsp 'Passphrase: ' a </dev/tty; read -rsp 'The same again: ' b </dev/tty; [ -n \"$a\" ] && [ \"$a\" = \"$b\" ]\n```\n")

@@ -16,7 +16,7 @@ pub(super) fn run<K: Kernel>(kernel: K, pass: Pass, segments: &mut [Segment<'_>]
         // The loops of kernels process whole blocks of CFB128 and OFB.
         return match pass {
             Pass::CbcMac => kernel.cbc_mac(schedule, state, data.input()),
-            Pass::Cfb128Encrypt | Pass::Ofb if bits % 128 != 0 => {
+            Pass::Cfb128Encrypt | Pass::Ofb if !bits.is_multiple_of(128) => {
                 serial::single(kernel, schedule, pass, state, bits, data)
             }
             _ => kernel.serial(schedule, pass, state, bits, data.into_span()),

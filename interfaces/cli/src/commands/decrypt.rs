@@ -348,7 +348,7 @@ impl DecryptMany<'_> {
             Ok(Start::Bare(first_bytes)) => {
                 return Ok(Prepared::Failed(KeyError::from(no_key(Some(input), &first_bytes)).into()));
             }
-            Err(error) => return Ok(Prepared::Failed(error.into())),
+            Err(error) => return Ok(Prepared::Failed(error)),
         };
         let id = id(&envelope);
         let known = self.keys().get(&id).cloned();

@@ -193,6 +193,7 @@ impl Keystream {
 ///
 /// # Safety
 /// The array was imported for writing, and no other slice of its memory is in use.
+#[expect(clippy::mut_from_ref)] // The memory is not part of the value.
 unsafe fn host(array: &Imported) -> PyResult<&mut [u8]> {
     let Place::Host(memory) = array.place else {
         return Err(PyValueError::new_err(

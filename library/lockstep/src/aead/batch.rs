@@ -8,7 +8,6 @@ use lockstep_core::{Error, Result, share, stack};
 use lockstep_cpu::inline::InlineKernel;
 use lockstep_modes::Direction;
 use lockstep_modes::aead::{Aead, AeadKey, Message};
-use zeroize::Zeroize;
 
 use super::caller::Caller;
 use super::small;
@@ -55,7 +54,8 @@ pub fn run(caller: &impl Caller, direction: Direction, messages: &mut [Message<'
     let kernel = if is_short && are_inline { caller.inline_kernel() } else { None };
     caller.run_long(|| match kernel {
         Some(kernel) => {
-            let threads = engine.threads().min((bytes + PREPARATION * messages.len()) / THREAD).max(1);
+            let threads = engine.threads().min((bytes + PREPARATION * messages.len()) / THREAD);
+            let threads = threads.min(messages.len().div_ceil(TAKE)).max(1);
             run_inline(kernel, threads, messages)
         }
         None => mode.run(engine.planner(), direction, messages),
@@ -81,7 +81,6 @@ fn is_inline(message: &Message<'_>, direction: Direction) -> bool {
 
 /// Runs GCM on this number of threads of the CPU. Each has one context, and sets the key of each message.
 fn run_inline(kernel: InlineKernel, threads: usize, messages: &mut [Message<'_>]) -> Result<()> {
-    let Some(first) = messages.first().map(|message| message.key) else { return Ok(()) };
     let pieces = Mutex::new(messages.chunks_mut(TAKE));
     let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
     let no_memory = || {
@@ -90,11 +89,11 @@ fn run_inline(kernel: InlineKernel, threads: usize, messages: &mut [Message<'_>]
     };
     // Returns false if a tag was wrong.
     let run_pieces = || -> Result<bool> {
-        let mut are_done = true;
-        let mut key = first;
+        let Some(mut piece) = next() else { return Ok(true) };
+        let (mut are_done, mut key) = (true, piece[0].key);
         let mut gcm = small::new_in_own_frame(kernel, secret(key)).ok_or_else(no_memory)?;
-        while let Some(piece) = next() {
-            for message in piece {
+        loop {
+            for message in &mut *piece {
                 if !std::ptr::eq(message.key, key) {
                     key = message.key;
                     if !gcm.set_key(secret(key)) {
@@ -107,8 +106,11 @@ fn run_inline(kernel: InlineKernel, threads: usize, messages: &mut [Message<'_>]
                 message.status = status.ok_or(Error::NotSealed)?;
                 are_done &= message.status == Status::Done;
             }
+            match next() {
+                Some(following) => piece = following,
+                None => return Ok(are_done),
+            }
         }
-        Ok(are_done)
     };
     let outcome = if threads == 1 {
         let outcome = run_pieces();
@@ -132,16 +134,8 @@ fn run_inline(kernel: InlineKernel, threads: usize, messages: &mut [Message<'_>]
     match outcome {
         Ok(true) => Ok(()),
         Ok(false) => Err(Error::AuthenticationFailed),
-        // Memory is exhausted: no message has a result.
-        Err(error) => {
-            for message in messages {
-                if let Data::Host(data) = &mut message.data {
-                    data.output().zeroize();
-                }
-                message.status = Status::Pending;
-            }
-            Err(error)
-        }
+        // Memory is exhausted. Messages with the status `Pending` are unchanged, and the others have their results.
+        Err(error) => Err(error),
     }
 }
 

@@ -67,6 +67,9 @@ pub(super) fn timed<T>(stretch: impl FnOnce() -> T) -> (T, Spent) {
 #[derive(Default)]
 pub(super) struct Samples(RefCell<Vec<(Arc<str>, Spent)>>);
 
+/// The name of a contender, its timed seconds, and the points of its curve.
+pub(super) type Curve = (Arc<str>, f64, Vec<(f64, f64)>);
+
 impl Samples {
     pub(super) fn add(&self, name: &Arc<str>, spent: Spent) {
         self.0.borrow_mut().push((Arc::clone(name), spent));
@@ -74,7 +77,7 @@ impl Samples {
 
     /// A curve for each contender, with its name and its timed seconds. The timed seconds are divided into `parts` equal parts.
     /// Each point is the average over one part: the percentage of the timed seconds, and the number of CPUs in use there.
-    pub(super) fn curves(&self, parts: u32) -> Vec<(Arc<str>, f64, Vec<(f64, f64)>)> {
+    pub(super) fn curves(&self, parts: u32) -> Vec<Curve> {
         let samples = self.0.borrow();
         let mut whole: Vec<(&Arc<str>, Duration)> = Vec::new();
         for (name, Spent { elapsed, .. }) in &*samples {
