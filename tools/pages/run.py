@@ -67,7 +67,7 @@ COMPILED = {
     "docs/adding-a-backend.md": "dev/testkit/src/lib.rs",
     "docs/adding-a-kernel.md": "tools/guides/check.py",
     "docs/adding-a-mode.md": "tools/guides/check.py",
-    "docs/library.md": "library/lockstep/src/lib.rs",
+    "docs/library.md": "lab/backends/src/lib.rs",
 }
 # Blocks that are not code.
 NO_CODE = ("", "text", "json", "mermaid")

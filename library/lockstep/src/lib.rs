@@ -64,8 +64,3 @@ pub use file::{FileOptions, decrypt_file, encrypt_file};
 #[cfg(feature = "files")]
 pub use output::{FileMode, OutputFile, OutputOptions, Sparse};
 pub use quoted::quoted;
-
-/// Compiles and runs the code of the page.
-#[cfg(all(doctest, feature = "files"))]
-#[doc = include_str!("../../../docs/library.md")]
-pub struct Examples;
