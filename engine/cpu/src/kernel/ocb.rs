@@ -13,7 +13,7 @@ pub(crate) const CHUNK: usize = 64;
 /// Number of blocks of the widest step of a kernel.
 pub(crate) const STEP: usize = 32;
 
-/// The masks of a key. The default value is zeros, for [`OcbKey::fill`].
+/// The masks of a key. The default value is zeros, for `OcbKey::fill`.
 #[derive(Clone, Default)]
 pub struct OcbKey {
     pub(crate) masks: Masks,
