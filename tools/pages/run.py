@@ -37,6 +37,8 @@ import terminal  # noqa: E402
 GPU, SUPERUSER, NETWORK = "needs a GPU or a board", "needs root", "needs a network"
 BENCHMARK = "takes minutes: its suites are tested with --quick"
 
+# The first block of docs/data.md that needs a cluster. The blocks after it need the cluster too.
+CLUSTER = ("docs/data.md", "import ray\n")
 # A page and a part of a block, and why this block is not run.
 LEFT_OUT = [
     ("CONTRIBUTING.md", "cargo test", "runs the tests themselves"),
@@ -58,10 +60,8 @@ LEFT_OUT = [
     ("docs/python.md", "lockstep::s3", NETWORK),
     ("docs/videocore.md", "--device qpu:0", GPU),
     ("docs/wgpu.md", "--device wgpu:0", GPU),
-    ("docs/data.md", "import ray\n", "a cluster: `make test-ray` runs this and the blocks after it"),
+    (*CLUSTER, "a cluster: `make test-ray` runs this and the blocks after it"),
 ]
-# Blocks after this one of docs/data.md belong to the cluster too.
-CLUSTER = ("docs/data.md", "import ray\n")
 # What compiles, and mostly runs, the Rust code of a page. Each is checked to name the page.
 COMPILED = {
     "docs/adding-a-backend.md": "dev/testkit/src/lib.rs",
@@ -128,7 +128,7 @@ class Page:
         """Runs all blocks. Returns the failures."""
         failures, in_cluster = [f"{self.name}: {found} is to be replaced" for found in re.findall(r"@@\w+@@", text)], False
         for block in blocks.of(text):
-            in_cluster |= (self.name, CLUSTER[1]) == CLUSTER and CLUSTER[1] in block.text
+            in_cluster |= self.name == CLUSTER[0] and CLUSTER[1] in block.text
             if block.is_output:
                 why = blocks.difference(block.text, self.printed)
             elif block.language in NO_CODE:

@@ -47,7 +47,7 @@ macro_rules! entries_by_length {
     };
 }
 
-/// Entry functions of which a method calls one: those of CTR and XTS for some lengths, and the serial modes of one message.
+/// Entry functions for single lengths of CTR and XTS, and for the serial modes of one message. A method selects one of them.
 macro_rules! variants {
     ($features:literal) => {
         entries! { $features,

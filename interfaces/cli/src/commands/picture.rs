@@ -175,8 +175,8 @@ impl Picture {
             cipher.run(planner, Direction::Encrypt, &mut messages)?;
         } else {
             let len = if cipher == Cipher::Ctr { colours.len() } else { colours.len() / 16 * 16 };
-            // The IV is fixed, to show the properties of the mode. The key is random and used for one picture only, or it
-            // is given by a user who wants to compare pictures.
+            // The IV is fixed, to show the properties of the mode. The key is random and encrypts one picture only, unless the
+            // user gives a key, to compare pictures.
             let data = Data::in_place(&mut colours[..len]);
             cipher.one(planner, Direction::Encrypt, key, &mut [0; 16], data)?;
         }

@@ -40,7 +40,7 @@ struct Pool {
 struct State {
     jobs: VecDeque<Job>,
     threads: usize,
-    /// Jobs that have not ended, of which each thread has at most one.
+    /// The number of jobs that have started and have not ended. A thread runs one job at a time.
     running: usize,
     /// The first failure that no call has raised.
     failure: Option<CoreError>,

@@ -95,7 +95,7 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// The error for an output of which `why` says that it may not come from its input.
+/// The error for an output that may not come from its input. `why` is the reason.
 pub(super) fn unknown(output: &Path, why: &str, advice: &Advice) -> Error {
     failed(format!("the output {} exists and {why}: {}", quoted(output), advice.unknown))
 }

@@ -121,8 +121,8 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// Pages that a thread decrypts, and the place for their bytes in the view: several whole pages, or one page of which only a part is
-/// wanted.
+/// Pages that a thread decrypts, and the place for their bytes in the view. They are several whole pages, or a single page whose bytes
+/// are wanted only in part.
 struct Piece<'a> {
     pages: Vec<Page>,
     /// The wanted part begins after this number of bytes.

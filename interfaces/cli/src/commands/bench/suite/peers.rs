@@ -61,7 +61,7 @@ fn chosen(session: &Session<'_>) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// Results, of which the first is that of this library.
+/// The first result is that of this library. The others are those of its peers.
 impl Outcome {
     fn ours(&self) -> f64 {
         self.measured[0].rate.median
