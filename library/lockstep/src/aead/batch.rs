@@ -131,12 +131,8 @@ fn run_inline(kernel: InlineKernel, threads: usize, messages: &mut [Message<'_>]
         });
         outcome.into_inner().unwrap_or_else(PoisonError::into_inner)
     };
-    match outcome {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(Error::AuthenticationFailed),
-        // Memory is exhausted. Messages with the status `Pending` are unchanged, and the others have their results.
-        Err(error) => Err(error),
-    }
+    // If memory was exhausted, messages with the status `Pending` are unchanged, and the others have their results.
+    if outcome? { Ok(()) } else { Err(Error::AuthenticationFailed) }
 }
 
 /// The bytes of a key of GCM.
