@@ -1,5 +1,7 @@
 //! Exceptions.
 
+use std::iter::successors;
+
 use lockstep::hazmat::Error as CoreError;
 use pyo3::exceptions::{PyException, PyFileExistsError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -19,6 +21,14 @@ pyo3::create_exception!(
 #[pyfunction]
 pub(crate) fn shown_name(name: Text) -> String {
     lockstep::hazmat::shown::name(&name).into_owned()
+}
+
+/// Replaces an exception by a clearer one. An exception that is not derived from `Exception`, such as KeyboardInterrupt, stays, also if
+/// it is the cause of the exception: a signal handler can raise it in each function that is written in Python.
+pub(crate) fn replaced(py: Python<'_>, error: PyErr, clearer: impl FnOnce(&PyErr) -> PyErr) -> PyErr {
+    let mut causes = successors(Some(error.clone_ref(py)), |error| error.cause(py));
+    let interruption = causes.find(|error| !error.is_instance_of::<PyException>(py));
+    interruption.unwrap_or_else(|| clearer(&error))
 }
 
 /// The exception for an error of a mode, a device or a kernel.

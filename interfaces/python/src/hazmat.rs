@@ -151,7 +151,7 @@ pub(crate) fn raw<'py>(
     iv: Option<Input<'_>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let call = Call::new(mode, encrypts, key, iv)?;
-    if is_tensor(data) {
+    if is_tensor(data)? {
         let from = Imported::read(data, None)?;
         let output = empty_like(data, from.len())?;
         call.run_array(py, &from, &output)?;
@@ -175,7 +175,7 @@ pub(crate) fn raw_into(
     buf: &Bound<'_, PyAny>,
 ) -> PyResult<usize> {
     let call = Call::new(mode, encrypts, key, iv)?;
-    if is_tensor(data) || is_tensor(buf) {
+    if is_tensor(data)? || is_tensor(buf)? {
         return call.run_array(py, &Imported::read(data, None)?, buf);
     }
     let (mut from, mut to) = (Export::new(), Export::new());

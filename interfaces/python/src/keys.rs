@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use crate::buffer::Input;
 use crate::error::{InvalidTag, from_library};
 use crate::forks::detached;
+use crate::source::path;
 use crate::task;
 use crate::text::Text;
 
@@ -126,7 +127,7 @@ impl Given {
 
 /// A key: 16 or 32 raw bytes in any buffer, or the path of a key file.
 pub(crate) fn file_key(given: &Bound<'_, PyAny>) -> PyResult<FileKey> {
-    let Ok(path) = given.extract::<PathBuf>() else {
+    let Some(path) = path(given)? else {
         return FileKey::from_bytes(&Input::new(given)?).map_err(from_library);
     };
     let file = task::wait_for_fifo(given.py(), &path, keyfile::open)?;

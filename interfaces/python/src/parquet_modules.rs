@@ -86,7 +86,7 @@ fn import<'py>(
 ) -> PyResult<Page<'py>> {
     let from = Imported::read(page, stream)?;
     let len = ciphertext(kind, from.len()).map_err(from_parquet)?.len();
-    if is_tensor(page) {
+    if is_tensor(page)? {
         let output = empty_like(page, len)?;
         let array = Imported::write(&output, from.stream_for_others(page.py(), stream)?.as_ref())?;
         return Ok(Page { from, output, to: array.place.clone(), array: Some(array) });

@@ -15,6 +15,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::error::replaced;
 use crate::task;
 use crate::turn::Turn;
 
@@ -40,12 +41,24 @@ impl Object {
     }
 }
 
+/// The path that an object is: a str, or an object with `__fspath__`.
+///
+/// # Errors
+/// The exception of `__fspath__`, unless it is `TypeError`.
+pub(crate) fn path(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
+    match object.extract() {
+        Ok(path) => Ok(Some(path)),
+        Err(error) if error.is_instance_of::<PyTypeError>(object.py()) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 impl Source {
     /// A file object, or the file at a path.
     pub(crate) fn open(file: &Bound<'_, PyAny>) -> PyResult<Source> {
-        match file.extract::<PathBuf>() {
-            Ok(path) => task::wait_for_fifo(file.py(), &path, open_input).map(Source::File),
-            Err(_) => Ok(Source::Object(Object { file: file.clone().unbind(), turn: Turn::new(()) })),
+        match path(file)? {
+            Some(path) => task::wait_for_fifo(file.py(), &path, open_input).map(Source::File),
+            None => Ok(Source::Object(Object { file: file.clone().unbind(), turn: Turn::new(()) })),
         }
     }
 
@@ -142,10 +155,10 @@ fn number(result: &Bound<'_, PyAny>, method: &str, allowed: RangeInclusive<u64>)
     let py = result.py();
     match result.extract::<u64>() {
         Ok(number) if allowed.contains(&number) => Ok(number),
-        Err(error) if !error.is_instance_of::<PyOverflowError>(py) => Err(PyTypeError::new_err(format!(
-            "{method}() of the file object must return an integer: {}",
-            error.value(py)
-        ))),
+        Err(error) if !error.is_instance_of::<PyOverflowError>(py) => Err(replaced(py, error, |error| {
+            let why = error.value(py);
+            PyTypeError::new_err(format!("{method}() of the file object must return an integer: {why}"))
+        })),
         _ => {
             let (number, first, last) = (result.str()?, allowed.start(), allowed.end());
             Err(PyOSError::new_err(format!(
@@ -175,7 +188,7 @@ impl Sink {
     /// A file object, or for a path a new file, which gets its name at `commit`. If `replaces` is true, an existing file may be
     /// replaced.
     pub(crate) fn create(file: &Bound<'_, PyAny>, replaces: bool) -> PyResult<Sink> {
-        let Ok(path) = file.extract::<PathBuf>() else { return Ok(Sink::Object(file.clone().unbind())) };
+        let Some(path) = path(file)? else { return Ok(Sink::Object(file.clone().unbind())) };
         let options = OutputOptions { force: replaces, ..OutputOptions::default() };
         let create = move |path: &Path| OutputFile::create(path, options);
         task::wait_for_fifo(file.py(), &path, create).map(Sink::File)

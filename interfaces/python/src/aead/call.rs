@@ -30,7 +30,7 @@ impl Cipher {
         header: Header<'_>,
         data: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if is_tensor(data) {
+        if is_tensor(data)? {
             return self.run_array(direction, header, data);
         }
         let (py, data) = (data.py(), &*Input::new(data)?);
@@ -54,7 +54,7 @@ impl Cipher {
         data: &Bound<'_, PyAny>,
         output: &Bound<'_, PyAny>,
     ) -> PyResult<usize> {
-        if is_tensor(data) || is_tensor(output) {
+        if is_tensor(data)? || is_tensor(output)? {
             return self.run_imported(direction, header, &Imported::read(data, None)?, output);
         }
         let (mut from, mut to) = (Export::new(), Export::new());

@@ -17,7 +17,7 @@ use pyo3::{ffi, intern};
 
 use crate::buffer::{Export, Memory};
 use crate::engine;
-use crate::error::from_core;
+use crate::error::{from_core, replaced};
 use crate::forks::detached;
 
 /// Where the data of an array are.
@@ -77,13 +77,17 @@ unsafe impl DlpackStream for Consumer {
 }
 
 /// True if an object has to be read by DLPack or by `__cuda_array_interface__`, since it has no buffer.
-pub(crate) fn is_tensor(object: &Bound<'_, PyAny>) -> bool {
+///
+/// # Errors
+/// The exception of an attribute of the object, unless it is `AttributeError`.
+pub(crate) fn is_tensor(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     if object.is_exact_instance_of::<PyBytes>() || object.is_exact_instance_of::<PyByteArray>() {
-        return false;
+        return Ok(false);
     }
-    let has = |name| object.hasattr(name).unwrap_or(false);
+    let has = |name| object.hasattr(name);
     let py = object.py();
-    !has_buffer(object) && (has(intern!(py, "__dlpack__")) || has(intern!(py, "__cuda_array_interface__")))
+    Ok(!has_buffer(object)
+        && (has(intern!(py, "__dlpack__"))? || has(intern!(py, "__cuda_array_interface__"))?))
 }
 
 /// True if an object is read by the buffer protocol. Arrays of JAX have it for some types of elements on the host only.
@@ -288,8 +292,9 @@ impl Imported {
         let py = array.py();
         let interface = array.getattr(intern!(py, "__cuda_array_interface__"))?;
         let CudaArray { shape, data: (address, is_read_only), typestr, mask, strides, stream: producer } =
-            interface.extract().map_err(|_| {
-                PyValueError::new_err("__cuda_array_interface__ has no valid shape, data and typestr")
+            interface.extract().map_err(|error| {
+                let problem = "__cuda_array_interface__ has no valid shape, data and typestr";
+                replaced(py, error, |_| PyValueError::new_err(problem))
             })?;
         let item = typestr.get(2..).and_then(|digits| digits.parse::<usize>().ok());
         let item =

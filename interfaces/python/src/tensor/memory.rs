@@ -12,7 +12,7 @@ use lockstep::hazmat::backend::{DeviceBuffer, DeviceId, DeviceMemory, Unit};
 use lockstep::hazmat::data::{BufferHandle, DeviceSlice};
 use lockstep::hazmat::mode::Executor;
 use lockstep::hazmat::{Result as CoreResult, shown};
-use pyo3::exceptions::{PyBufferError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
@@ -104,7 +104,8 @@ impl DeviceArray {
     fn new(py: Python<'_>, shape: &Bound<'_, PyAny>, device: Text) -> PyResult<DeviceArray> {
         let shape: Vec<usize> = match shape.extract() {
             Ok(size) => vec![size],
-            Err(_) => shape.extract()?,
+            Err(error) if error.is_instance_of::<PyTypeError>(py) => shape.extract()?,
+            Err(error) => return Err(error),
         };
         let size = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
         let size = size.ok_or_else(|| PyValueError::new_err("the array is too large"))?;
