@@ -78,7 +78,8 @@ impl Cipher {
         if !has_tag(mode, tag) {
             return Err(PyValueError::new_err("Invalid tag_length"));
         }
-        let key = Key::from(new_key(mode, key)?).with_tag_len(tag).map_err(from_core)?;
+        let key = AeadKey::new(mode, key).map_err(|_| wrong_key(mode))?;
+        let key = Key::from(key).with_tag_len(tag).map_err(from_core)?;
         Ok(Cipher { key, origin: Origin::new() })
     }
 
@@ -93,10 +94,9 @@ impl Cipher {
     }
 }
 
-/// A key of a mode, from its bytes.
-fn new_key(mode: Aead, key: &[u8]) -> PyResult<AeadKey> {
-    AeadKey::new(mode, key)
-        .map_err(|_| PyValueError::new_err(format!("{} key must be {} bits.", name(mode), bits(mode))))
+/// The exception for a key of another length than those of a mode.
+fn wrong_key(mode: Aead) -> PyErr {
+    PyValueError::new_err(format!("{} key must be {} bits.", name(mode), bits(mode)))
 }
 
 /// The lengths of a mode's keys in bits, in words.
